@@ -1,0 +1,47 @@
+PYTHON ?= python3
+BIN := .venv/bin
+CTEST_BUILD := build/sanitize
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full test-real test-c test-python lint format clean
+
+help: ## list the tasks
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
+
+setup: ## make .venv and build the native libraries (seconds when nothing changed)
+	@$(PYTHON) scripts/setup.py
+
+demo: setup ## CifarNet from PyTorch to bit-exact execution, with a summary
+	@$(BIN)/python examples/demo.py
+
+test: lint test-c test-python ## everything CI runs: lint, C tests under sanitizers, Python tests
+
+test-python: setup ## the Python tests alone
+	$(BIN)/python -m pytest -q -n 2
+
+test-full: setup ## sweeps, all zoo models, long fuzzing
+	$(BIN)/python -m pytest -q -n 2 -m "not real" --hypothesis-profile=full
+
+test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files
+	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
+	$(BIN)/python -m pytest -q -n 2 -m real --models "$(MODELS)"
+
+test-c: setup ## the C tests, under address and undefined-behaviour sanitizers
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B $(CTEST_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DOPENNEUTRON_SANITIZE=ON >$(CTEST_BUILD).log \
+		|| { cat $(CTEST_BUILD).log; exit 1; }
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(CTEST_BUILD) -- --quiet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir $(CTEST_BUILD) --output-on-failure --no-tests=error -j 2
+
+lint: setup ## ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup ## rewrite the Python sources in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove everything that setup, builds and tests made, .venv included
+	rm -rf .venv build dist src/openneutron/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,66 @@
+#include "events.h"
+
+#include <cinttypes>
+#include <cstdio>
+
+#include <executorch/runtime/core/event_tracer_hooks_delegate.h>
+#include <executorch/runtime/platform/platform.h>
+
+namespace openneutron {
+namespace {
+
+constexpr uint64_t kNanoseconds = 1000000000; /* per second */
+
+/* a * b / c without overflow while c * b fits in 64 bits. */
+uint64_t scale(uint64_t a, uint64_t b, uint64_t c) {
+  return a / c * b + a % c * b / c;
+}
+
+} // namespace
+
+EventRecorder::EventRecorder(
+    executorch::runtime::EventTracer* tracer,
+    NeutronModelHandle model,
+    uint32_t clock_hz)
+    : tracer_(tracer), model_(model), clock_hz_(clock_hz), start_(executorch::runtime::pal_current_ticks()) {
+  neutronSetEventSink(model_, record, this);
+}
+
+EventRecorder::~EventRecorder() {
+  neutronSetEventSink(model_, nullptr, nullptr);
+}
+
+uint64_t EventRecorder::ticks(uint64_t cycles) const {
+  const et_tick_ratio_t ratio = executorch::runtime::pal_ticks_to_ns_multiplier();
+  return start_ + scale(scale(cycles, kNanoseconds, clock_hz_), ratio.denominator, ratio.numerator);
+}
+
+void EventRecorder::record(void* self, const NeutronEvent* event) {
+  const EventRecorder& recorder = *static_cast<EventRecorder*>(self);
+  const char* kernel = event->kernel == 0 ? "dma" : neutronKernelName(event->kernel);
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s:%" PRIu32, kernel ? kernel : "unknown", event->tag);
+  char metadata[192];
+  const int length = std::snprintf(
+      metadata,
+      sizeof(metadata),
+      "cycles=%" PRIu64 " start=%" PRIu64 " compute=%" PRIu64 " memory=%" PRIu64 " overhead=%" PRIu64
+      " first_row=%" PRId32 " rows=%" PRIu32,
+      event->end - event->start,
+      event->start,
+      event->compute,
+      event->memory,
+      event->overhead,
+      event->firstRow,
+      event->rows);
+  executorch::runtime::event_tracer_log_profiling_delegate(
+      recorder.tracer_,
+      name,
+      executorch::runtime::kUnsetDelegateDebugIntId,
+      recorder.ticks(event->start),
+      recorder.ticks(event->end),
+      metadata,
+      static_cast<size_t>(length));
+}
+
+} // namespace openneutron

@@ -1,0 +1,35 @@
+/* Kernel calls of a profiled run as ETDump delegate events. */
+#pragma once
+
+#include <cstdint>
+
+#include <executorch/runtime/core/event_tracer.h>
+
+#include "neutron.h"
+
+namespace openneutron {
+
+/* Forwards the driver's events of one run to the tracer, for as long as it lives.
+ *
+ * An event is named `<kernel>:<L1 node>` (`dma:<channel>` for a copy), which is its key in the delegate's debug map. Times
+ * are the simulator's cycles at the target's clock, counted from the moment the run began, so that Inspector shows real
+ * milliseconds of the target; the metadata has the exact cycles.
+ */
+class EventRecorder {
+ public:
+  EventRecorder(executorch::runtime::EventTracer* tracer, NeutronModelHandle model, uint32_t clock_hz);
+  ~EventRecorder();
+  EventRecorder(const EventRecorder&) = delete;
+  EventRecorder& operator=(const EventRecorder&) = delete;
+
+ private:
+  static void record(void* self, const NeutronEvent* event);
+  uint64_t ticks(uint64_t cycles) const;
+
+  executorch::runtime::EventTracer* tracer_;
+  NeutronModelHandle model_;
+  uint64_t clock_hz_;
+  uint64_t start_;
+};
+
+} // namespace openneutron

@@ -1,0 +1,117 @@
+/* The driver's own view of a model: what validation found, what a run needs. */
+#ifndef ND_MODEL_H
+#define ND_MODEL_H
+
+#include <stdatomic.h>
+
+#include "machine.h"
+#include "neutron_errors.h"
+#include "nk.h"
+#include "platform.h"
+#include "text.h"
+#include "timeline.h"
+
+/* Microcode as validated. Records are copied out of it, never pointed into, but for kernel parameters. */
+typedef struct {
+    const uint8_t *microcode, *weights, *kernels;
+    NeutronHeaderRecord header;
+    NeutronIdentityRecord identity;
+    const nm_target *target;
+    uint32_t inputs, outputs, scratch_bytes, prefetch_bytes, profile_bytes, debug_bytes;
+} nd_program;
+
+/* One instruction, found at byte `offset` of the microcode. */
+typedef struct {
+    uint32_t offset, words;
+    uint8_t opcode, operands;
+} nd_instruction;
+
+/* Buffers of a run. */
+typedef struct {
+    const void **inputs;
+    void **outputs;
+    uint8_t *scratch, *prefetch, *tcm;
+} nd_buffers;
+
+/* How a kernel is called, from the generated table. */
+typedef struct {
+    const char *name; /* NULL: no such kernel */
+    uint8_t abi, operands, optional, output, written, params;
+} nd_kernel_info;
+
+/* Longest sentence of detail: a kernel's reason of about 100 characters with its place. */
+enum { ND_DETAIL_BYTES = 200 };
+
+enum { ND_IDLE, ND_RUNNING, ND_DONE };
+
+struct NeutronModel {
+    uint32_t live;  /* ND_LIVE while prepared */
+    uint32_t owned; /* 1: the context came from neutronMemAlloc */
+    nd_program program;
+    uint32_t timeout_seconds;
+    uint8_t *tcm;
+    nd_timeline timeline;
+    uint64_t cycles;
+    NeutronEventSink sink;
+    void *sink_context;
+    uint32_t trace_lines, traced;
+    nd_text trace;
+    nd_text detail;
+    char detail_text[ND_DETAIL_BYTES];
+    nd_thread thread;
+    atomic_int state; /* ND_IDLE, or where a non-blocking run stands */
+    NeutronDataConfig data;
+    NeutronError result;
+};
+
+#define ND_LIVE 0x4C4E4F4Du /* "MONL": anything that zeroed or foreign memory is not */
+
+/* NULL, or why this handle cannot be used. */
+NeutronError nd_handle_error(NeutronModelHandle handle);
+const nd_kernel_info *nd_kernel(uint32_t kernel);
+
+/* container.c: header, checksum, identity, tensor table. */
+NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                                nd_text *detail);
+NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row);
+/* checksum.c */
+NeutronError nd_check_checksum(const nd_program *program, nd_text *detail);
+/* kernels_block.c: the block lists what is called, one bit per kernel id. */
+NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called, nd_text *detail);
+/* validate.c: all of it; after NEUTRON_NONE no run leaves the declared buffers. */
+NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                         nd_text *detail);
+/* validate_call.c, validate_copy.c */
+NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called, uint64_t *work,
+                           nd_text *detail);
+NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work, nd_text *detail);
+NeutronError nd_check_wait(const nd_program *program, const nd_instruction *at, nd_text *detail);
+
+/* decode.c: conversion only, what it reads has been validated (or is about to be). */
+nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset);
+void nd_read(const nd_program *program, uint32_t offset, void *record, size_t size);
+NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at, uint32_t operand);
+/* Size of a region (of input or output `index`); 0 when there is no such region. */
+uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index);
+uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region, uint8_t index);
+/* `buffers` NULL leaves data pointers NULL, as NK_CHECK expects them. */
+void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at, nk_call *call,
+                    NeutronCallRecord *record);
+/* Output rows of a call in iteration i of its loop, clipped to [0, height). */
+void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height, int32_t *row0, int32_t *row1);
+
+/* buffers.c: NULL and alignment; fills `buffers`. */
+NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfig *data, nd_buffers *buffers);
+/* run.c */
+NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data);
+/* observe.c: sink, trace and profile of one executed call or copy. */
+typedef struct {
+    uint8_t *at; /* next record; NULL without profiling */
+    uint32_t left;
+} nd_profile;
+void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEvent *event);
+/* config.c */
+bool nd_suspended(void);
+NeutronConfig nd_config(void);
+
+#endif

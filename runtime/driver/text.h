@@ -1,0 +1,17 @@
+/* Bounded text without stdio: sentences of errors and lines of traces, on bare metal as on a host. */
+#ifndef ND_TEXT_H
+#define ND_TEXT_H
+
+#include <stddef.h>
+
+typedef struct {
+    char *text;
+    size_t size, used; /* `used` leaves out the final zero, which is always there when size > 0 */
+} nd_text;
+
+/* Make it empty. */
+void nd_text_reset(nd_text *out);
+/* Append; knows %s %u %d %llu. What does not fit is cut off. */
+void nd_say(nd_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

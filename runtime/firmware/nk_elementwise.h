@@ -1,0 +1,111 @@
+/* Shared by the kernels that map 8-bit elements to 8-bit elements: reading either sign, checking parameters, and walking
+ * operands in runs as long as their layout allows. Inputs broadcast by numpy's rule: a dimension of 1 repeats.
+ */
+#ifndef NK_ELEMENTWISE_H
+#define NK_ELEMENTWISE_H
+
+#include <string.h>
+
+#include "nk.h"
+#include "nk_math.h"
+
+static inline int nk_is_byte(const nk_operand *o) {
+    return o->dtype == NEUTRON_DTYPE_INT8 || o->dtype == NEUTRON_DTYPE_UINT8;
+}
+
+/* What turns a stored byte into its value without a branch: 0x80 for INT8, 0 for UINT8. */
+static inline int32_t nk_flip(const nk_operand *o) { return o->dtype == NEUTRON_DTYPE_INT8 ? 0x80 : 0; }
+
+static inline int32_t nk_value(uint8_t byte, int32_t flip) { return (byte ^ flip) - flip; }
+
+/* Wherever a table's bytes come from a file, an INT32 in it may lie at any address. */
+static inline int32_t nk_load32(const uint8_t *from) {
+    int32_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+/* A zero point of an 8-bit type; keeps every (x - zero) within 9 bits. */
+static inline int nk_zero_ok(int32_t zero) { return zero >= -128 && zero <= 255; }
+
+/* A multiplier and shift that nk_mbqm accepts, with the shift at most `most`. */
+static inline int nk_scale_ok(int32_t multiplier, int32_t shift, int32_t most) {
+    return multiplier >= 0 && shift >= -31 && shift <= most;
+}
+
+static inline int nk_same_shape(const nk_operand *a, const nk_operand *b) {
+    return a->batch == b->batch && a->height == b->height && a->width == b->width && a->channels == b->channels;
+}
+
+static inline int nk_broadcasts(const nk_operand *a, const nk_operand *to) {
+    return (a->batch == to->batch || a->batch == 1) && (a->height == to->height || a->height == 1) &&
+           (a->width == to->width || a->width == 1) && (a->channels == to->channels || a->channels == 1);
+}
+
+/* `count` elements of the output; a step of 0 repeats the input's element. */
+typedef void (*nk_run2)(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b,
+                        uint8_t *out, uint32_t count);
+
+/* 1 when a whole row of `o` is one run against a row of `to`: dense, or a single element that repeats. */
+static inline int nk_row_is_run(const nk_operand *o, const nk_operand *to) {
+    if (o->width == 1 && o->channels == 1) return 1;
+    return o->width == to->width && o->channels == to->channels && (o->pixel == o->channels || o->width == 1);
+}
+
+static inline uint8_t *nk_broadcast_row(const nk_operand *o, uint32_t image, int32_t y) {
+    return nk_row(o, o->batch == 1 ? 0 : image, o->height == 1 ? 0 : y);
+}
+
+/* Call `run` for every run of output rows [row0, row1) of a kernel whose operands 0 and 1 broadcast to operand 2. */
+static inline void nk_walk2(const nk_call *call, nk_run2 run) {
+    const nk_operand *a = &call->operands[0], *b = &call->operands[1], *out = &call->operands[2];
+    const int whole = nk_row_is_run(a, out) && nk_row_is_run(b, out) && nk_row_is_run(out, out);
+    const uint32_t step_a = a->channels > 1 || (whole && a->width > 1), move_a = a->width > 1 ? a->pixel : 0;
+    const uint32_t step_b = b->channels > 1 || (whole && b->width > 1), move_b = b->width > 1 ? b->pixel : 0;
+    for (uint32_t image = 0; image < out->batch; ++image) {
+        for (int32_t y = call->row0; y < call->row1; ++y) {
+            const uint8_t *from_a = nk_broadcast_row(a, image, y), *from_b = nk_broadcast_row(b, image, y);
+            uint8_t *to = nk_row(out, image, y);
+            if (whole) {
+                run(call, from_a, step_a, from_b, step_b, to, out->width * out->channels);
+                continue;
+            }
+            for (uint32_t x = 0; x < out->width; ++x) {
+                run(call, from_a, step_a, from_b, step_b, to, out->channels);
+                from_a += move_a;
+                from_b += move_b;
+                to += out->pixel;
+            }
+        }
+    }
+}
+
+/* Check of the operands of a kernel that uses nk_walk2. */
+static inline int32_t nk_check_walk2(nk_call *call) {
+    const nk_operand *a = &call->operands[0], *b = &call->operands[1], *out = &call->operands[2];
+    if (!nk_is_byte(out) || a->dtype != out->dtype || b->dtype != out->dtype)
+        return nk_refuse(call, "inputs and output must be of one 8-bit type");
+    if (!nk_broadcasts(a, out) || !nk_broadcasts(b, out)) return nk_refuse(call, "an input does not broadcast to the output");
+    if (!nk_inside(a) || !nk_inside(b) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
+    return 0;
+}
+
+/* `count` elements of a kernel with one input of the output's shape. */
+typedef void (*nk_run1)(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count);
+
+static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_operand *out, nk_run1 run) {
+    const int whole = nk_row_is_run(in, out) && nk_row_is_run(out, out);
+    for (uint32_t image = 0; image < out->batch; ++image) {
+        for (int32_t y = call->row0; y < call->row1; ++y) {
+            const uint8_t *from = nk_row(in, image, y);
+            uint8_t *to = nk_row(out, image, y);
+            if (whole) {
+                run(call, from, to, out->width * out->channels);
+                continue;
+            }
+            for (uint32_t x = 0; x < out->width; ++x) run(call, from + (size_t)x * in->pixel, to + (size_t)x * out->pixel, out->channels);
+        }
+    }
+}
+
+#endif

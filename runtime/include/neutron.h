@@ -1,0 +1,182 @@
+/* The driver's public contract: NXP's names, our implementation.
+ *
+ * Buffers handed in are 16-byte aligned. Nothing here allocates after neutronModelPrepare*, and nothing keeps state
+ * outside the handle. Every function returns NEUTRON_NONE (0) or an error word; neutronErrorString() turns it into a
+ * sentence.
+ */
+#ifndef NEUTRON_H
+#define NEUTRON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define NEUTRON_API __declspec(dllexport)
+#else
+#define NEUTRON_API __attribute__((visibility("default")))
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef int32_t NeutronError;
+typedef struct NeutronModel *NeutronModelHandle;
+
+/* Error word: bits 0-2 component, 3-7 category, 8-30 code. */
+#define NEUTRON_ERROR(component, category, code) ((NeutronError)((component) | ((category) << 3) | ((code) << 8)))
+#define NEUTRON_COMPONENT(error) ((error) & 7)
+#define NEUTRON_CATEGORY(error) (((error) >> 3) & 31)
+#define NEUTRON_CODE(error) (((error) >> 8) & 0x7FFFFF)
+
+enum { NEUTRON_COMPONENT_LIBRARY = 1, NEUTRON_COMPONENT_FIRMWARE = 2, NEUTRON_COMPONENT_DRIVER = 3 };
+
+enum {
+    NEUTRON_FIRMWARE_GENERIC = 1,
+    NEUTRON_FIRMWARE_MICROCODE,
+    NEUTRON_FIRMWARE_BUFFER_OVERFLOW,
+    NEUTRON_FIRMWARE_NULL_POINTER,
+    NEUTRON_FIRMWARE_INTERRUPT,
+    NEUTRON_FIRMWARE_DATA_MOVER
+};
+
+enum {
+    NEUTRON_DRIVER_GENERIC = 1,
+    NEUTRON_DRIVER_UNSUPPORTED,
+    NEUTRON_DRIVER_MICROCODE,
+    NEUTRON_DRIVER_INVALID,
+    NEUTRON_DRIVER_BAD_HANDLE,
+    NEUTRON_DRIVER_NO_MEMORY,
+    NEUTRON_DRIVER_INTERNAL_FAULT,
+    NEUTRON_DRIVER_UNKNOWN_ARCHITECTURE,
+    NEUTRON_DRIVER_TRACE_NOT_RUN,
+    NEUTRON_DRIVER_TIMEOUT
+};
+
+#define NEUTRON_NONE 0
+
+typedef struct {
+    const void *microcode;
+    const void *weights;
+    const void *kernels;
+    uint32_t timeoutSeconds; /* 0: no limit */
+} NeutronModelConfig;
+
+/* Real sizes of the blocks and of the caller's buffers: what NXP's structs do not carry and validation needs. */
+typedef struct {
+    size_t microcode;
+    size_t weights;
+    size_t kernels;
+    size_t scratch;  /* size of NeutronDataConfig.scratch that every run will provide */
+    size_t prefetch; /* size of NeutronDataConfig.scratchWeights */
+} NeutronModelSizes;
+
+typedef struct {
+    const void **inputs;
+    void **outputs; /* outputs[nOut + 3]: the graph's outputs, then scratch, profile, debug (the last two may be NULL) */
+    void *scratch;
+    void *scratchWeights;
+} NeutronDataConfig;
+
+typedef struct {
+    uint32_t traceConfig; /* bit 0: one line per kernel call */
+    char *traceBuffer;
+    size_t traceBufferSize;
+} NeutronTraceConfig;
+
+typedef struct {
+    void (*copy)(void *dst, void *src, uint32_t size, uint32_t channel);
+    void (*wait)(uint32_t channel);
+} NeutronConfig;
+
+/* One input or output as the tensor table declares it. */
+typedef struct {
+    uint8_t isOutput, index, dtype, rank;
+    uint32_t bytes;
+    int32_t zeroPoint;
+    float scale;
+    uint32_t dims[8];
+} NeutronTensorInfo;
+
+/* What prepare found in the header and identity block. */
+typedef struct {
+    char target[17];
+    uint32_t formatVersion, converterVersion;
+    uint32_t inputs, outputs;
+    uint32_t scratchBytes, prefetchBytes, profileBytes, debugBytes, tcmBytes;
+    uint32_t calls; /* executed in one run */
+    bool profiling;
+} NeutronModelInfo;
+
+/* The simulator's timeline of one executed kernel call or copy, in cycles from the start of the run. */
+typedef struct {
+    uint16_t kernel;   /* kernel id; 0 for a copy */
+    uint8_t opcode;    /* CALL or DMA */
+    uint8_t reserved;
+    uint32_t tag;      /* L1 node of a call, channel of a copy */
+    int32_t firstRow;  /* clipped output rows of this call */
+    uint32_t rows;
+    uint64_t start, end;
+    uint64_t compute, memory, overhead; /* the machine model's parts */
+} NeutronEvent;
+
+NEUTRON_API NeutronError neutronInit(void);
+NEUTRON_API NeutronError neutronDeinit(void);
+NEUTRON_API const char *neutronGetSdkVersion(void);
+NEUTRON_API const char *neutronErrorString(NeutronError error);
+/* Name of an error word, such as "CHECKSUM"; NULL when there is no such error. neutron_errors.h has the constants. */
+NEUTRON_API const char *neutronErrorName(NeutronError error);
+/* The error word in row `index` of the table of all errors, for listings; false past the end. */
+NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
+/* Names the byte offset or value behind the last error of this handle; "" when there is nothing to add. */
+NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
+
+/* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open microcode. */
+NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
+/* Trusts its caller about the sizes (NXP's signature has none): use the checked form for anything read from a file. */
+NEUTRON_API NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelHandle *handle);
+NEUTRON_API NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                                                    NeutronModelHandle *handle);
+/* Validates as the checked form does, prepares nothing, and writes one sentence of detail (byte offset, value, reason) into
+ * `detail`: how a caller whose prepare failed, and who therefore has no handle, learns what was wrong. Pass NULL, 0 for
+ * the error word alone. */
+NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes, char *detail,
+                                           size_t detailSize);
+/* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no allocation at all. */
+NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize, const NeutronModelConfig *config,
+                                               const NeutronModelSizes *sizes, NeutronModelHandle *handle);
+NEUTRON_API NeutronError neutronModelUnprepare(NeutronModelHandle handle);
+NEUTRON_API NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info);
+NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row, NeutronTensorInfo *info);
+
+/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where NXP's callers put it. */
+NEUTRON_API NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data);
+NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
+/* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must live until neutronWait.
+ * Where there are no threads (bare metal) the run happens inside the first neutronIsReady or neutronWait. One run per
+ * handle at a time; several handles may run at once. */
+NEUTRON_API NeutronError neutronRunNonBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
+NEUTRON_API NeutronError neutronWait(NeutronModelHandle handle, const NeutronDataConfig *data);
+NEUTRON_API NeutronError neutronIsReady(NeutronModelHandle handle, bool *ready);
+NEUTRON_API NeutronError neutronSetConfig(const NeutronConfig *config);
+NEUTRON_API NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace);
+NEUTRON_API NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text, size_t *size);
+NEUTRON_API NeutronError neutronSuspend(void);
+NEUTRON_API NeutronError neutronResume(void);
+NEUTRON_API void *neutronMemAlloc(size_t alignment, size_t size);
+NEUTRON_API void neutronMemFree(void *pointer);
+
+/* Called for each executed call and copy when set; `context` is handed back. No cost when NULL. */
+typedef void (*NeutronEventSink)(void *context, const NeutronEvent *event);
+NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink, void *context);
+/* Simulated cycles of the last run: its own timeline of array, copy engine and waits. */
+NEUTRON_API NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles);
+
+/* Name of a kernel id, NULL when this image does not hold it. */
+NEUTRON_API const char *neutronKernelName(uint32_t kernel);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

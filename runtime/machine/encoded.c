@@ -1,0 +1,85 @@
+#include <string.h>
+
+#include "formulas.h"
+#include "generated/microcode.h"
+#include "neutron_errors.h"
+
+#define BASICS(id, name, abi, operands, optional, output, params, formula) [id] = {1, formula, operands, output, params},
+static const struct {
+    uint8_t known, formula, operands, output, params;
+} basics[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(BASICS)};
+#undef BASICS
+
+/* Where a kernel keeps what the formulas ask for: positions of operands and parameter words, -1 when it has none. */
+#define PLACES(id, written, moved, input, weights, kernel_h, kernel_w, groups) \
+    [id] = {moved, input, weights, kernel_h, kernel_w, groups},
+static const struct {
+    uint8_t moved;
+    int8_t input, weights, kernel_h, kernel_w, groups;
+} places[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_ROLES(PLACES)};
+#undef PLACES
+
+/* Bytes per element, by NEUTRON_DTYPE_*. */
+static const uint8_t item_bytes[] = {1, 1, 2, 4, 8, 4, 1};
+
+static NeutronOperandRecord operand_at(const uint32_t *words, uint32_t operand) {
+    NeutronOperandRecord record;
+    const size_t head = (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) / sizeof(uint32_t);
+    memcpy(&record, words + head + operand * (sizeof record / sizeof(uint32_t)), sizeof record);
+    return record;
+}
+
+static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
+    const uint64_t item = o->dtype < sizeof item_bytes ? item_bytes[o->dtype] : 1;
+    return nm_mul(nm_mul(nm_mul(o->batch, rows), nm_mul(o->width, o->channels)), item);
+}
+
+static uint32_t parameter(const uint32_t *params, int8_t word) { return word < 0 ? 1 : params[word]; }
+
+NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0, int32_t row1,
+                                  nm_cost *cost) {
+    NeutronInstructionRecord head;
+    NeutronCallRecord call;
+    if (target == NULL || words == NULL || cost == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if (count * sizeof(uint32_t) < sizeof head + sizeof call) return NEUTRON_ERROR_INSTRUCTION;
+    memcpy(&head, words, sizeof head);
+    memcpy(&call, words + 1, sizeof call);
+    if (head.opcode != NEUTRON_OPCODE_CALL || head.words > count) return NEUTRON_ERROR_INSTRUCTION;
+    if (call.kernel >= NEUTRON_KERNEL_LIMIT || !basics[call.kernel].known) return NEUTRON_ERROR_KERNEL_MISSING;
+    const uint32_t operands = basics[call.kernel].operands;
+    const size_t before = sizeof head + sizeof call + operands * sizeof(NeutronOperandRecord);
+    if (head.operands != operands || head.words != before / sizeof(uint32_t) + basics[call.kernel].params) {
+        return NEUTRON_ERROR_INSTRUCTION;
+    }
+
+    const uint32_t *params = words + before / sizeof(uint32_t);
+    const NeutronOperandRecord input = operand_at(words, (uint32_t)places[call.kernel].input);
+    const NeutronOperandRecord output = operand_at(words, basics[call.kernel].output);
+    if (row0 < 0 || row1 < row0 || (uint32_t)row1 > output.height) return NEUTRON_ERROR_OPERAND;
+    const uint32_t rows = (uint32_t)(row1 - row0);
+    nm_work work = {
+        .formula = basics[call.kernel].formula,
+        .kernel_h = parameter(params, places[call.kernel].kernel_h),
+        .kernel_w = parameter(params, places[call.kernel].kernel_w),
+        .groups = parameter(params, places[call.kernel].groups),
+        .input_channels = input.channels,
+        .batch = output.batch,
+        .rows = rows,
+        .width = output.width,
+        .channels = output.channels,
+    };
+    if (places[call.kernel].weights >= 0) {
+        const NeutronOperandRecord weights = operand_at(words, (uint32_t)places[call.kernel].weights);
+        work.weight_bytes = bytes_of(&weights, weights.height);
+    }
+    for (uint32_t at = 0; at < operands; at++) {
+        if (!(places[call.kernel].moved >> at & 1)) continue;
+        /* The same share of every operand as of the output: kernels say row by row what they read, the model need not. */
+        const NeutronOperandRecord o = operand_at(words, at);
+        const uint64_t whole = bytes_of(&o, o.height);
+        const uint64_t share = output.height ? nm_ceil_div(nm_mul(whole, rows), output.height) : 0;
+        work.moved_bytes = nm_add(work.moved_bytes, share);
+    }
+    *cost = nm_call_cost(target, &work);
+    return NEUTRON_NONE;
+}

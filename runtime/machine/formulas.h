@@ -1,0 +1,40 @@
+/* The cost formulas, one file each, and the saturating arithmetic that keeps them total on any geometry. */
+#ifndef NM_FORMULAS_H
+#define NM_FORMULAS_H
+
+#include "machine.h"
+
+static inline uint64_t nm_mul(uint64_t a, uint64_t b) { return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
+static inline uint64_t nm_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+static inline uint64_t nm_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
+static inline uint64_t nm_at_least_one(uint32_t value) { return value ? value : 1; }
+
+/* Output pixels of a call. */
+static inline uint64_t nm_pixels(const nm_work *work) {
+    return nm_mul(nm_mul(work->batch, work->rows), work->width);
+}
+
+/* Passes over the array's output channels: all cores work on neighbouring groups of M in lock-step. */
+static inline uint64_t nm_channel_groups(const nm_target *target, uint64_t channels) {
+    return nm_ceil_div(channels, (uint64_t)target->units * target->cores);
+}
+
+/* Set-up per output row of every image, `passes` times, and of the call. */
+static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, uint64_t passes) {
+    const uint64_t rows = nm_mul(work->batch, work->rows);
+    return nm_add(nm_mul(nm_mul(target->cost.row, rows), passes), target->cost.call);
+}
+
+/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The weights of a pass load
+ * while its tile computes, so a tile takes the longer of the two. Overhead is left zero. */
+nm_cost nm_tiled_cost(const nm_target *target, uint64_t pixels, uint64_t depth, uint64_t passes, uint64_t weight_bytes);
+
+nm_cost nm_conv_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_lane_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_fc_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_element_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_softmax_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_reduce_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_matmul_cost(const nm_target *target, const nm_work *work);
+
+#endif

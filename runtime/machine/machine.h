@@ -1,0 +1,49 @@
+/* THE cycle model: pure functions of target constants and a call's geometry. The compiler calls them while searching, the
+ * simulator for each executed call; no prediction is stored in a file. All arithmetic is integer, in 1/1024 cycle.
+ */
+#ifndef NEUTRON_MACHINE_H
+#define NEUTRON_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "neutron.h"
+
+typedef struct {
+    uint32_t mac, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start, dma_overlaps;
+} nm_constants;
+
+typedef struct {
+    const char *name;
+    uint32_t hw_version;
+    uint32_t subsystem; /* 1: Neutron-S, with TCM, data mover and a list of the kernels called */
+    uint32_t tcm_bytes;
+    uint32_t cores, units, length, clock_hz;
+    nm_constants cost;
+} nm_target;
+
+/* Parts of one call in 1/1024 cycle: array busy, stalls that weight or data loading adds beyond it, set-up. */
+typedef struct {
+    uint64_t compute, memory, overhead;
+} nm_cost;
+
+/* What the formulas need to know of a call; rows are the clipped output rows. */
+typedef struct {
+    uint32_t formula; /* NEUTRON_COST_* */
+    uint32_t kernel_h, kernel_w, groups;
+    uint32_t input_channels;
+    uint32_t batch, rows, width, channels; /* of the output */
+    uint64_t weight_bytes;
+    uint64_t moved_bytes; /* read and written, for element-wise and copy kernels */
+} nm_work;
+
+NEUTRON_API const nm_target *nm_target_find(const char *name);
+NEUTRON_API nm_cost nm_call_cost(const nm_target *target, const nm_work *work);
+NEUTRON_API nm_cost nm_dma_cost(const nm_target *target, uint64_t bytes);
+/* Whole cycles of a cost: rounded up once per call, so that prediction and simulation add the same integers. */
+NEUTRON_API uint64_t nm_cycles(const nm_cost *cost);
+/* Cost of an encoded CALL instruction (its first word on) for output rows [row0, row1); 0 or an error word. */
+NEUTRON_API NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0,
+                                              int32_t row1, nm_cost *cost);
+
+#endif

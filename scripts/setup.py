@@ -1,0 +1,212 @@
+"""Make .venv in the project's root and build the native libraries; doing it again takes seconds.
+
+Three steps, each with its own reason to run again: the packages when requirements/ changed, the editable install when
+pyproject.toml changed too, the native build always, because ninja knows best what is out of date.
+Needs nothing but Python's standard library.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "openneutron-setup.json"
+BUILD = ROOT / "build" / "native"
+REQUIREMENTS = ROOT / "requirements"
+# Python: tomllib and the pinned wheels. CMake: the LINK_LIBRARY expression arrived in 3.24, Debian 12 has 3.25.
+OLDEST_PYTHON = (3, 11)
+OLDEST_CMAKE = (3, 25)
+
+
+class SetupError(Exception):
+    """A sentence for the user: what is missing or failed, and what to do."""
+
+
+def main() -> int:
+    """Set up the checkout; return the exit status."""
+    start = time.monotonic()
+    (ROOT / "build").mkdir(exist_ok=True)
+    try:
+        with (ROOT / "build" / "setup.lock").open("w") as lock:
+            # Two `make` at once must not install into the same environment.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            check_machine()
+            set_up()
+    except SetupError as error:
+        print(f"setup: {error}", file=sys.stderr)
+        return 1
+    say(f"ready in {time.monotonic() - start:.1f} s")
+    return 0
+
+
+def set_up() -> None:
+    """Bring environment, editable install and native libraries up to date."""
+    packages = digest([*REQUIREMENTS.glob("*.txt")], str(ROOT), sys.version)
+    install = digest([ROOT / "pyproject.toml", *cmake_files()], packages)
+    done = read_stamp()
+    if done.get("packages") != packages:
+        install_packages()
+        done = {"packages": packages}
+        write_stamp(done)
+    if done.get("install") != install:
+        with step("installing openneutron"):
+            pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
+        configure(find_cmake())
+        write_stamp({"packages": packages, "install": install})
+    elif not (BUILD / "build.ninja").is_file():
+        configure(find_cmake())
+    build()
+
+
+def check_machine() -> None:
+    """Stop with the Debian packages to install when something we cannot fetch ourselves is missing."""
+    if sys.version_info < OLDEST_PYTHON:
+        have = ".".join(map(str, sys.version_info[:2]))
+        raise SetupError(f"Python 3.11 or newer is needed, this is {have}; choose another with `make setup PYTHON=...`")
+    missing = []
+    try:
+        import ensurepip  # noqa: F401
+        import venv  # noqa: F401
+    except ImportError:
+        missing.append("python3-venv")
+    if not has_compiler("CC", "cc"):
+        missing.append("gcc")
+    if not has_compiler("CXX", "c++"):
+        missing.append("g++")
+    if missing:
+        names = " ".join(missing)
+        raise SetupError(f"this machine lacks what the Debian package(s) {names} bring: `sudo apt install {names}`")
+
+
+def has_compiler(variable: str, default: str) -> bool:
+    """Tell whether the compiler the user chose, or the usual one, is there (`ccache gcc`: its first word)."""
+    words = shlex.split(os.environ.get(variable) or default)
+    return shutil.which(words[0]) is not None
+
+
+def install_packages() -> None:
+    """Make a new environment with every pinned package."""
+    with step(f"making .venv with Python {sys.version.split()[0]}"):
+        # A half-made environment, or one made for another Python or folder, is not worth repairing.
+        shutil.rmtree(VENV, ignore_errors=True)
+        run([sys.executable, "-m", "venv", str(VENV)])
+    constraints = ["-c", str(REQUIREMENTS / "constraints.txt")]
+    with step("installing torch"):
+        pip("-r", str(REQUIREMENTS / "torch.txt"), *constraints)
+    with step("installing executorch, LiteRT and tools"):
+        files = [arg for name in ("runtime", "build", "dev") for arg in ("-r", str(REQUIREMENTS / f"{name}.txt"))]
+        pip(*files, *constraints)
+
+
+def find_cmake() -> str:
+    """Return a CMake that is new enough: the machine's, else PyPI's in the environment."""
+    own = shutil.which("cmake")
+    if own:
+        found = re.search(r"(\d+)\.(\d+)", run([own, "--version"]))
+        if found and tuple(map(int, found.groups())) >= OLDEST_CMAKE:
+            return own
+    packaged = VENV / "bin" / "cmake"
+    if not packaged.exists():
+        with step("installing cmake"):
+            try:
+                pip("-r", str(REQUIREMENTS / "cmake.txt"))
+            except SetupError as error:
+                raise SetupError(f"CMake 3.25 or newer is missing: `sudo apt install cmake`\n{error}") from None
+    return str(packaged)
+
+
+def configure(cmake: str) -> None:
+    """Write the ninja files of the native build."""
+    with step("configuring the native build"):
+        shutil.rmtree(BUILD, ignore_errors=True)
+        ninja = f"-DCMAKE_MAKE_PROGRAM={VENV / 'bin' / 'ninja'}"
+        run([cmake, "-S", str(ROOT), "-B", str(BUILD), "-G", "Ninja", ninja, f"-DPython_EXECUTABLE={PYTHON}"])
+
+
+def build() -> None:
+    """Bring the native libraries up to date; a no-op takes a fraction of a second."""
+    with step("building the native libraries"):
+        run([str(VENV / "bin" / "ninja"), "-C", str(BUILD)])
+
+
+def cmake_files() -> list[Path]:
+    """List the CMake files of the native build."""
+    return [ROOT / "CMakeLists.txt", *(ROOT / "runtime").rglob("CMakeLists.txt")]
+
+
+def digest(files: list[Path], *also: str) -> str:
+    """Hash the files' names and contents and some more text."""
+    total = hashlib.sha256("\0".join(also).encode())
+    for file in sorted(files):
+        total.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    return total.hexdigest()
+
+
+def read_stamp() -> dict[str, str]:
+    """Return what was completed earlier; nothing when there is no usable environment."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+    except (OSError, ValueError):
+        return {}
+    # The interpreter under .venv is a link that a system upgrade can break.
+    return stamp if isinstance(stamp, dict) and PYTHON.exists() else {}
+
+
+def write_stamp(stamp: dict[str, str]) -> None:
+    """Record completed steps, so that an interrupted set-up resumes where it stopped."""
+    STAMP.write_text(json.dumps(stamp))
+
+
+def pip(*what: str) -> None:
+    """Install with the environment's pip, silent unless it fails."""
+    # Bytecode is left to the first import, which needs only a part of it; compiling all of torch here costs more.
+    quiet = ["-qq", "--disable-pip-version-check", "--no-input"]
+    run([str(PYTHON), "-m", "pip", *quiet, "install", "--no-compile", *what])
+
+
+def run(command: list[str]) -> str:
+    """Run a command with the environment's tools first in PATH; on failure show what it printed."""
+    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise SetupError(f"`{' '.join(command)}` failed:\n{done.stdout}")
+    return done.stdout
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Say what is being done, then how long it took when that is worth a word."""
+    start = time.monotonic()
+    print(f"setup: {what}", end="", flush=True)
+    try:
+        yield
+    except BaseException:
+        print(flush=True)
+        raise
+    took = time.monotonic() - start
+    print(f" ({took:.0f} s)" if took >= 1 else "", flush=True)
+
+
+def say(what: str) -> None:
+    """Print one progress line."""
+    print(f"setup: {what}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""OpenNeutron: an open compiler, runtime and ExecuTorch backend for NXP's eIQ Neutron NPU.
+
+Every public name is imported when it is first used, so importing the package costs milliseconds and never imports
+torch.
+
+Example:
+    >>> import openneutron as on
+    >>> program = on.compile(model, example_inputs, calibration=batches, target="imxrt700")
+    >>> program.save("model.pte")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from openneutron._version import __version__
+from openneutron.errors import OpenNeutronError
+
+if TYPE_CHECKING:
+    from openneutron._compile import Program, compile
+    from openneutron.executorch.runtime import register_runtime
+
+__all__ = ["OpenNeutronError", "Program", "__version__", "compile", "register_runtime"]
+
+_HOMES = {
+    "Program": "openneutron._compile",
+    "compile": "openneutron._compile",
+    "register_runtime": "openneutron.executorch.runtime",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'openneutron' has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,59 @@
+"""Cost of kernel calls while searching: the machine model in C, asked once per (node, number of rows)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
+from openneutron.compiler.names import abi_of
+from openneutron.microcode.encode import encode_call
+from openneutron.microcode.program import ABSENT, Call, Operand
+from openneutron.microcode.table import ElementType, Region
+from openneutron.simulator import call_cost, cycles_of
+from openneutron.targets import Target
+
+
+def _operand(graph: KernelGraph, operand: object) -> Operand:
+    """Geometry of an operand; addresses do not matter to the cost."""
+    if operand is None:
+        return ABSENT
+    if isinstance(operand, int):
+        value = graph.values[operand]
+        n, h, w, c = value.shape
+        pixel = c * ITEM_BYTES[value.dtype]
+        return Operand(Region.SCRATCH, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, h, n, h, w, c)
+    size = len(operand)  # type: ignore[arg-type]
+    return Operand(Region.WEIGHTS, 0, ElementType.UINT8, 0, size, size, size, 1, 1, 1, 1, size)
+
+
+@dataclass
+class CostModel:
+    """Cycles of the nodes of one kernel graph on one target."""
+
+    graph: KernelGraph
+    target: Target
+    _words: dict[int, bytes] = field(default_factory=dict)
+    _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def cycles(self, node: int, rows: int) -> int:
+        """Whole cycles of one call of `node` on `rows` output rows; no rows, no call, no cost."""
+        if rows <= 0:
+            return 0
+        key = (node, rows)
+        if key not in self._cycles:
+            if node not in self._words:
+                self._words[node] = self._encode(self.graph.nodes[node])
+            self._cycles[key] = cycles_of(call_cost(self.target.name, self._words[node], 0, rows))
+        return self._cycles[key]
+
+    def striped(self, node: int, height: int, advance: int, lead: int) -> int:
+        """Cycles of `height` rows made in stripes of `advance`, the first cut so that boundaries lie at lead mod advance."""
+        first = min(lead % advance, height)
+        full, rest = divmod(height - first, advance)
+        return self.cycles(node, first) + full * self.cycles(node, advance) + self.cycles(node, rest)
+
+    def _encode(self, node: Node) -> bytes:
+        kernel = abi_of(node.kernel)
+        operands = tuple(_operand(self.graph, operand) for operand in node.operands)
+        height = self.graph.values[node.output].shape[1]
+        return encode_call(Call(kernel.id, kernel.abi, node.rounding, 0, 0, height, 0, operands, node.params))

@@ -1,0 +1,35 @@
+"""Fuse: the list of L1 passes, in order. Each can be switched off by name; L1's specification is checked after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from openneutron.compiler import l1
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.passes.drop_unused import drop_unused
+from openneutron.compiler.passes.fuse_lut import fuse_lut
+from openneutron.errors import OptionError
+
+PASSES: tuple[Callable[[KernelGraph], int], ...] = (fuse_lut, drop_unused)
+
+
+def names() -> list[str]:
+    """Names of the passes that can be switched off, in the order they run."""
+    return [one.__name__ for one in PASSES]
+
+
+def fuse(graph: KernelGraph, switched_off: tuple[str, ...] = ()) -> dict[str, int]:
+    """Run the passes; returns how often each acted.
+
+    Example:
+        >>> fuse(graph, switched_off=("fuse_lut",))
+    """
+    unknown = sorted(set(switched_off) - set(names()))
+    if unknown:
+        raise OptionError(f"unknown pass {', '.join(unknown)}", hint=f"passes are {', '.join(names())}")
+    counts: dict[str, int] = {}
+    for one in PASSES:
+        if one.__name__ not in switched_off:
+            counts[one.__name__] = one(graph)
+            l1.check(graph)
+    return counts

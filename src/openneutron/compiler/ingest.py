@@ -1,0 +1,114 @@
+"""Ingest: decide which L0 operators go into NeutronGraphs and cut the graph into groups that can be run one by one.
+
+Groups are made by colouring in execution order: an operator takes the largest colour of its producers, plus one where it
+changes engine. A path that leaves a group never comes back to it, so contracting groups cannot make a cycle.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field, replace
+
+from openneutron.compiler import kernels
+from openneutron.compiler.signature import default_options, of_operator
+from openneutron.litert.graph import Graph
+from openneutron.targets import Target
+from openneutron.verdict import Reason
+
+# Operators that only rename bytes: a group of nothing else is not worth a NeutronGraph.
+VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+
+
+@dataclass
+class Group:
+    """Operators of one colour: all of them go into one NeutronGraph, or all stay as they are."""
+
+    converted: bool
+    operators: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Plan:
+    """Groups in execution order, and the reason for each operator that stays."""
+
+    groups: list[Group]
+    reasons: dict[int, Reason]
+
+
+def _colour(graph: Graph, accepted: list[bool]) -> list[int]:
+    """Even colours are converted, odd ones are left; see the module's text."""
+    made_by: dict[int, int] = {}
+    colours: list[int] = []
+    for index, op in enumerate(graph.operators):
+        colour = 0 if accepted[index] else 1
+        for tensor in op.inputs:
+            if tensor in made_by:
+                producer = made_by[tensor]
+                theirs = colours[producer]
+                colour = max(colour, theirs if accepted[producer] == accepted[index] else theirs + 1)
+        colours.append(colour)
+        for tensor in op.outputs:
+            made_by[tensor] = index
+    return colours
+
+
+def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[str, ...] = ()) -> Plan:
+    """Check every operator and group the accepted ones.
+
+    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU.
+    """
+    reasons: dict[int, Reason] = {}
+    for index, op in enumerate(graph.operators):
+        names = [op.code, *(graph.tensors[t].name for t in op.outputs)]
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names):
+            reasons[index] = Reason("left_out", "left on the CPU on request", names[-1])
+            continue
+        verdict = kernels.check(of_operator(graph, op), target)
+        if verdict.reason is not None:
+            reasons[index] = verdict.reason
+    while True:
+        accepted = [index not in reasons for index in range(len(graph.operators))]
+        colours = _colour(graph, accepted)
+        groups: dict[int, Group] = {}
+        for index, colour in enumerate(colours):
+            groups.setdefault(colour, Group(accepted[index])).operators.append(index)
+        small = [g for g in groups.values() if g.converted and _too_small(graph, g, minimum)]
+        if not small:
+            return Plan([groups[colour] for colour in sorted(groups)], reasons)
+        for group in small:
+            for index in group.operators:
+                name = graph.tensors[graph.operators[index].outputs[0]].name
+                reasons[index] = Reason(
+                    "group_too_small", f"its group of {len(group.operators)} operators is not worth a NeutronGraph", name
+                )
+
+
+def _too_small(graph: Graph, group: Group, minimum: int) -> bool:
+    working = [i for i in group.operators if graph.operators[i].code not in VIEWS]
+    return len(working) < max(minimum, 1)
+
+
+def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:
+    """The group as a graph of its own, with the indices of its inputs and outputs in the whole graph."""
+    members = set(group.operators)
+    made = {t for i in group.operators for t in graph.operators[i].outputs}
+    inputs = list(
+        dict.fromkeys(
+            t
+            for i in group.operators
+            for t in graph.operators[i].inputs
+            if t >= 0 and t not in made and graph.tensors[t].data is None
+        )
+    )
+    needed = set(graph.outputs)
+    for index, op in enumerate(graph.operators):
+        if index not in members:
+            needed.update(op.inputs)
+    outputs = list(
+        dict.fromkeys(t for i in group.operators for t in graph.operators[i].outputs if t in needed)
+    )
+    operators = []
+    for i in group.operators:
+        op = graph.operators[i]
+        operators.append(op if op.options is not None else replace(op, options=default_options(op.code)))
+    return Graph(graph.name, graph.tensors, operators, inputs, outputs), inputs, outputs

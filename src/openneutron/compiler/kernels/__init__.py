@@ -1,0 +1,78 @@
+"""Kernels: one file each. A file registers its ABI, and for each LiteRT operator it serves its limits and its legalization.
+
+Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/kernels/test_k.py`; no list
+changes: files in this folder are found by name.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from openneutron.compiler.signature import OpSignature
+from openneutron.targets import Target
+from openneutron.verdict import Limit, Reason, Verdict, first_reason
+
+if TYPE_CHECKING:
+    from openneutron.compiler.legalize import Legalizer
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How one LiteRT operator becomes kernels: the limits users read, and the function that emits L1 nodes."""
+
+    code: str
+    limits: tuple[Limit, ...]
+    legalize: Callable[[Legalizer], None]
+    kernel_file: str
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def serves(
+    *codes: str, limits: tuple[Limit, ...]
+) -> Callable[[Callable[[Legalizer], None]], Callable[[Legalizer], None]]:
+    """Register the decorated function as the legalization of these LiteRT operators."""
+
+    def wrap(function: Callable[[Legalizer], None]) -> Callable[[Legalizer], None]:
+        for code in codes:
+            if code in _RULES and _RULES[code].kernel_file != function.__module__:
+                raise ValueError(f"{code} is served by {_RULES[code].kernel_file} and {function.__module__}")
+            _RULES[code] = Rule(code, limits, function, function.__module__)
+        return function
+
+    return wrap
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """LiteRT operator → rule, after importing every file of this folder."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
+    return dict(sorted(_RULES.items()))
+
+
+def check(signature: OpSignature, target: Target) -> Verdict:
+    """Can this operator run on the target? The one answer for partitioner and compiler.
+
+    Example:
+        >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
+    """
+    where = signature.outputs[0].name if signature.outputs else ""
+    rule = rules().get(signature.code)
+    if rule is None:
+        name = signature.code.removeprefix("CUSTOM:")
+        kind = "custom operator" if signature.code.startswith("CUSTOM:") else "operator"
+        return Verdict(
+            Reason("no_kernel", f"{kind} {name} has no kernel", where, "it runs on the CPU; see `openneutron ops`")
+        )
+    verdict = first_reason(rule.limits, signature, target)
+    if verdict.reason is not None and not verdict.reason.where:
+        r = verdict.reason
+        return Verdict(Reason(r.code, r.message, where, r.hint))
+    return verdict

@@ -1,0 +1,218 @@
+"""What several kernels share: limits, each written once as the rule users see, and the integer side of their weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.geometry import WINDOW_MAX, window_of
+from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, UINT8_RANGE, activation_range, multiplier
+from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.litert.graph import DType
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
+_UINT8_OFFSET = 128  # turns a UINT8 weight into an INT8 one; its zero point moves along
+_BIAS_TOLERANCE = 0.02  # of an output step per step of the bias: the bound LiteRT itself applies where it checks
+
+
+def required(op: OpSignature, index: int) -> TensorSignature:
+    """Input `index`, which the limits have found to be present."""
+    tensor = op.input(index)
+    assert tensor is not None
+    return tensor
+
+
+def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...]) -> Verdict:
+    """Is the tensor of one of these types, with one scale?"""
+    if tensor is None:
+        return no("a required input is absent")
+    if tensor.dtype not in dtypes:
+        return no(f"tensor {tensor.name!r} is {tensor.dtype}", hint=QUANTIZE_HINT)
+    if tensor.quantization is None or not tensor.quantization.scale:
+        return no(f"tensor {tensor.name!r} has no scale", hint=QUANTIZE_HINT)
+    if tensor.quantization.per_channel:
+        return no(f"tensor {tensor.name!r} is quantized per channel", hint="quantize activations per tensor")
+    return OK if tensor.scale > 0 else no(f"the scale of tensor {tensor.name!r} is {tensor.scale}")
+
+
+@limit("input and output must both be INT8 or both UINT8, quantized per tensor")
+def byte_activations(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.input(0), op.outputs[0]):
+        verdict = quantized(tensor, (DType.INT8, DType.UINT8))
+        if not verdict:
+            return verdict
+    x, y = required(op, 0), op.outputs[0]
+    return OK if x.dtype is y.dtype else no(f"input is {x.dtype}, output {y.dtype}", hint="insert a QUANTIZE")
+
+
+@limit("input and output must be INT8, quantized per tensor")
+def int8_activations(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.input(0), op.outputs[0]):
+        verdict = quantized(tensor, (DType.INT8,))
+        if not verdict:
+            return verdict
+    return OK
+
+
+@limit("no tensor may be empty")
+def not_empty(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (*op.inputs, *op.outputs):
+        if tensor is not None and 0 in tensor.shape:
+            return no(f"tensor {tensor.name!r} has shape {list(tensor.shape)}")
+    return OK
+
+
+@limit("input, filter and output must have four dimensions")
+def four_dimensions(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.input(0), op.input(1), op.outputs[0]):
+        if tensor is None or len(tensor.shape) != 4:
+            return no(f"a shape is {list(tensor.shape) if tensor else 'absent'}")
+    return OK
+
+
+@limit("weights must be constant, of the type of the input, and quantized")
+def static_weights(op: OpSignature, target: Target) -> Verdict:
+    x, w = required(op, 0), op.input(1)
+    if w is None or not w.constant:
+        return no("weights are computed at run time", hint="make the weights constant")
+    if w.dtype is not x.dtype:
+        return no(f"weights are {w.dtype}, the input is {x.dtype}", hint=QUANTIZE_HINT)
+    if w.quantization is None or not w.quantization.scale:
+        return no("weights have no scale", hint=QUANTIZE_HINT)
+    return OK
+
+
+@limit("INT8 weights must have zero point 0; UINT8 weights must be quantized per tensor")
+def weights_zero_allowed(op: OpSignature, target: Target) -> Verdict:
+    w = required(op, 1)
+    assert w.quantization is not None
+    if w.dtype is DType.INT8 and any(w.quantization.zero_point):
+        return no("weights have a zero point other than 0", hint="quantize weights symmetrically")
+    if w.dtype is DType.UINT8 and w.quantization.per_channel:
+        return no(f"UINT8 weights have {len(w.quantization.scale)} scales", hint="quantize to INT8")
+    return OK
+
+
+@limit("weights have one scale, or one per output channel along the output axis of the filter")
+def weights_scales_match(op: OpSignature, target: Target) -> Verdict:
+    w = required(op, 1)
+    assert w.quantization is not None
+    count, channels = len(w.quantization.scale), op.outputs[0].shape[-1]
+    if count not in (1, channels):
+        return no(f"{count} scales for {channels} output channels")
+    axis = 3 if op.code == "DEPTHWISE_CONV_2D" else 0
+    if count > 1 and w.quantization.axis != axis:
+        return no(f"the scales run along dimension {w.quantization.axis}, not {axis}")
+    return OK
+
+
+@limit("a bias must be given")
+def bias_given(op: OpSignature, target: Target) -> Verdict:
+    return OK if op.input(2) is not None else no("there is none", hint="add a bias of zeros: LiteRT demands one too")
+
+
+@limit("bias, where given, must be a constant INT32 vector with one value per output channel")
+def bias_is_int32(op: OpSignature, target: Target) -> Verdict:
+    bias = op.input(2)
+    if bias is None:
+        return OK
+    if not bias.constant or bias.dtype is not DType.INT32:
+        return no(f"bias is {bias.dtype}{'' if bias.constant else ', computed at run time'}")
+    if bias.quantization and any(bias.quantization.zero_point):
+        return no("bias has a zero point other than 0")
+    channels = op.outputs[0].shape[-1]
+    return OK if math.prod(bias.shape) == channels else no(f"bias {list(bias.shape)} for {channels} channels")
+
+
+@limit("the bias scale must equal input scale times weight scale within 0.02 output steps")
+def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
+    x, w, y, bias = required(op, 0), required(op, 1), op.outputs[0], op.input(2)
+    # A bias without scale is taken to be in accumulator steps, which is how LiteRT reads every bias.
+    if bias is None or bias.quantization is None or not any(bias.quantization.scale) or w.quantization is None:
+        return OK
+    given, wanted = np.asarray(bias.quantization.scale), np.asarray(w.quantization.scale) * x.scale
+    if given.size not in (1, wanted.size) and wanted.size != 1:
+        return no(f"bias has {given.size} scales, the weights {wanted.size}")
+    off = np.abs(wanted - given) / y.scale
+    return OK if off.max() <= _BIAS_TOLERANCE else no(f"it is off by {off.max():.3g} output steps")
+
+
+@limit("input scale times weight scale over output scale must stay below 2^30")
+def requantize_shifts_fit(op: OpSignature, target: Target) -> Verdict:
+    largest = max(factors(required(op, 0), required(op, 1), op.outputs[0]))
+    if not math.isfinite(largest):
+        return no("the factor is infinite", hint="calibrate on real data")
+    _, shift = multiplier(largest)
+    return OK if shift <= MAX_LEFT_SHIFT else no(f"it is {largest:.3g}", hint="calibrate on real data")
+
+
+@limit("fused activation must be NONE, RELU, RELU6 or RELU_N1_TO_1, with bounds that INT32 can hold")
+def activation_is_clamp(op: OpSignature, target: Target) -> Verdict:
+    activation = op.options.fusedActivationFunction if op.options is not None else 0
+    if activation not in (0, 1, 2, 3):
+        return no(f"the fused activation is number {activation}", hint="use a separate activation operator")
+    bound = {2: 1.0, 3: 6.0}.get(activation, 0.0)
+    scale = op.outputs[0].scale
+    return OK if bound / scale < 2.0**31 else no(f"the bound {bound} at scale {scale:.3g} leaves INT32")
+
+
+@limit("stride, dilation and kernel must be 1 to 32767, and the output as large as the window's steps")
+def window_matches(op: OpSignature, target: Target) -> Verdict:
+    if op.options is None:
+        return no("the operator has no options", hint="the file is incomplete: convert the model again")
+    x, y = required(op, 0), op.outputs[0]
+    pool = hasattr(op.options, "filterHeight")
+    size = (op.options.filterHeight, op.options.filterWidth) if pool else required(op, 1).shape[1:3]
+    steps = (op.options.strideH, op.options.strideW)
+    dilation = (getattr(op.options, "dilationHFactor", 1), getattr(op.options, "dilationWFactor", 1))
+    if not all(1 <= number <= WINDOW_MAX for number in (*size, *steps, *dilation)):
+        return no(f"kernel {list(size)}, stride {list(steps)}, dilation {list(dilation)}")
+    window = window_of(op.options, (size[0], size[1]), (x.shape[1], x.shape[2]))
+    if min(window.out_h, window.out_w) < 1:
+        return no(f"kernel {list(size)} is larger than the input {list(x.shape[1:3])}", hint="use SAME padding")
+    if (x.shape[0], window.out_h, window.out_w) != y.shape[:3]:
+        return no(f"the window gives {[x.shape[0], window.out_h, window.out_w]}, the output is {list(y.shape)}")
+    return OK if window.fits() else no(f"image {list(x.shape)} is too large for the window")
+
+
+def value_range(tensor: TensorSignature) -> tuple[int, int]:
+    """Smallest and largest value of the tensor's 8-bit type."""
+    return UINT8_RANGE if tensor.dtype is DType.UINT8 else INT8_RANGE
+
+
+def clamp_of(op: OpSignature) -> tuple[int, int]:
+    """The range of the fused activation in the output's steps."""
+    y = op.outputs[0]
+    activation = op.options.fusedActivationFunction if op.options is not None else 0
+    return activation_range(activation, y.scale, y.zero_point, value_range(y))
+
+
+def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> list[float]:
+    """Accumulator step over output step, one per scale of the weights, with the roundings of numerics-a §1."""
+    assert w.quantization is not None
+    if x.dtype is DType.UINT8:
+        with np.errstate(over="ignore"):
+            products = [float(np.float32(x.scale) * np.float32(s)) for s in w.quantization.scale]
+    else:
+        products = [x.scale * s for s in w.quantization.scale]
+    return [product / y.scale for product in products]
+
+
+def fixed_point(
+    x: TensorSignature, w: TensorSignature, y: TensorSignature, channels: int
+) -> tuple[list[int], list[int]]:
+    """Multipliers and shifts of every output channel, for `Rounding.DOUBLE`."""
+    pairs = [multiplier(real) for real in factors(x, w, y)]
+    pairs = pairs * channels if len(pairs) == 1 else pairs
+    return [m for m, _ in pairs], [shift for _, shift in pairs]
+
+
+def weights_as_int8(data: npt.NDArray[np.generic], w: TensorSignature) -> tuple[npt.NDArray[np.int8], int]:
+    """The weights as the array stores them, and the zero point that remains."""
+    if w.dtype is DType.UINT8:
+        return (data.astype(np.int16) - _UINT8_OFFSET).astype(np.int8), w.zero_point - _UINT8_OFFSET
+    return data.astype(np.int8, copy=False), w.zero_point

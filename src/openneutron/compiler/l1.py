@@ -1,0 +1,164 @@
+"""L1, the kernel graph: one node is one kernel with integer parameters; NHWC; views and aliases are explicit.
+
+All fusing happens here. A value is a 4-D tensor [batch, height, width, channels]; tensors of other ranks are folded into
+that shape by the kernel that makes them (the trailing dimension stays the channels).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import InternalError
+from openneutron.microcode.table import ElementType, Rounding
+
+ITEM_BYTES = {
+    ElementType.INT8: 1, ElementType.UINT8: 1, ElementType.INT16: 2, ElementType.INT32: 4,
+    ElementType.INT64: 8, ElementType.FLOAT32: 4, ElementType.BOOL: 1,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A value that lives inside another one: element (n, y, x, c) is at offset + n*plane + y*pitch + x*pixel + c*item."""
+
+    root: int
+    offset: int
+    plane: int
+    pitch: int
+    pixel: int
+
+
+@dataclass
+class Value:
+    """A tensor of the kernel graph. `tensor` is its L0 tensor index, -1 for one the compiler made.
+
+    `data` makes it a constant: it is stored in the weights block and never written.
+    """
+
+    name: str
+    shape: tuple[int, int, int, int]
+    dtype: ElementType
+    scale: float = 0.0
+    zero_point: int = 0
+    tensor: int = -1
+    alias: Alias | None = None
+    data: npt.NDArray[Any] | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the value stored densely."""
+        n, h, w, c = self.shape
+        return n * h * w * c * ITEM_BYTES[self.dtype]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one dense row."""
+        return self.shape[2] * self.shape[3] * ITEM_BYTES[self.dtype]
+
+
+@dataclass(frozen=True)
+class RowDemand:
+    """Which rows of an input one output row needs: lo = y*stride//divide - before, rows [lo, lo+extent) clipped.
+
+    Element-wise: (1, 1, 0, 1). A window of extent e, stride s, top padding p: (s, 1, p, e). Nearest x2: (1, 2, 0, 1).
+    """
+
+    stride: int = 1
+    divide: int = 1
+    before: int = 0
+    extent: int = 1
+
+    def rows(self, first: int, last: int, height: int) -> tuple[int, int]:
+        """Input rows [lo, hi) that output rows [first, last) need, clipped to the input's height."""
+        lo = first * self.stride // self.divide - self.before
+        hi = (last - 1) * self.stride // self.divide - self.before + self.extent
+        return max(lo, 0), min(max(hi, 0), height)
+
+
+@dataclass
+class Node:
+    """One kernel call on whole tensors.
+
+    `operands` are in the order of the kernel's ABI: an int is a value, an array is constant data for the weights block
+    (uint8), None is an absent optional operand. `demand` has one entry per value operand that streams by rows (keyed by
+    operand position); a node whose `demand` is None works on whole tensors only. `sources` are L0 operator indices.
+    """
+
+    kernel: str
+    operands: list[int | npt.NDArray[np.uint8] | None]
+    output: int
+    params: Any
+    rounding: Rounding = Rounding.NONE
+    demand: dict[int, RowDemand] | None = None
+    macs: int = 0
+    sources: tuple[int, ...] = ()
+    workspace: int = 0  # bytes of scratch the kernel needs while it runs; operand role "workspace"
+    in_place: tuple[int, ...] = ()  # operand positions whose buffer the output may overwrite element by element
+    notes: tuple[str, ...] = ()  # what fusing did, for the report
+
+    def inputs(self) -> list[int]:
+        """Value operands read, without the output."""
+        return [o for o in self.operands if isinstance(o, int) and o != self.output]
+
+
+@dataclass
+class KernelGraph:
+    """The whole of L1 for one NeutronGraph."""
+
+    values: list[Value] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def add_value(self, value: Value) -> int:
+        """Append a value; returns its index."""
+        self.values.append(value)
+        return len(self.values) - 1
+
+    def root(self, value: int) -> int:
+        """The value that owns the storage of `value`."""
+        alias = self.values[value].alias
+        return value if alias is None else alias.root
+
+    def producers(self) -> dict[int, int]:
+        """Value → node that writes it."""
+        return {node.output: at for at, node in enumerate(self.nodes)}
+
+    def consumers(self) -> dict[int, list[int]]:
+        """Value → nodes that read it, in order."""
+        found: dict[int, list[int]] = {}
+        for at, node in enumerate(self.nodes):
+            for value in dict.fromkeys(node.inputs()):
+                found.setdefault(value, []).append(at)
+        return found
+
+
+def check(graph: KernelGraph) -> None:
+    """L1's own specification: indices valid, values written before read and once, aliases one level deep and inside."""
+    written = set(graph.inputs) | {at for at, value in enumerate(graph.values) if value.data is not None}
+    for value_index, value in enumerate(graph.values):
+        if value.alias is not None:
+            root = graph.values[value.alias.root]
+            if root.alias is not None:
+                raise InternalError(f"value {value_index} ({value.name}) aliases an alias")
+            n, h, w, c = value.shape
+            item = ITEM_BYTES[value.dtype]
+            a = value.alias
+            last = a.offset + (n - 1) * a.plane + (h - 1) * a.pitch + (w - 1) * a.pixel + c * item
+            if a.offset < 0 or last > root.bytes:
+                raise InternalError(f"alias {value.name} covers bytes to {last} of {root.bytes} in {root.name}")
+    for at, node in enumerate(graph.nodes):
+        for value in node.inputs():
+            if value not in written and graph.root(value) not in written:
+                raise InternalError(f"node {at} ({node.kernel}) reads value {value} before it is written")
+        if node.output in written and graph.values[node.output].alias is None:
+            raise InternalError(f"node {at} ({node.kernel}) writes value {node.output} a second time")
+        written.add(node.output)
+        written.add(graph.root(node.output))
+    for value in graph.outputs:
+        if graph.root(value) not in written:
+            raise InternalError(f"output {graph.values[value].name} is never written")

@@ -1,0 +1,131 @@
+"""Legalize: L0 operators become L1 nodes. Asks `kernels.check` first, so a leftover here is an internal error.
+
+Before:  CONV_2D(x, w, b) with scales, padding SAME, fused RELU
+After:   conv2d(x, packed weights, channel table) with integer multipliers, shifts, clamps and pads
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler import kernels
+from openneutron.compiler.l1 import Alias, KernelGraph, Node, Value
+from openneutron.compiler.signature import OpSignature, of_operator
+from openneutron.errors import InternalError
+from openneutron.litert.graph import DType, Graph, Operator
+from openneutron.microcode.table import ElementType
+from openneutron.targets import Target
+
+ELEMENT_TYPES = {
+    DType.INT8: ElementType.INT8, DType.UINT8: ElementType.UINT8, DType.INT16: ElementType.INT16,
+    DType.INT32: ElementType.INT32, DType.INT64: ElementType.INT64, DType.FLOAT32: ElementType.FLOAT32,
+    DType.BOOL: ElementType.BOOL,
+}  # fmt: skip
+
+
+def shape4(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Fold a shape into [batch, height, width, channels]; trailing dimensions keep their places.
+
+    Rank above 4 folds the leading dimensions into the batch, rank below 4 is padded with ones in front.
+    """
+    if len(shape) > 4:
+        return (int(np.prod(shape[:-3])), *shape[-3:])  # type: ignore[return-value]
+    return ((1,) * (4 - len(shape)) + tuple(shape))  # type: ignore[return-value]
+
+
+@dataclass
+class Legalizer:
+    """What a kernel file needs to turn one operator into nodes; `op` and `signature` are the current operator's."""
+
+    source: Graph
+    target: Target
+    graph: KernelGraph = field(default_factory=KernelGraph)
+    values: dict[int, int] = field(default_factory=dict)  # L0 tensor → L1 value
+    op: Operator = field(default_factory=lambda: Operator("", [], []))
+    op_index: int = -1
+    signature: OpSignature = field(default_factory=lambda: OpSignature("", (), (), None))
+
+    def value(self, position: int) -> int:
+        """The L1 value of input `position`; constants become constant values."""
+        tensor = self.op.inputs[position]
+        if tensor not in self.values:
+            data = self.source.tensors[tensor].data
+            if data is None:
+                raise InternalError(f"operator {self.op_index} reads tensor {tensor} before it is written")
+            self._add(tensor, data)
+        return self.values[tensor]
+
+    def output(self, position: int = 0) -> int:
+        """The L1 value of output `position`, created on first use."""
+        tensor = self.op.outputs[position]
+        if tensor not in self.values:
+            self._add(tensor, None)
+        return self.values[tensor]
+
+    def bind(self, position: int, value: int) -> None:
+        """Let output `position` be an existing value (views)."""
+        self.values[self.op.outputs[position]] = value
+
+    def has(self, position: int) -> bool:
+        """True when optional input `position` is given."""
+        return position < len(self.op.inputs) and self.op.inputs[position] >= 0
+
+    def constant(self, position: int) -> npt.NDArray[Any]:
+        """Data of constant input `position`."""
+        data = self.source.tensors[self.op.inputs[position]].data
+        if data is None:
+            raise InternalError(f"input {position} of operator {self.op_index} ({self.op.code}) is not constant")
+        return data
+
+    def temporary(
+        self, name: str, shape: tuple[int, int, int, int], dtype: ElementType = ElementType.INT8,
+        scale: float = 0.0, zero_point: int = 0, alias: Alias | None = None,
+    ) -> int:  # fmt: skip
+        """A new value that no L0 tensor has."""
+        return self.graph.add_value(Value(name, shape, dtype, scale, zero_point, alias=alias))
+
+    def view(self, value: int, shape: tuple[int, int, int, int], name: str, tensor: int = -1) -> int:
+        """The same dense bytes under another shape."""
+        source = self.graph.values[value]
+        root = self.graph.root(value)
+        base = source.alias.offset if source.alias else 0
+        _, h, w, c = shape
+        item = source.bytes // max(int(np.prod(source.shape)), 1)
+        alias = Alias(root, base, h * w * c * item, w * c * item, c * item)
+        made = Value(name, shape, source.dtype, source.scale, source.zero_point, tensor, alias)
+        return self.graph.add_value(made)
+
+    def emit(self, node: Node) -> None:
+        """Append a node made for the current operator."""
+        node.sources = node.sources or (self.op_index,)
+        self.graph.nodes.append(node)
+
+    def _add(self, tensor: int, data: npt.NDArray[Any] | None) -> None:
+        t = self.source.tensors[tensor]
+        scale, zero = (t.quantization.scale[0], t.quantization.zero_point[0]) if t.quantization else (0.0, 0)
+        made = Value(t.name, shape4(t.shape), ELEMENT_TYPES[t.dtype], scale, zero, tensor, data=data)
+        self.values[tensor] = self.graph.add_value(made)
+
+
+def legalize(graph: Graph, target: Target) -> KernelGraph:
+    """L1 of a graph all of whose operators pass `kernels.check`.
+
+    Example:
+        >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
+    """
+    state = Legalizer(graph, target)
+    for tensor in graph.inputs:
+        state._add(tensor, None)
+        state.graph.inputs.append(state.values[tensor])
+    for index, op in enumerate(graph.operators):
+        state.op, state.op_index, state.signature = op, index, of_operator(graph, op)
+        verdict = kernels.check(state.signature, target)
+        if verdict.reason is not None:
+            raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
+        kernels.rules()[op.code].legalize(state)
+    state.graph.outputs = [state.values[tensor] for tensor in graph.outputs]
+    return state.graph

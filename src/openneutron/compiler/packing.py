@@ -1,0 +1,48 @@
+"""Weight order of the array: [Cout/M][taps][Cin/N][M out][N in]; the input zero point is folded into the bias."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def pack_dense(weights: npt.NDArray[np.int8], units: int, length: int) -> npt.NDArray[np.uint8]:
+    """[Cout, taps, Cin] → blocks of M output channels × N inputs, zero-padded; see `docs/format.md`.
+
+    Example:
+        >>> pack_dense(np.zeros((32, 25, 3), np.int8), 8, 8).size   # 4 groups x 25 taps x 1 x 8 x 8
+        6400
+    """
+    cout, taps, cin = weights.shape
+    groups, blocks = -(-cout // units), -(-cin // length)
+    padded = np.zeros((groups * units, taps, blocks * length), np.int8)
+    padded[:cout, :, :cin] = weights
+    ordered = padded.reshape(groups, units, taps, blocks, length).transpose(0, 2, 3, 1, 4)
+    return np.ascontiguousarray(ordered).view(np.uint8).reshape(-1)
+
+
+def pack_grouped(weights: npt.NDArray[np.int8], groups: int, units: int, length: int) -> npt.NDArray[np.uint8]:
+    """[Cout, taps, Cin/groups] → one `pack_dense` per channel group, one after the other."""
+    per_group = weights.shape[0] // groups
+    parts = [pack_dense(weights[g * per_group : (g + 1) * per_group], units, length) for g in range(groups)]
+    return np.concatenate(parts)
+
+
+def pack_depthwise(weights: npt.NDArray[np.int8], units: int) -> npt.NDArray[np.uint8]:
+    """[taps, C] → [C/M][taps][M], zero-padded."""
+    taps, channels = weights.shape
+    groups = -(-channels // units)
+    padded = np.zeros((taps, groups * units), np.int8)
+    padded[:, :channels] = weights
+    ordered = padded.reshape(taps, groups, units).transpose(1, 0, 2)
+    return np.ascontiguousarray(ordered).view(np.uint8).reshape(-1)
+
+
+def fold_zero_point(
+    bias: npt.NDArray[np.int64], weights: npt.NDArray[np.int8], zero_point: int, weights_zero: int = 0
+) -> npt.NDArray[np.int64]:
+    """Bias with -z_in * Σ(w - z_w) added, wrapped to INT32 as the accumulator wraps; `weights` has Cout first."""
+    flat = weights.reshape(weights.shape[0], -1)
+    sums = flat.sum(axis=1, dtype=np.int64) - weights_zero * flat.shape[1]
+    folded = bias.astype(np.int64) - zero_point * sums
+    return (folded + (1 << 31)) % (1 << 32) - (1 << 31)

@@ -1,0 +1,128 @@
+"""The compiler: LiteRT bytes in, LiteRT bytes with NeutronGraph operators out. Stages in order, each its own file.
+
+    ingest → legalize → fuse → tile → schedule → allocate → verify → emit
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from openneutron import targets
+from openneutron._version import __version__
+from openneutron.compiler import l1, text
+from openneutron.compiler.allocate import allocate
+from openneutron.compiler.emit import emit
+from openneutron.compiler.fuse import fuse
+from openneutron.compiler.graph_op import add_graph_op
+from openneutron.compiler.ingest import Plan, extract, ingest
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.legalize import legalize
+from openneutron.compiler.passes.materialize_outputs import materialize_outputs
+from openneutron.compiler.predict import Timed, predict
+from openneutron.compiler.schedule import schedule
+from openneutron.compiler.summary import Part, report_of
+from openneutron.compiler.tile import Tiling, tile
+from openneutron.compiler.verify import verify
+from openneutron.convert import OPTIMIZE, Options, Result
+from openneutron.errors import OptionError, UnsupportedError
+from openneutron.litert.graph import Graph, Operator
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.microcode.disassemble import disassemble
+from openneutron.microcode.encode import encode
+from openneutron.microcode.program import Program
+from openneutron.targets import Target
+
+
+@dataclass
+class Unit:
+    """One compiled group with everything the stages made of it."""
+
+    graph: KernelGraph
+    tiling: Tiling
+    tasks: TaskList
+    program: Program
+    microcode: bytes
+    events: list[Timed]
+    cycles: int
+    passes: dict[str, int]
+
+
+def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
+    """All stages on a graph whose operators are all supported."""
+    graph = legalize(part, target)
+    l1.check(graph)
+    passes = fuse(graph, options.passes_off)
+    materialize_outputs(graph, target)
+    l1.check(graph)
+    budget = None
+    if options.fit_bytes is not None:
+        io = sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
+        budget = max(options.fit_bytes - io, 0)
+    tiling = tile(graph, target, optimize=options.optimize, scratch_budget=budget)
+    tasks = allocate(schedule(graph, tiling.segments, target, fetch_constants=options.fetch_constants_to_sram))
+    verify(graph, tasks, target)
+    program = emit(part, graph, tasks, target, profiling=options.use_profiling)
+    events, cycles = predict(program, target)
+    return Unit(graph, tiling, tasks, program, encode(program), events, cycles, passes)
+
+
+def _operator_order(graph: Graph, plan: Plan, units: dict[int, Operator]) -> list[Operator]:
+    """Groups in execution order: a NeutronGraph, or the operators that stay."""
+    ordered: list[Operator] = []
+    for at, group in enumerate(plan.groups):
+        ordered += [units[at]] if at in units else [graph.operators[i] for i in group.operators]
+    return ordered
+
+
+def compile_model(data: bytes, options: Options) -> Result:
+    """Compile a LiteRT model; what has no kernel stays where it was, with its reason in the report.
+
+    Example:
+        >>> result = compile_model(Path("model.tflite").read_bytes(), Options(target="imxrt700"))
+        >>> result.report.totals.cycles
+    """
+    if options.optimize not in OPTIMIZE:
+        raise OptionError(f"unknown optimization level {options.optimize!r}", hint=f"levels: {', '.join(OPTIMIZE)}")
+    if options.extra_flags:
+        raise OptionError(
+            f"the open converter takes no extra flags ({' '.join(options.extra_flags)})",
+            hint="they are handed to NXP's converter with --converter nxp",
+        )
+    began = time.perf_counter()
+    target = targets.load(options.target)
+    model = read_model(data, source=options.source)
+    graph = model.main
+    plan = ingest(
+        graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate
+    )
+    parts: list[Part] = []
+    intermediates: dict[str, str] = {}
+    operators: dict[int, Operator] = {}
+    for at, group in enumerate(plan.groups):
+        if not group.converted:
+            continue
+        part, inputs, outputs = extract(graph, group)
+        unit = compile_graph(part, target, options)
+        index = len(parts)
+        operators[at] = add_graph_op(graph, index, unit.microcode, unit.program, inputs, outputs)
+        parts.append(Part(index, group.operators, unit.graph, unit.tiling.segments, unit.tasks, unit.program,
+                          len(unit.microcode), unit.events, unit.cycles, unit.passes))  # fmt: skip
+        if options.dump_intermediates:
+            intermediates[f"graph{index}.l1.txt"] = text.kernel_graph(unit.graph)
+            intermediates[f"graph{index}.l2.txt"] = text.task_list(unit.tasks)
+            intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
+    source_operators = list(graph.operators)
+    if not parts and not graph.operators:
+        raise UnsupportedError("the model has no operators", where=options.source)
+    graph.operators = _operator_order(graph, plan, operators)
+    report = report_of(graph, source_operators, plan.reasons, parts, target, options, __version__)
+    written = write_model(model)
+    return Result(
+        model=written,
+        report=replace(report, seconds={"compiler": time.perf_counter() - began}),
+        log=text.conversion_log(report),
+        intermediates=intermediates,
+    )

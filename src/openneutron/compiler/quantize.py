@@ -1,0 +1,178 @@
+"""Integer parameters from real scales, with exactly the roundings of LiteRT's reference kernels (numerics-a §0, §1, §4)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import UnsupportedError
+from openneutron.microcode.table import Rounding
+
+INT8_RANGE = (-128, 127)
+UINT8_RANGE = (0, 255)
+# From 31 on the reference's left shift is undefined (numerics-a §0).
+MAX_LEFT_SHIFT = 30
+# Neighbours of the nearest M that are tried, best first. Going up by a hair makes exact negative ties round away from
+# zero; going down rescues factors whose upper neighbour crosses the next threshold.
+_NEIGHBOURS = (0, 1, 2, 3, -1, -2)
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_LOW_BITS = 15  # of a 46-bit M, kept beside the shift in the channel table
+_MAX_SHIFT31 = 62  # (acc * M + 2^61) fits 64 bits
+_MAX_SHIFT46 = _MAX_SHIFT31 + _LOW_BITS
+
+
+def f32(value: float) -> float:
+    """The nearest float32, as a Python float."""
+    return float(np.float32(value))
+
+
+def round_half_away(value: float) -> int:
+    """C's round(): halves go away from zero."""
+    whole = math.floor(abs(value))
+    return (whole + (abs(value) - whole >= 0.5)) * (1 if value >= 0 else -1)
+
+
+def multiplier(real: float) -> tuple[int, int]:
+    """(M, shift) with real = M * 2^(shift-31), as the reference derives it.
+
+    Example:
+        >>> multiplier(1.0)
+        (1073741824, 1)
+    """
+    if real == 0.0:
+        return 0, 0
+    mantissa, shift = math.frexp(real)
+    fixed = round_half_away(mantissa * (1 << 31))
+    if fixed == 1 << 31:
+        fixed, shift = 1 << 30, shift + 1
+    return (0, 0) if shift < -31 else (fixed, shift)
+
+
+def activation_range(activation: int, scale: float, zero_point: int, limits: tuple[int, int]) -> tuple[int, int]:
+    """Clamp of a fused activation (schema's ActivationFunctionType 0 NONE, 1 RELU, 2 RELU_N1_TO_1, 3 RELU6)."""
+    low, high = limits
+
+    def steps(real: float) -> int:
+        return zero_point + round_half_away(float(np.float32(real) / np.float32(scale)))
+
+    if activation == 1:
+        return max(low, zero_point), high
+    if activation == 2:
+        return max(low, steps(-1.0)), min(high, steps(1.0))
+    if activation == 3:
+        return max(low, zero_point), min(high, steps(6.0))
+    return low, high
+
+
+@dataclass(frozen=True)
+class ExactTable:
+    """Multipliers and shift words of the channel table, for one of the two exact rounding modes."""
+
+    multipliers: npt.NDArray[np.int64]
+    shifts: npt.NDArray[np.int64]
+    rounding: Rounding
+
+
+def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable:
+    """Integers that replace round(double(acc) * real) for every INT32 accumulator, one per channel (numerics-a §4).
+
+    `low` and `high` are the clamp before the zero point is added. A 31-bit M is tried first; when any channel needs
+    more, all of the call's channels get 46 bits, M = high * 2^15 + low. Each pair is proved, not assumed.
+
+    Example:
+        >>> exact_multipliers([0.5], -128, 127).rounding
+        <Rounding.EXACT31: 2>
+    """
+    unique, where = np.unique(np.asarray(reals, np.float64), return_inverse=True)
+    thresholds = _thresholds(unique, low, high)
+    m31, s31, proved = _search(unique, thresholds, low, high, 31, _MAX_SHIFT31)
+    if proved.all():
+        return ExactTable(m31[where], s31[where], Rounding.EXACT31)
+    m46, s46, wide = _search(unique, thresholds, low, high, 31 + _LOW_BITS, _MAX_SHIFT46)
+    # A proved 31-bit pair is the same number with 15 zero bits below it.
+    m46 = np.where(wide, m46, m31 << _LOW_BITS)
+    s46 = np.where(wide, s46, s31 + _LOW_BITS)
+    missing = ~(wide | proved)
+    if missing.any():
+        raise UnsupportedError(f"no exact integer multiplier exists for the factor {unique[missing][0]!r}")
+    words = s46 | (m46 & ((1 << _LOW_BITS) - 1)) << 16
+    return ExactTable((m46 >> _LOW_BITS)[where], words[where], Rounding.EXACT46)
+
+
+def _thresholds(reals: npt.NDArray[np.float64], low: int, high: int) -> npt.NDArray[np.int64]:
+    """T[c, k] = smallest INT32 acc with round(double(acc) * real) ≥ k, for k in (low, high]; 2^31 when there is none.
+
+    The quotient and the product each err by 2^-53, less than one step of an INT32, so T is a neighbour of the quotient.
+    """
+    k = np.arange(low + 1, high + 1, dtype=np.float64)
+    edge = k - 0.5
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        guess = np.ceil(edge / reals[:, None])
+    guess = np.clip(np.nan_to_num(guess, posinf=2.0**31, neginf=-(2.0**31)), _INT32[0] - 2, _INT32[1] + 2)
+    found = np.full(guess.shape, np.inf)
+    for step in (1.0, 0.0, -1.0):
+        acc = guess + step
+        product = acc * reals[:, None]
+        # Halves round away from zero: upwards for positive results, downwards for the others.
+        reached = np.where(k >= 1, product >= edge, product > edge)
+        found = np.where(reached, acc, found)
+    return np.clip(found, _INT32[0], _INT32[1] + 1).astype(np.int64)
+
+
+def _search(
+    reals: npt.NDArray[np.float64], thresholds: npt.NDArray[np.int64], low: int, high: int, bits: int, max_shift: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """(M, shift, proved) per channel with M of `bits` bits; unproved channels keep zeros."""
+    mantissa, exponent = np.frexp(reals)
+    shift = bits - exponent.astype(np.int64)
+    # Below 2^-32 no INT32 accumulator reaches one half, so every result is 0.
+    flat = (reals <= 0.0) | (shift > max_shift)
+    base = np.ceil(np.ldexp(mantissa, bits)).astype(np.int64)
+    low_bits = bits - 31
+    found_m = np.zeros(len(reals), np.int64)
+    found_s = np.where(flat, bits, 0).astype(np.int64)
+    proved = flat & _proves(found_m, found_s, thresholds, low, high, low_bits)
+    for neighbour in _NEIGHBOURS:
+        todo = ~proved & ~flat & (shift > low_bits) & (base + neighbour < 1 << bits)
+        at = np.flatnonzero(todo)
+        if not at.size:
+            continue
+        m, s = base[at] + neighbour, shift[at]
+        good = _proves(m, s, thresholds[at], low, high, low_bits)
+        found_m[at[good]], found_s[at[good]], proved[at[good]] = m[good], s[good], True
+    return found_m, found_s, proved
+
+
+def _proves(
+    m: npt.NDArray[np.int64], s: npt.NDArray[np.int64], thresholds: npt.NDArray[np.int64], low: int, high: int,
+    low_bits: int,
+) -> npt.NDArray[np.bool_]:  # fmt: skip
+    """Both sides are monotone in acc, so they agree everywhere when they agree on both sides of each threshold."""
+    k = np.arange(low + 1, high + 1, dtype=np.int64)
+    m_high, m_low, s = (m >> low_bits)[:, None], (m & ((1 << low_bits) - 1))[:, None], s[:, None]
+
+    def rounded(acc: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        product = acc * m_high + ((acc * m_low) >> low_bits)
+        result: npt.NDArray[np.int64] = (product + (np.int64(1) << (s - low_bits - 1))) >> (s - low_bits)
+        return result
+
+    reaches = (rounded(np.minimum(thresholds, _INT32[1])) >= k) | (thresholds > _INT32[1])
+    below = (rounded(np.maximum(thresholds - 1, _INT32[0])) < k) | (thresholds <= _INT32[0])
+    both: npt.NDArray[np.bool_] = (reaches & below).all(axis=1)
+    return both
+
+
+def channel_table(
+    bias: npt.ArrayLike, multipliers: npt.ArrayLike, shifts: npt.ArrayLike, group: int
+) -> npt.NDArray[np.uint8]:
+    """bias[c], multiplier[c], shift[c] as INT32 arrays, each padded with zeros to whole groups of channels."""
+    columns = np.stack([np.asarray(column, np.int64) for column in (bias, multipliers, shifts)])
+    padded = -(-columns.shape[1] // group) * group
+    table = np.zeros((3, padded), np.int64)
+    table[:, : columns.shape[1]] = columns
+    wrapped = (table & 0xFFFFFFFF).astype("<u4")
+    return np.frombuffer(wrapped.tobytes(), np.uint8)

@@ -1,0 +1,209 @@
+"""Schedule: segments become L2 tasks over buffers; a segment of one iteration is plain calls, more become a LOOP.
+
+Constants are gathered into one weights block, equal ones stored once. With `fetch_constants` each segment's constants
+are copied to the prefetch buffer first: before it runs, or one segment ahead where the copy engine works beside the array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
+from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
+from openneutron.compiler.names import abi_of
+from openneutron.compiler.segments import Segment, Stream
+from openneutron.microcode.encode import align
+from openneutron.microcode.table import ElementType, Region
+from openneutron.targets import Target
+
+PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
+
+
+@dataclass
+class _Builder:
+    graph: KernelGraph
+    target: Target
+    fetch_constants: bool
+    out: TaskList = field(default_factory=TaskList)
+    stored: dict[int, int] = field(default_factory=dict)  # root value → buffer
+    constants: dict[bytes, int] = field(default_factory=dict)  # data → offset in the weights block
+    block: bytearray = field(default_factory=bytearray)
+    weights_buffer: int = -1
+    position: int = 0
+
+    def add(self, buffer: Buffer) -> int:
+        self.out.buffers.append(buffer)
+        return len(self.out.buffers) - 1
+
+    def touch(self, buffer: int) -> int:
+        """Extend a buffer's life to the current task."""
+        b = self.out.buffers[buffer]
+        b.first = self.position if b.first < 0 else b.first
+        b.last = max(b.last, self.position)
+        return buffer
+
+    def constant(self, data: npt.NDArray[np.uint8]) -> int:
+        """Offset of the data in the weights block."""
+        key = data.tobytes()
+        if key not in self.constants:
+            self.block.extend(bytes(align(len(self.block)) - len(self.block)))
+            self.constants[key] = len(self.block)
+            self.block.extend(key)
+        return self.constants[key]
+
+    def root_buffer(self, root: int) -> int:
+        if root not in self.stored:
+            value = self.graph.values[root]
+            self.stored[root] = self.add(Buffer(value.name, Region.SCRATCH, align(value.bytes), root))
+        return self.touch(self.stored[root])
+
+
+def _flat(buffer: int, offset: int, size: int) -> Operand:
+    return Operand(buffer, offset, size, size, size, 1, 1, 1, 1, size, ElementType.UINT8)
+
+
+def _dense(b: _Builder, value: int, buffer: int, offset: int, ring: int) -> Operand:
+    v = b.graph.values[value]
+    n, h, w, c = v.shape
+    pixel = c * ITEM_BYTES[v.dtype]
+    rows = ring or h
+    return Operand(buffer, offset, rows * w * pixel, w * pixel, pixel, rows, n, h, w, c, v.dtype)
+
+
+def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, int]]) -> Operand:
+    """A value as an operand: in its ring, in the weights block, or in its root's buffer through its alias."""
+    if value in rings:
+        buffer, rows = rings[value]
+        return _dense(b, value, b.touch(buffer), 0, rows)
+    v = b.graph.values[value]
+    root = b.graph.root(value)
+    data = b.graph.values[root].data
+    if data is not None:
+        buffer, offset = b.weights_buffer, b.constant(np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8))
+    else:
+        buffer, offset = b.root_buffer(root), 0
+    if v.alias is None:
+        return _dense(b, value, buffer, offset, 0)
+    a = v.alias
+    n, h, w, c = v.shape
+    return Operand(buffer, offset + a.offset, a.plane, a.pitch, a.pixel, h, n, h, w, c, v.dtype)
+
+
+@dataclass
+class _Prefetch:
+    """Constants of one segment on their way to SRAM: offset in the weights block → offset in the prefetch buffer."""
+
+    buffer: int
+    places: dict[int, int]
+    copies: list[Dma]
+
+
+def _prefetch(b: _Builder, nodes: list[Node]) -> _Prefetch | None:
+    places: dict[int, int] = {}
+    pieces: list[tuple[int, int, int]] = []
+    size = 0
+    for node in nodes:
+        for operand in node.operands:
+            if isinstance(operand, np.ndarray) and (source := b.constant(operand)) not in places:
+                places[source] = size
+                pieces.append((source, size, operand.size))
+                size = align(size + operand.size)
+    if not pieces:
+        return None
+    buffer = b.add(Buffer(f"prefetch {len(b.out.tasks)}", Region.PREFETCH, size))
+    copies = [Dma(PREFETCH_CHANNEL, b.weights_buffer, s, buffer, t, n) for s, t, n in _merge(pieces)]
+    return _Prefetch(buffer, places, copies)
+
+
+def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Join copies whose source and target both continue (16-byte gaps included): one start-up cost instead of many."""
+    merged: list[tuple[int, int, int]] = []
+    for source, target, size in pieces:
+        if merged:
+            s, t, n = merged[-1]
+            if source == align(s + n) and target - t == source - s:
+                merged[-1] = (s, t, source - s + size)
+                continue
+        merged.append((source, target, size))
+    return merged
+
+
+def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
+    rings: dict[int, tuple[int, int]] = {}
+    for value, s in segment.streams.items():
+        if s.ring:
+            v = b.graph.values[value]
+            made = b.add(Buffer(f"{v.name} ({s.ring} rows)", Region.SCRATCH, align(s.ring * v.row_bytes), value))
+            rings[value] = (made, s.ring)
+    calls: list[Call] = []
+    for n in range(segment.first, segment.last + 1):
+        node = b.graph.nodes[n]
+        roles = abi_of(node.kernel).operands
+        operands: list[Operand | None] = []
+        for role, operand in zip(roles, node.operands, strict=True):
+            if role.rstrip("?") == "workspace":
+                space = b.add(Buffer(f"workspace of node {n}", Region.SCRATCH, align(node.workspace)))
+                operands.append(_flat(b.touch(space), 0, node.workspace) if node.workspace else None)
+            elif operand is None:
+                operands.append(None)
+            elif isinstance(operand, int):
+                operands.append(_value_operand(b, operand, rings))
+            else:
+                source = b.constant(operand)
+                if fetched is not None:
+                    operands.append(_flat(b.touch(fetched.buffer), fetched.places[source], operand.size))
+                else:
+                    operands.append(_flat(b.weights_buffer, source, operand.size))
+        stream: Stream = segment.streams[node.output]
+        first = segment.start * stream.advance + stream.lead
+        step = stream.advance if segment.iterations > 1 else 0
+        calls.append(Call(n, tuple(operands), first, stream.advance, step))
+    return calls
+
+
+def schedule(
+    graph: KernelGraph, segments: list[Segment], target: Target, *, fetch_constants: bool = False
+) -> TaskList:
+    """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
+    b = _Builder(graph, target, fetch_constants)
+    b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
+    for k, value in enumerate(graph.inputs):
+        b.stored[value] = b.add(
+            Buffer(graph.values[value].name, Region.INPUT, graph.values[value].bytes, value, k, offset=0)
+        )
+    for k, value in enumerate(graph.outputs):
+        root = graph.root(value)
+        b.stored[root] = b.add(
+            Buffer(graph.values[root].name, Region.OUTPUT, graph.values[root].bytes, root, k, offset=0)
+        )
+    groups: list[tuple[list[Task], _Prefetch | None]] = []
+    for at, segment in enumerate(segments):
+        b.position = at
+        nodes = graph.nodes[segment.first : segment.last + 1]
+        fetched = _prefetch(b, nodes) if fetch_constants else None
+        if fetched is not None:
+            if target.cost.dma_overlaps and at > 0:
+                b.position = at - 1
+            b.touch(fetched.buffer)
+            b.position = at
+        calls = _calls(b, segment, fetched)
+        body: list[Task] = (
+            [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
+        )
+        groups.append((body, fetched))
+    ahead = target.cost.dma_overlaps
+    for at, (body, fetched) in enumerate(groups):
+        if fetched is not None and (not ahead or at == 0):
+            b.out.tasks += fetched.copies
+        if fetched is not None:
+            b.out.tasks.append(Wait(PREFETCH_CHANNEL))
+        following = groups[at + 1][1] if ahead and at + 1 < len(groups) else None
+        if following is not None:
+            b.out.tasks += following.copies
+        b.out.tasks += body
+    b.out.weights = bytes(b.block)
+    b.out.buffers[b.weights_buffer].size = len(b.block)
+    return b.out

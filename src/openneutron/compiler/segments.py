@@ -1,0 +1,130 @@
+"""Segments: runs of nodes streamed over line buffers, so that intermediates are a few rows instead of whole tensors.
+
+The equations are those of a uniform pipelined body: with a sink that makes h rows per iteration, a tensor T advances
+a = s·a_c rows, leads by l = max(s·l_c + e - s - p) and needs a + l - min(s·l_c - p) rows of ring, over its consumers c with
+stride s, extent e and top padding p. Fill and drain are the same body: calls clip their own rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.errors import InternalError
+
+
+@dataclass(frozen=True)
+class Stream:
+    """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored)."""
+
+    advance: int
+    lead: int
+    ring: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Nodes [first, last] run as one loop; `streams` is keyed by the values that the nodes write."""
+
+    first: int
+    last: int
+    start: int  # first iteration, at most 0: the body starts early enough to fill the leads
+    iterations: int
+    streams: dict[int, Stream]
+
+
+@dataclass
+class Structure:
+    """What segment search asks of a kernel graph, computed once."""
+
+    graph: KernelGraph
+    producer: dict[int, int]
+    consumers: dict[int, list[int]]
+    aliased: set[int]  # values that share storage with others: never rings
+    outputs: set[int]
+
+    @classmethod
+    def of(cls, graph: KernelGraph) -> Structure:
+        """Structure of a graph."""
+        aliased: set[int] = set()
+        for index, value in enumerate(graph.values):
+            if value.alias is not None:
+                aliased |= {index, value.alias.root}
+        return cls(graph, graph.producers(), graph.consumers(), aliased, set(graph.outputs))
+
+
+def whole(structure: Structure, node: int) -> Segment:
+    """One node on whole tensors."""
+    output = structure.graph.nodes[node].output
+    height = structure.graph.values[output].shape[1]
+    return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)})
+
+
+def extend(
+    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int
+) -> Stream | None:
+    """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal."""
+    graph = structure.graph
+    made = graph.nodes[node]
+    value = graph.values[made.output]
+    if made.demand is None or value.shape[0] != 1:
+        return None
+    if made.output in structure.aliased:
+        root = graph.root(made.output)
+        for later in range(node + 1, last + 1):
+            if any(v != made.output and graph.root(v) == root for v in graph.nodes[later].inputs()):
+                return None  # storage written in the segment is read in it under another name
+    if node == last:
+        return Stream(min(rows, value.shape[1]), 0, 0)
+    return _stream_of(structure, made.output, last, streams)
+
+
+def segment_of(structure: Structure, first: int, last: int, rows: int) -> Segment:
+    """The segment of nodes [first, last], known to be legal."""
+    graph = structure.graph
+    streams: dict[int, Stream] = {}
+    for node in range(last, first - 1, -1):
+        made = extend(structure, streams, node, last, rows)
+        if made is None:
+            raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+        streams[graph.nodes[node].output] = made
+    start = min((-s.lead) // s.advance for s in streams.values())
+    sink = graph.nodes[last].output
+    stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
+    return Segment(first, last, start, stop - start, streams)
+
+
+def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream]) -> Stream | None:
+    graph = structure.graph
+    readers = structure.consumers.get(value, [])
+    inside = [c for c in readers if c <= last]
+    if not inside:
+        return None  # only the last node may be a sink
+    advances: set[int] = set()
+    leads: list[int] = []
+    oldest: list[int] = []
+    for c in inside:
+        node = graph.nodes[c]
+        assert node.demand is not None
+        reader = streams[node.output]
+        for position, operand in enumerate(node.operands):
+            if not (isinstance(operand, int) and operand == value and operand != node.output):
+                continue
+            demand = node.demand.get(position)
+            if demand is None or demand.divide != 1:
+                return None
+            s = demand.stride
+            advances.add(s * reader.advance)
+            leads.append(s * reader.lead + demand.extent - s - demand.before)
+            oldest.append(s * reader.lead - demand.before)
+    if len(advances) != 1:
+        return None
+    advance, lead = advances.pop(), max(leads)
+    height = graph.values[value].shape[1]
+    kept = len(inside) < len(readers) or value in structure.outputs or value in structure.aliased
+    if kept:
+        sink = structure.graph.nodes[last].output
+        stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
+        return Stream(advance, lead, 0) if stop * advance + lead >= height else None
+    ring = min(height, advance + lead - min(oldest))
+    return Stream(advance, lead, ring) if ring >= 1 else None

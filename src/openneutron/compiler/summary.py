@@ -1,0 +1,136 @@
+"""From compiled parts to the report data model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.predict import Timed
+from openneutron.compiler.segments import Segment
+from openneutron.convert import Options
+from openneutron.litert.graph import Graph, Operator
+from openneutron.microcode.program import Program
+from openneutron.microcode.table import Region
+from openneutron.report import model as report
+from openneutron.targets import Target
+from openneutron.verdict import Reason
+
+
+@dataclass
+class Part:
+    """One NeutronGraph as the report sees it; `operators` maps the group's operators to those of the model."""
+
+    index: int
+    operators: list[int]
+    graph: KernelGraph
+    segments: list[Segment]
+    tasks: TaskList
+    program: Program
+    microcode_bytes: int
+    events: list[Timed]
+    cycles: int
+    passes: dict[str, int]
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes of the caller's buffers."""
+        return sum(row.bytes for row in self.program.tensors)
+
+
+def _kernels(part: Part) -> list[report.Kernel]:
+    found: list[report.Kernel] = []
+    for at, node in enumerate(part.graph.nodes):
+        mine = [e for e in part.events if e.lane == "array" and e.node == at]
+        segment = next(i for i, s in enumerate(part.segments) if s.first <= at <= s.last)
+        output = part.graph.values[node.output]
+        found.append(
+            report.Kernel(
+                node=at,
+                graph=part.index,
+                kernel=node.kernel,
+                name=output.name,
+                operators=tuple(part.operators[i] for i in node.sources),
+                output_shape=output.shape,
+                macs=node.macs,
+                calls=len(mine),
+                cycles=sum(e.end - e.start for e in mine),
+                compute_cycles=sum(e.compute for e in mine) >> 10,
+                memory_cycles=sum(e.memory for e in mine) >> 10,
+                overhead_cycles=sum(e.overhead for e in mine) >> 10,
+                weight_bytes=sum(o.size for o in node.operands if o is not None and not isinstance(o, int)),
+                segment=segment,
+                notes=node.notes,
+            )
+        )
+    return found
+
+
+def _operators(source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part]) -> list[report.Operator]:
+    homes = {op: part.index for part in parts for op in part.operators}
+    found: list[report.Operator] = []
+    for index, op in enumerate(source):
+        reason = reasons.get(index)
+        found.append(
+            report.Operator(
+                index=index,
+                code=op.custom_code or op.code,
+                name=graph.tensors[op.outputs[0]].name if op.outputs else "",
+                converted=index in homes,
+                reason=reason.message if reason else "",
+                reason_code=reason.code if reason else "",
+                hint=reason.hint if reason else "",
+                graph=homes.get(index, -1),
+            )
+        )
+    return found
+
+
+def report_of(
+    graph: Graph, source: list[Operator], reasons: dict[int, Reason], parts: list[Part], target: Target,
+    options: Options, version: str,
+) -> report.Report:  # fmt: skip
+    """The report of one conversion."""
+    operators = _operators(source, graph, reasons, parts)
+    cycles = sum(part.cycles for part in parts)
+    totals = report.Totals(
+        macs=sum(node.macs for part in parts for node in part.graph.nodes),
+        cycles=cycles,
+        milliseconds=target.milliseconds(cycles),
+        peak_bytes=max(
+            (p.io_bytes + p.tasks.scratch_bytes + p.tasks.prefetch_bytes for p in parts), default=0
+        ),
+        io_bytes=max((p.io_bytes for p in parts), default=0),
+        scratch_bytes=max((p.tasks.scratch_bytes for p in parts), default=0),
+        prefetch_bytes=max((p.tasks.prefetch_bytes for p in parts), default=0),
+        weight_bytes=sum(len(p.program.weights) for p in parts),
+        microcode_bytes=sum(p.microcode_bytes for p in parts),
+        operators_total=len(operators),
+        operators_converted=sum(op.converted for op in operators),
+        neutron_graphs=len(parts),
+    )
+    counts: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.passes.items():
+            counts[name] = counts.get(name, 0) + count
+    return report.Report(
+        target=target.name,
+        converter="open",
+        converter_version=version,
+        source=options.source,
+        totals=totals,
+        operators=tuple(operators),
+        kernels=tuple(kernel for part in parts for kernel in _kernels(part)),
+        events=tuple(
+            report.Event(p.index, e.node, e.lane, e.kernel, e.first_row, e.rows, e.start, e.end)
+            for p in parts
+            for e in p.events
+        ),
+        buffers=tuple(
+            report.Buffer(p.index, b.name, b.region.name.lower(), b.offset, b.size, b.first, b.last)
+            for p in parts
+            for b in p.tasks.buffers
+            if b.region in (Region.SCRATCH, Region.PREFETCH) and b.first >= 0
+        ),
+        passes=counts,
+    )

@@ -1,0 +1,180 @@
+"""Verify: replay L2 on tagged memory and prove that every read finds exactly the bytes it expects.
+
+Every byte of scratch and prefetch memory carries a tag naming the tensor row (or constant) it holds. A call's reads,
+derived here from the nodes' row demands and the buffers' addresses with code of this file alone, must find their tags; its
+writes replace tags. Early overwrites, short rings, swapped tasks, missing waits and bad offsets all appear as wrong tags,
+so rings and lifetimes need no other proof. Runs in every compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
+from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
+from openneutron.errors import InternalError
+from openneutron.microcode.table import Region
+from openneutron.targets import Target
+
+Tags = npt.NDArray[np.int64]
+_IN_FLIGHT = -2  # bytes that a copy is still writing
+
+
+def _window(memory: Tags, at: int, count: int, stride: int, size: int) -> Any:
+    """`count` runs of `size` bytes, `stride` apart, as a writable 2-D view."""
+    last = at + (count - 1) * stride + size
+    if at < 0 or last > memory.size:
+        raise InternalError(f"bytes {at} to {last} lie outside a region of {memory.size}")
+    if stride == size:
+        return memory[at : at + count * size].reshape(count, size)
+    return np.lib.stride_tricks.as_strided(memory[at:], (count, size), (8 * stride, 8))
+
+
+@dataclass
+class _Replay:
+    graph: KernelGraph
+    tasks: TaskList
+    memory: dict[tuple[Region, int], Tags] = field(default_factory=dict)
+    base: dict[int, int] = field(default_factory=dict)  # root value → tag of its first byte
+    pending: list[Dma] = field(default_factory=list)
+
+    def region(self, buffer: Buffer) -> Tags:
+        return self.memory[(buffer.region, buffer.index)]
+
+    def expected(self, value: int) -> tuple[int, int]:
+        """(tag of the value's first byte, bytes per tagged row) of its root."""
+        root = self.graph.root(value)
+        return self.base[root], max(self.graph.values[root].row_bytes, 1)
+
+    def rows_of(self, operand: Operand, image: int, first: int, last: int) -> list[tuple[int, int]]:
+        """(row, address in its region) of rows [first, last) of one image."""
+        at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
+        return [(y, at + y % operand.ring * operand.pitch) for y in range(first, last)]
+
+    def visit(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
+        """Check (or set) the tags of rows [first, last) of a value behind an operand."""
+        buffer = self.tasks.buffers[operand.buffer]
+        if buffer.region is Region.WEIGHTS:
+            if write:
+                raise InternalError(f"node {call.node} writes constants")
+            return
+        memory = self.region(buffer)
+        base, row_bytes = self.expected(value)
+        v = self.graph.values[value]
+        item = ITEM_BYTES[v.dtype]
+        n, h, w, c = v.shape
+        alias = v.alias
+        # Position of (image, row, pixel) inside the densely stored root: what the tags count.
+        offset, plane, pitch, pixel = (
+            (alias.offset, alias.plane, alias.pitch, alias.pixel) if alias else (0, h * w * c * item, w * c * item, c * item)
+        )
+        dense = pixel == c * item and operand.pixel == c * item
+        count, size = (1, w * c * item) if dense else (w, c * item)
+        for image in range(n):
+            for y, at in self.rows_of(operand, image, first, last):
+                held = _window(memory, at, count, operand.pixel if not dense else size, size)
+                start = offset + image * plane + y * pitch
+                places = start + np.arange(count)[:, None] * pixel + np.arange(size)[None, :]
+                tags = base + places // row_bytes
+                if write:
+                    held[...] = tags
+                elif not np.array_equal(held, tags):
+                    raise InternalError(
+                        f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {v.name}, but byte "
+                        f"{at} of {buffer.region.name.lower()} does not hold it"
+                    )
+
+    def run(self, call: Call, iteration: int) -> None:
+        node = self.graph.nodes[call.node]
+        output = self.graph.values[node.output]
+        height = output.shape[1]
+        first = max(call.first_row + iteration * call.row_step, 0)
+        last = min(call.first_row + iteration * call.row_step + call.rows, height)
+        if first >= last:
+            return
+        for position, (source, operand) in enumerate(zip(node.operands, call.operands, strict=True)):
+            if operand is None:
+                continue
+            buffer = self.tasks.buffers[operand.buffer]
+            if isinstance(source, int) and source != node.output:
+                rows = self.graph.values[source].shape[1]
+                demand = (node.demand or {}).get(position)
+                lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
+                self.visit(call, source, operand, lo, hi, False)
+            elif buffer.region is Region.PREFETCH:
+                held = _window(self.region(buffer), buffer.offset + operand.offset, 1, 1, operand.channels)
+                if (held < 0).any():
+                    raise InternalError(f"node {call.node} reads constants that were not waited for")
+        for source, operand in zip(node.operands, call.operands, strict=True):
+            if operand is not None and source == node.output and isinstance(source, int):
+                region = self.tasks.buffers[operand.buffer].region
+                if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM):
+                    raise InternalError(f"node {call.node} writes to {region.name}")
+                self.visit(call, source, operand, first, last, True)
+
+    def copy(self, step: Dma) -> None:
+        target = self.tasks.buffers[step.target]
+        _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)[...] = _IN_FLIGHT
+        self.pending.append(step)
+
+    def wait(self, channel: int) -> None:
+        for step in self.pending:
+            if step.channel == channel:
+                target = self.tasks.buffers[step.target]
+                held = _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)
+                held[...] = step.source_offset  # constants are tagged by where they come from
+        self.pending = [step for step in self.pending if step.channel != channel]
+
+
+def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
+    """Raise an `InternalError` unless every read follows its write, outputs are complete and budgets hold."""
+    replay = _Replay(graph, tasks)
+    tag = 1
+    for index, value in enumerate(graph.values):
+        if value.alias is None:
+            replay.base[index] = tag
+            tag += value.bytes // max(value.row_bytes, 1) + 1
+    for b in tasks.buffers:
+        if b.region in (Region.INPUT, Region.OUTPUT):
+            replay.memory[(b.region, b.index)] = np.zeros(b.size, np.int64)
+    replay.memory[(Region.SCRATCH, 0)] = np.zeros(tasks.scratch_bytes, np.int64)
+    replay.memory[(Region.PREFETCH, 0)] = np.full(tasks.prefetch_bytes, -1, np.int64)
+    for value in graph.inputs:
+        _fill(replay, graph, value, tasks)
+    for task in tasks.tasks:
+        if isinstance(task, Loop):
+            for iteration in range(task.iterations):
+                for step in task.body:
+                    _step(replay, step, iteration)
+        else:
+            _step(replay, task, 0)
+    for k, value in enumerate(graph.outputs):
+        memory = replay.memory[(Region.OUTPUT, k)]
+        base, row_bytes = replay.expected(value)
+        if not np.array_equal(memory, base + np.arange(memory.size) // row_bytes):
+            raise InternalError(f"output {graph.values[value].name} is not complete at the end")
+    for b in tasks.buffers:
+        if b.region in (Region.SCRATCH, Region.PREFETCH) and b.first >= 0 and b.offset % target.alignment:
+            raise InternalError(f"buffer {b.name} starts at {b.offset}, not a multiple of {target.alignment}")
+    if tasks.scratch_bytes + tasks.prefetch_bytes > target.sram_bytes:
+        raise InternalError(f"{tasks.scratch_bytes} bytes of scratch exceed the target's {target.sram_bytes}")
+
+
+def _fill(replay: _Replay, graph: KernelGraph, value: int, tasks: TaskList) -> None:
+    k = graph.inputs.index(value)
+    memory = replay.memory[(Region.INPUT, k)]
+    base, row_bytes = replay.expected(value)
+    memory[...] = base + np.arange(memory.size) // row_bytes
+
+
+def _step(replay: _Replay, step: Call | Dma | Wait, iteration: int) -> None:
+    if isinstance(step, Call):
+        replay.run(step, iteration)
+    elif isinstance(step, Dma):
+        replay.copy(step)
+    else:
+        replay.wait(step.channel)

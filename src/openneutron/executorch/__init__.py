@@ -1,0 +1,55 @@
+"""The PyTorch side: quantizer, partitioner and backend for ExecuTorch. The only room that imports torch.
+
+Names are imported when first used, so importing this package needs nothing but Python, and the quantizer nothing but
+torch and torchao.
+
+Example:
+    >>> from openneutron.executorch import NeutronPartitioner, NeutronQuantizer, generate_neutron_compile_spec
+    >>> partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openneutron.executorch.backend import NeutronBackend
+    from openneutron.executorch.compile_spec import NeutronCompileSpecBuilder, generate_neutron_compile_spec
+    from openneutron.executorch.options import CustomDelegationOptions
+    from openneutron.executorch.partitioner import NeutronPartitioner
+    from openneutron.executorch.quantizer import NeutronQuantizer
+    from openneutron.executorch.target_spec import NeutronTargetSpec
+
+__all__ = [
+    "CustomDelegationOptions",
+    "NeutronBackend",
+    "NeutronCompileSpecBuilder",
+    "NeutronPartitioner",
+    "NeutronQuantizer",
+    "NeutronTargetSpec",
+    "generate_neutron_compile_spec",
+]
+
+_HOMES = {
+    "CustomDelegationOptions": "options",
+    "NeutronBackend": "backend",
+    "NeutronCompileSpecBuilder": "compile_spec",
+    "NeutronPartitioner": "partitioner",
+    "NeutronQuantizer": "quantizer",
+    "NeutronTargetSpec": "target_spec",
+    "generate_neutron_compile_spec": "compile_spec",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

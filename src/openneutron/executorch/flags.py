@@ -1,0 +1,75 @@
+"""Option strings, as `openneutron compile` takes them, for people who hand them over as text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from openneutron.convert import OPTIMIZE, Options
+from openneutron.errors import OptionError
+
+
+def _level(text: str) -> str:
+    if text not in OPTIMIZE:
+        raise ValueError(f"one of {', '.join(OPTIMIZE)}")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise ValueError("names separated by commas")
+    return names
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise ValueError("a whole number above 0")
+    return int(text)
+
+
+# Flag → (field of Options, reader of its value, or None for a switch).
+FLAGS: dict[str, tuple[str, Callable[[str], Any] | None]] = {
+    "--optimize": ("optimize", _level),
+    "--passes-off": ("passes_off", _names),
+    "--fit-bytes": ("fit_bytes", _positive),
+    "--minimum-operators-per-graph": ("minimum_operators_per_graph", _positive),
+    "--timeout-seconds": ("timeout_seconds", _positive),
+    "--fetch-constants-to-sram": ("fetch_constants_to_sram", None),
+    "--use-profiling": ("use_profiling", None),
+    "--dump-kernel-selection-code": ("dump_kernel_selection_code", None),
+}
+
+
+def apply_flags(options: Options, flags: Sequence[str], *, where: str) -> Options:
+    """`options` with `flags` applied; both `--name=value` and `--name value` are understood.
+
+    Example:
+        >>> apply_flags(Options(), ["--optimize=max"], where="command line").optimize
+        'max'
+    """
+    words = [word for flag in flags for word in flag.split()]
+    changes: dict[str, Any] = {}
+    position = 0
+    while position < len(words):
+        name, equals, value = words[position].partition("=")
+        position += 1
+        if name not in FLAGS:
+            raise OptionError(f"unknown option {name!r}", where=where, hint=f"known: {', '.join(FLAGS)}")
+        field, read = FLAGS[name]
+        if read is None:
+            if equals:
+                raise OptionError(f"{name} takes no value, {value!r} was given", where=where)
+            changes[field] = True
+            continue
+        if not equals:
+            if position == len(words):
+                raise OptionError(f"{name} has no value", where=where)
+            value = words[position]
+            position += 1
+        try:
+            changes[field] = read(value)
+        except ValueError as error:
+            raise OptionError(f"{name} is {value!r}", where=where, hint=str(error)) from error
+    return dataclasses.replace(options, **changes)

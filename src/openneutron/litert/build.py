@@ -1,0 +1,118 @@
+"""Building a LiteRT graph by hand, for lowering and for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import OptionError
+from openneutron.litert.check import check_model
+from openneutron.litert.graph import DType, Graph, Model, Operator, Quantization, Signature, Tensor
+from openneutron.litert.options import make_options, options_number
+from openneutron.litert.versions import version_of
+
+
+class GraphBuilder:
+    """Collects tensors and operators, then hands out a checked `Model`.
+
+    Example:
+        >>> g = GraphBuilder()
+        >>> x = g.tensor("x", (1, 4), DType.INT8, scale=0.5, zero_point=-3)
+        >>> y = g.tensor("y", (1, 4), DType.INT8, scale=1 / 256, zero_point=-128)
+        >>> _ = g.op("SOFTMAX", [x], [y], beta=1.0)
+        >>> data = write_model(g.finish([x], [y]))
+    """
+
+    def __init__(self, name: str = "main") -> None:
+        self.graph = Graph(name, [], [], [], [])
+
+    def tensor(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: DType | str,
+        scale: float | Sequence[float] | npt.NDArray[Any] | None = None,
+        zero_point: int | Sequence[int] | npt.NDArray[Any] | None = None,
+        axis: int = 0,
+        data: npt.ArrayLike | None = None,
+    ) -> int:
+        """Add a tensor and return its index; `data` makes it a constant, several scales quantize along `axis`."""
+        kind = DType(dtype)
+        sizes = tuple(int(size) for size in shape)
+        value = None
+        if data is not None:
+            value = np.ascontiguousarray(data)
+            if value.dtype != kind.numpy:
+                cast = value.astype(kind.numpy)
+                if not np.array_equal(cast, value):
+                    raise OptionError(f"the data of tensor {name!r} does not fit {kind}")
+                value = cast
+            value = value.reshape(sizes) if not kind.is_opaque else value.reshape(-1)
+            value = value.view()
+            value.flags.writeable = False
+        self.graph.tensors.append(Tensor(name, sizes, kind, _quantization(name, sizes, scale, zero_point, axis), value))
+        return len(self.graph.tensors) - 1
+
+    def op(
+        self, code: str, inputs: Sequence[int], outputs: Sequence[int], version: int | None = None, **options: Any
+    ) -> Operator:
+        """Append an operator; `options` are fields of its options table, in snake_case or as the schema spells them."""
+        made = make_options(code, options)
+        field = 1 if made is None else options_number(made)[0]
+        operator = Operator(
+            code=code,
+            inputs=[int(index) for index in inputs],
+            outputs=[int(index) for index in outputs],
+            options=made if field == 1 else None,
+            options2=made if field == 2 else None,
+            version=version_of(code) if version is None else version,
+        )
+        self.graph.operators.append(operator)
+        return operator
+
+    def custom(
+        self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], custom_options: bytes = b""
+    ) -> Operator:
+        """Append a custom operator."""
+        operator = Operator("CUSTOM", list(inputs), list(outputs), custom_code=custom_code)
+        operator.custom_options = custom_options
+        self.graph.operators.append(operator)
+        return operator
+
+    def finish(
+        self, inputs: Sequence[int], outputs: Sequence[int], *, description: str = "", signature: str = ""
+    ) -> Model:
+        """The finished model, checked like one from a file; `signature` adds an entry point of that name."""
+        graph = self.graph
+        graph.inputs, graph.outputs = [int(index) for index in inputs], [int(index) for index in outputs]
+        model = Model([graph], description)
+        check_model(model, "GraphBuilder")
+        if signature:
+            named = [tuple((graph.tensors[i].name, i) for i in indices) for indices in (graph.inputs, graph.outputs)]
+            model.signatures.append(Signature(signature, 0, named[0], named[1]))
+        return model
+
+
+def _quantization(
+    name: str,
+    shape: tuple[int, ...],
+    scale: float | Sequence[float] | npt.NDArray[Any] | None,
+    zero_point: int | Sequence[int] | npt.NDArray[Any] | None,
+    axis: int,
+) -> Quantization | None:
+    if scale is None:
+        if zero_point is not None:
+            raise OptionError(f"tensor {name!r} has a zero point but no scale")
+        return None
+    scales = tuple(float(value) for value in np.asarray(scale, np.float32).reshape(-1))
+    zeros = tuple(int(value) for value in np.asarray(0 if zero_point is None else zero_point).reshape(-1))
+    if len(zeros) == 1:
+        zeros *= len(scales)
+    fits = len(scales) == 1 or (0 <= axis < len(shape) and shape[axis] == len(scales))
+    if not fits or len(zeros) != len(scales):
+        given = f"{len(scales)} scales and {len(zeros)} zero points on axis {axis}"
+        raise OptionError(f"tensor {name!r} of shape {list(shape)} has {given}")
+    return Quantization(scales, zeros, axis if len(scales) > 1 else 0)

@@ -1,0 +1,99 @@
+"""The calling convention of kernels: what each one's operands and parameters are, registered by the kernel's own file.
+
+A kernel's parameters are a frozen dataclass of integers declared with `param("meaning")`; encoder, decoder,
+disassembler, the C struct and the format page read that one declaration.
+
+Example:
+    >>> @dataclass(frozen=True)
+    ... class LutParams:
+    ...     value: int = param("what it means")
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from openneutron.errors import FormatError, InternalError
+
+# The formulas of `runtime/machine/`, in the order of the C enum; each is one small file there.
+COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul")
+# Operands a kernel writes; microcode that points them at inputs or weights is refused.
+WRITTEN_ROLES = ("output", "workspace")
+# Operands that are no activations, so that element-wise formulas do not count them as bytes moved.
+CONSTANT_ROLES = ("weights", "table", "lut", "workspace")
+
+
+@dataclass(frozen=True)
+class KernelAbi:
+    """One kernel of the firmware.
+
+    `operands` are roles in order; a role ending in "?" may be absent (region WEIGHTS, zero channels). The output is
+    always the role "output". `cost` names the formula of `runtime/machine/` that prices a call; formulas find the
+    window and the groups in parameters named kernel_h, kernel_w and groups (1 where a kernel has none).
+    """
+
+    id: int
+    name: str
+    abi: int
+    operands: tuple[str, ...]
+    params: type
+    cost: str
+    meaning: str
+
+
+def param(meaning: str, size: int = 1) -> Any:
+    """Declare one integer parameter, or with `size` > 1 a tuple of that many integers."""
+    return field(metadata={"meaning": meaning, "size": size})
+
+
+_BY_ID: dict[int, KernelAbi] = {}
+
+
+def register(abi: KernelAbi) -> KernelAbi:
+    """Add a kernel; called once by each file under `compiler/kernels/`."""
+    if abi.cost not in COSTS:
+        raise InternalError(f"kernel {abi.name} names cost formula {abi.cost!r}; there are {', '.join(COSTS)}")
+    other = _BY_ID.get(abi.id)
+    if other is not None and other.name != abi.name:
+        raise InternalError(f"kernels {other.name} and {abi.name} both claim id {abi.id}")
+    _BY_ID[abi.id] = abi
+    return abi
+
+
+def by_id(kernel_id: int) -> KernelAbi:
+    """The kernel with that id; a `FormatError` when there is none."""
+    if kernel_id not in _BY_ID:
+        raise FormatError(f"kernel id {kernel_id} is unknown", hint="the file was made by a newer converter")
+    return _BY_ID[kernel_id]
+
+
+def all_kernels() -> list[KernelAbi]:
+    """Every registered kernel in order of id."""
+    return [_BY_ID[key] for key in sorted(_BY_ID)]
+
+
+def param_words(params: Any) -> list[int]:
+    """The parameters as 32-bit words, in the order of declaration."""
+    words: list[int] = []
+    for item in fields(params):
+        value = getattr(params, item.name)
+        size = item.metadata["size"]
+        values = [value] if size == 1 else list(value)
+        if len(values) != size:
+            raise InternalError(f"parameter {item.name} has {len(values)} of {size} words")
+        words += [int(v) for v in values]
+    return words
+
+
+def params_from_words(abi: KernelAbi, words: list[int]) -> Any:
+    """The inverse of `param_words`."""
+    values: dict[str, Any] = {}
+    at = 0
+    for item in fields(abi.params):
+        size = item.metadata["size"]
+        values[item.name] = words[at] if size == 1 else tuple(words[at : at + size])
+        at += size
+    if at != len(words):
+        raise FormatError(f"kernel {abi.name} takes {at} parameter words, the call has {len(words)}")
+    return abi.params(**values)

@@ -1,0 +1,136 @@
+"""Program → microcode bytes."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+from openneutron.microcode import abi
+from openneutron.microcode.layout import pack, size_of
+from openneutron.microcode.program import Call, Dma, Instruction, Loop, Operand, Program, TensorRow, Wait
+from openneutron.microcode.table import (
+    ALIGNMENT,
+    CALL,
+    DMA,
+    FORMAT_VERSION,
+    HEADER,
+    HEADER_BYTES,
+    IDENTITY,
+    INSTRUCTION,
+    LOOP,
+    MAGIC,
+    OPERAND,
+    TENSOR,
+    VERSION_WORD,
+    WAIT,
+    Flag,
+    Opcode,
+)
+
+PROFILE_RECORD_BYTES = 16  # one start/stop pair (interfaces: delegate payload)
+
+
+def version_word(version: tuple[int, int, int]) -> int:
+    """major << 16 | minor << 8 | patch."""
+    return version[0] << 16 | version[1] << 8 | version[2]
+
+
+def align(size: int, to: int = ALIGNMENT) -> int:
+    """The next multiple of `to`."""
+    return -(-size // to) * to
+
+
+def _operand(o: Operand) -> bytes:
+    return pack(
+        OPERAND, region=int(o.region), index=o.index, dtype=int(o.dtype), offset=o.offset, plane=o.plane,
+        pitch=o.pitch, pixel=o.pixel, ring=o.ring, batch=o.batch, height=o.height, width=o.width, channels=o.channels,
+    )  # fmt: skip
+
+
+def _framed(opcode: Opcode, body: bytes, operands: int = 0) -> bytes:
+    words = (size_of(INSTRUCTION) + len(body)) // 4
+    return pack(INSTRUCTION, opcode=int(opcode), operands=operands, words=words) + body
+
+
+def encode_call(call: Call) -> bytes:
+    """One CALL instruction; the machine model prices the same bytes."""
+    words = abi.param_words(call.params)
+    head = pack(
+        CALL, kernel=call.kernel, abi=call.abi, rounding=int(call.rounding), tag=call.tag,
+        first_row=call.first_row, rows=call.rows, row_step=call.row_step,
+    )  # fmt: skip
+    operands = b"".join(_operand(o) for o in call.operands)
+    return _framed(Opcode.CALL, head + operands + struct.pack(f"<{len(words)}i", *words), len(call.operands))
+
+
+def encode_instruction(item: Instruction) -> bytes:
+    """One instruction, a loop with its body."""
+    if isinstance(item, Call):
+        return encode_call(item)
+    if isinstance(item, Dma):
+        return _framed(
+            Opcode.DMA,
+            pack(
+                DMA, channel=item.channel, source_region=int(item.source_region), source_index=item.source_index,
+                target_region=int(item.target_region), source_offset=item.source_offset,
+                target_offset=item.target_offset, bytes=item.bytes,
+            ),
+        )  # fmt: skip
+    if isinstance(item, Wait):
+        return _framed(Opcode.WAIT, pack(WAIT, channel=item.channel))
+    body = b"".join(encode_instruction(step) for step in item.body)
+    return _framed(Opcode.LOOP, pack(LOOP, iterations=item.iterations, body_words=len(body) // 4)) + body
+
+
+def _tensor(row: TensorRow) -> bytes:
+    scale = struct.unpack("<I", struct.pack("<f", row.scale))[0]
+    return pack(
+        TENSOR, kind=int(row.is_output), index=row.index, dtype=int(row.dtype), rank=len(row.shape), bytes=row.bytes,
+        zero_point=row.zero_point, scale=scale, dims=row.shape,
+    )  # fmt: skip
+
+
+def encode(program: Program) -> bytes:
+    """The microcode block of a program, its checksum computed over microcode, weights and kernels.
+
+    Example:
+        >>> block = encode(program)
+        >>> decode(block, program.weights, program.kernels) == program
+        True
+    """
+    code = b"".join(encode_instruction(item) for item in program.instructions) + _framed(Opcode.END, b"")
+    inputs = sum(not t.is_output for t in program.tensors)
+    outputs = len(program.tensors) - inputs
+    identity_at = HEADER_BYTES
+    tensors_at = identity_at + size_of(IDENTITY)
+    code_at = tensors_at + size_of(TENSOR) * len(program.tensors)
+    total = align(code_at + len(code))
+    if program.profiling:
+        profile = PROFILE_RECORD_BYTES * program.call_count
+        words = [program.scratch_bytes, profile, 0, program.prefetch_bytes, inputs, outputs]
+    else:
+        words = [program.scratch_bytes, program.prefetch_bytes, inputs, outputs, program.call_count, 0]
+    header = pack(
+        HEADER, magic=MAGIC, version=VERSION_WORD, header_bytes=HEADER_BYTES,
+        flags=int(Flag.PROFILING) if program.profiling else 0, identity_offset=identity_at, tensors_offset=tensors_at,
+        microcode_bytes=total, weights_bytes=len(program.weights), kernels_bytes=len(program.kernels), layout=words,
+        tensor_count=len(program.tensors), code_offset=code_at, code_bytes=len(code), call_count=program.call_count,
+        tcm_bytes=program.tcm_bytes,
+    )  # fmt: skip
+
+    def block(checksum: int) -> bytes:
+        identity = pack(
+            IDENTITY, target=program.target.encode("ascii"), format_version=FORMAT_VERSION,
+            converter_version=version_word(program.converter_version),
+            solver_version=version_word(program.solver_version), checksum=checksum, hw_version=program.hw_version,
+            cores=program.cores, units=program.units, length=program.length,
+        )  # fmt: skip
+        tensors = b"".join(_tensor(row) for row in program.tensors)
+        return (header + identity + tensors + code).ljust(total, b"\0")
+
+    return block(checksum_of(block(0), program.weights, program.kernels))
+
+
+def checksum_of(microcode: bytes, weights: bytes, kernels: bytes) -> int:
+    """CRC-32 over the three blocks, the checksum field of the microcode being zero."""
+    return zlib.crc32(kernels, zlib.crc32(weights, zlib.crc32(microcode)))

@@ -1,0 +1,123 @@
+"""A microcode program as data: what the encoder takes and the decoder gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from openneutron.microcode.table import ElementType, Region, Rounding
+
+
+@dataclass(frozen=True)
+class TensorRow:
+    """One graph input or output."""
+
+    is_output: bool
+    index: int
+    dtype: ElementType
+    shape: tuple[int, ...]
+    bytes: int
+    scale: float = 0.0
+    zero_point: int = 0
+
+
+@dataclass(frozen=True)
+class Operand:
+    """See `table.OPERAND`."""
+
+    region: Region
+    index: int
+    dtype: ElementType
+    offset: int
+    plane: int
+    pitch: int
+    pixel: int
+    ring: int
+    batch: int
+    height: int
+    width: int
+    channels: int
+
+
+# An absent optional operand: all zeros in the file.
+ABSENT = Operand(Region.INPUT, 0, ElementType.INT8, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Call:
+    """See `table.CALL`; `params` is the kernel's own dataclass."""
+
+    kernel: int
+    abi: int
+    rounding: Rounding
+    tag: int
+    first_row: int
+    rows: int
+    row_step: int
+    operands: tuple[Operand, ...]
+    params: Any
+
+
+@dataclass(frozen=True)
+class Dma:
+    """See `table.DMA`."""
+
+    channel: int
+    source_region: Region
+    source_index: int
+    target_region: Region
+    source_offset: int
+    target_offset: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """See `table.WAIT`."""
+
+    channel: int
+
+
+Step: TypeAlias = Call | Dma | Wait
+
+
+@dataclass(frozen=True)
+class Loop:
+    """See `table.LOOP`."""
+
+    iterations: int
+    body: tuple[Step, ...]
+
+
+Instruction: TypeAlias = Call | Dma | Wait | Loop
+
+
+@dataclass(frozen=True)
+class Program:
+    """Everything in a microcode block, with the weights and kernels blocks it belongs to."""
+
+    target: str
+    hw_version: int
+    cores: int
+    units: int
+    length: int
+    converter_version: tuple[int, int, int]
+    tensors: tuple[TensorRow, ...]
+    instructions: tuple[Instruction, ...]
+    weights: bytes
+    kernels: bytes
+    scratch_bytes: int
+    prefetch_bytes: int = 0
+    tcm_bytes: int = 0
+    profiling: bool = False
+    solver_version: tuple[int, int, int] = (0, 0, 0)
+    checksum: int = field(default=0, compare=False)  # filled in by the decoder
+
+    @property
+    def call_count(self) -> int:
+        """Kernel calls executed in one run, loops unrolled."""
+        total = 0
+        for item in self.instructions:
+            steps = item.body * item.iterations if isinstance(item, Loop) else (item,)
+            total += sum(isinstance(step, Call) for step in steps)
+        return total

@@ -1,0 +1,197 @@
+"""The microcode, version 1, as one table: every record and instruction with its fields, widths and meaning.
+
+Encoder, decoder, disassembler, the C structs in `runtime/include/generated/` and `docs/format.md` all come from the
+rows here. All values are little endian; every record is a whole number of 32-bit words with no hidden padding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+MAGIC = 0x64434D6E  # NXP's container magic ("nMCd"): upstream's delegate checks it before anything else.
+# Our own value where NXP's driver expects its version hash: silicon refuses it, our driver knows both kinds.
+VERSION_WORD = 0x4F4E0001  # "ON", format version 1
+FORMAT_VERSION = 1
+HEADER_BYTES = 128  # 32 words: NXP's known words 0-14 keep their place, ours follow.
+ALIGNMENT = 16  # payload rule of the delegate: blocks and buffers start at multiples of 16.
+MAX_OPERANDS = 8  # widest kernel has six; a fixed bound lets the firmware decode without a heap.
+MAX_PARAMS = 40  # 32-bit words; the widest kernel (copy, rank 6) needs 24.
+MAX_RANK = 8  # LiteRT tensors of graph I/O; upstream accepts rank < 8.
+
+
+class Region(IntEnum):
+    """Where an address points: region + offset is the only kind of address in microcode."""
+
+    INPUT = 0
+    OUTPUT = 1
+    SCRATCH = 2
+    WEIGHTS = 3
+    PREFETCH = 4
+    TCM = 5
+
+
+class Opcode(IntEnum):
+    END = 0
+    CALL = 1
+    DMA = 2
+    WAIT = 3
+    LOOP = 4
+
+
+class ElementType(IntEnum):
+    """Element types of operands and of the tensor table."""
+
+    INT8 = 0
+    UINT8 = 1
+    INT16 = 2
+    INT32 = 3
+    INT64 = 4
+    FLOAT32 = 5
+    BOOL = 6
+
+
+class Rounding(IntEnum):
+    """How a call turns an INT32 accumulator into the output's steps (numerics-a §0 and §4)."""
+
+    NONE = 0  # the kernel does not requantize
+    DOUBLE = 1  # gemmlowp: rounding doubling high multiply, then rounding shift (two roundings)
+    EXACT31 = 2  # (acc * M + 2^(s-1)) >> s, M of 31 bits, proved equal to round(double(acc) * m)
+    EXACT46 = 3  # the same with a 46-bit M, in two multiplies
+
+
+class Flag(IntEnum):
+    PROFILING = 1  # header words 9-14 follow payload version 1
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: `kind` is u8, u16, u32, i32, or u32xN / u8xN for arrays."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Record:
+    name: str
+    fields: tuple[Field, ...]
+    meaning: str
+
+
+def _record(name: str, meaning: str, *rows: tuple[str, str, str]) -> Record:
+    return Record(name, tuple(Field(*row) for row in rows), meaning)
+
+
+HEADER = _record(
+    "header",
+    "First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container.",
+    ("magic", "u32", "0x64434D6E"),
+    ("version", "u32", "0x4F4E0001 for open microcode; anything else was made by another converter"),
+    ("header_bytes", "u32", "128"),
+    ("flags", "u32", "bit 0: words 9-14 are laid out for profiling (payload version 1)"),
+    ("identity_offset", "u32", "byte offset of the identity record in the microcode block"),
+    ("tensors_offset", "u32", "byte offset of the tensor table"),
+    ("microcode_bytes", "u32", "size of this block"),
+    ("weights_bytes", "u32", "size of the weights block"),
+    ("kernels_bytes", "u32", "size of the kernels block"),
+    ("layout", "u32x6", "version 0: scratch, prefetch, inputs, outputs, calls, 0; "
+     "version 1: scratch, profile, debug, prefetch, inputs, outputs"),
+    ("tensor_count", "u32", "rows of the tensor table: inputs, then outputs"),
+    ("code_offset", "u32", "byte offset of the first instruction"),
+    ("code_bytes", "u32", "bytes of instructions, END included"),
+    ("call_count", "u32", "CALL instructions executed in one run, loops unrolled"),
+    ("tcm_bytes", "u32", "bytes of TCM used (Neutron-S)"),
+    ("reserved", "u32x12", "zero"),
+)  # fmt: skip
+
+IDENTITY = _record(
+    "identity",
+    "Who made this, for what. The checksum is CRC-32 over microcode (with this field zero), weights and kernels.",
+    ("target", "u8x16", "target name, ASCII, zero-padded"),
+    ("format_version", "u32", "1"),
+    ("converter_version", "u32", "major << 16 | minor << 8 | patch"),
+    ("solver_version", "u32", "same packing, of the solver that ordered the schedule; 0 when none was used"),
+    ("checksum", "u32", "CRC-32 (IEEE 802.3)"),
+    ("hw_version", "u32", "1 = N1, 2 = N3"),
+    ("cores", "u32", "lock-step cores the schedule was made for"),
+    ("units", "u32", "M: dot-product units; weights are packed in groups of M output channels"),
+    ("length", "u32", "N: dot-product length; weights are packed in groups of N inputs"),
+)
+
+TENSOR = _record(
+    "tensor",
+    "One row of the tensor table: an input or output of the graph.",
+    ("kind", "u8", "0 input, 1 output"),
+    ("index", "u8", "position among the inputs or outputs"),
+    ("dtype", "u8", "element type"),
+    ("rank", "u8", "number of dimensions"),
+    ("bytes", "u32", "size of the whole tensor"),
+    ("zero_point", "i32", "quantization zero point"),
+    ("scale", "u32", "quantization scale, float32 bits"),
+    ("dims", "u32x8", "dimensions, then zeros"),
+)
+
+OPERAND = _record(
+    "operand",
+    "A tensor, or the part of it that is held: row y of image n starts at offset + n*plane + (y mod ring)*pitch.",
+    ("region", "u8", "region of the address"),
+    ("index", "u8", "which input or output, else 0"),
+    ("dtype", "u8", "element type"),
+    ("reserved", "u8", "zero"),
+    ("offset", "u32", "byte offset in the region"),
+    ("plane", "u32", "bytes from one image of a batch to the next"),
+    ("pitch", "u32", "bytes from one row to the next"),
+    ("pixel", "u32", "bytes from one pixel to the next"),
+    ("ring", "u32", "rows held; equal to height when the whole tensor is held"),
+    ("batch", "u32", "images"),
+    ("height", "u32", "rows of the whole tensor"),
+    ("width", "u32", "pixels per row"),
+    ("channels", "u32", "elements per pixel"),
+)
+
+INSTRUCTION = _record(
+    "instruction",
+    "The first word of every instruction.",
+    ("opcode", "u8", "END 0, CALL 1, DMA 2, WAIT 3, LOOP 4"),
+    ("operands", "u8", "CALL: operands that follow; else 0"),
+    ("words", "u16", "length of the whole instruction in 32-bit words"),
+)
+
+CALL = _record(
+    "call",
+    "Run a kernel on output rows [first_row + i*row_step, … + rows) clipped to the output, in iteration i of the loop. "
+    "Operands and then the kernel's own parameters (32-bit words) follow.",
+    ("kernel", "u16", "kernel id"),
+    ("abi", "u8", "version of the kernel's operands and parameters"),
+    ("rounding", "u8", "rounding mode"),
+    ("tag", "u32", "L1 node this call belongs to"),
+    ("first_row", "i32", "first output row in iteration 0; may be negative while a cascade fills"),
+    ("rows", "u32", "output rows per call"),
+    ("row_step", "i32", "rows by which each loop iteration advances"),
+)
+
+DMA = _record(
+    "dma",
+    "Copy bytes from one region to another; complete after WAIT on the channel.",
+    ("channel", "u8", "copy channel"),
+    ("source_region", "u8", "region read"),
+    ("source_index", "u8", "which input or output is read or written (one at most), else 0"),
+    ("target_region", "u8", "region written (output, scratch, prefetch or TCM)"),
+    ("source_offset", "u32", "byte offset read"),
+    ("target_offset", "u32", "byte offset written"),
+    ("bytes", "u32", "length"),
+)
+
+WAIT = _record("wait", "Wait for a copy channel.", ("channel", "u32", "copy channel"))
+
+LOOP = _record(
+    "loop",
+    "Repeat the following body. Loops do not nest: fill and drain are the same body, calls clip their own rows.",
+    ("iterations", "u32", "times the body runs"),
+    ("body_words", "u32", "length of the body in 32-bit words"),
+)
+
+RECORDS = (HEADER, IDENTITY, TENSOR, OPERAND, INSTRUCTION, CALL, DMA, WAIT, LOOP)
+BODIES = {Opcode.CALL: CALL, Opcode.DMA: DMA, Opcode.WAIT: WAIT, Opcode.LOOP: LOOP}

@@ -1,0 +1,1 @@
+"""One versioned data model of a compile, written by the compiler; renderers only read it."""

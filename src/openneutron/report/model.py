@@ -1,0 +1,186 @@
+"""The report: one versioned set of dataclasses, written by the compiler, read by everything else, and JSON both ways.
+
+Keys tie the levels together: a `Node` names its PyTorch debug handles, an `Operator` its LiteRT index, a `Kernel` its L1
+node and the LiteRT operators behind it, a `Call` its L1 node.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+from openneutron.errors import FormatError
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU."""
+
+    name: str
+    operator: str
+    delegated: bool
+    reason: str = ""
+    code: str = ""
+    hint: str = ""
+    source: str = ""
+    debug_handle: int = -1
+    partition: int = -1
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One LiteRT operator of a converted model and whether it went into a NeutronGraph."""
+
+    index: int
+    code: str
+    name: str
+    converted: bool
+    reason: str = ""
+    reason_code: str = ""
+    hint: str = ""
+    graph: int = -1
+    debug_handles: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One L1 node: what it costs in all its calls."""
+
+    node: int
+    graph: int
+    kernel: str
+    name: str
+    operators: tuple[int, ...]
+    output_shape: tuple[int, ...]
+    macs: int
+    calls: int
+    cycles: int
+    compute_cycles: int
+    memory_cycles: int
+    overhead_cycles: int
+    weight_bytes: int
+    segment: int = -1
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bound_by(self) -> str:
+        """Which part of the cost dominates."""
+        parts = {"compute": self.compute_cycles, "memory": self.memory_cycles, "overhead": self.overhead_cycles}
+        return max(parts, key=lambda part: parts[part])
+
+
+@dataclass(frozen=True)
+class Event:
+    """One executed call or copy on the predicted timeline, in cycles."""
+
+    graph: int
+    node: int
+    lane: str
+    name: str
+    first_row: int
+    rows: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """One scratch buffer: bytes at an offset, alive from one task to another (positions in the task list)."""
+
+    graph: int
+    name: str
+    region: str
+    offset: int
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The sums people ask for first. `peak_bytes` is I/O + scratch + prefetch."""
+
+    macs: int = 0
+    cycles: int = 0
+    milliseconds: float = 0.0
+    peak_bytes: int = 0
+    io_bytes: int = 0
+    scratch_bytes: int = 0
+    prefetch_bytes: int = 0
+    weight_bytes: int = 0
+    microcode_bytes: int = 0
+    operators_total: int = 0
+    operators_converted: int = 0
+    neutron_graphs: int = 0
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything learnt about one compiled program."""
+
+    target: str = ""
+    converter: str = ""
+    converter_version: str = ""
+    source: str = ""
+    totals: Totals = field(default_factory=Totals)
+    nodes: tuple[Node, ...] = ()
+    operators: tuple[Operator, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    events: tuple[Event, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    passes: dict[str, int] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    version: int = VERSION
+
+
+def to_json(report: Report, *, indent: int | None = 2) -> str:
+    """The report as JSON text.
+
+    Example:
+        >>> json.loads(to_json(Report(target="imxrt700")))["target"]
+        'imxrt700'
+    """
+    return json.dumps(dataclasses.asdict(report), indent=indent)
+
+
+def from_json(text: str, *, where: str = "report") -> Report:
+    """The inverse of `to_json`; a `FormatError` names what does not fit."""
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"no JSON: {error.msg} at line {error.lineno}", where=where) from error
+    if not isinstance(raw, dict) or raw.get("version") != VERSION:
+        found = raw.get("version") if isinstance(raw, dict) else type(raw).__name__
+        raise FormatError(f"report version {found!r}, this OpenNeutron reads {VERSION}", where=where)
+    return typing.cast(Report, _build(Report, raw, where))
+
+
+def _build(kind: Any, raw: Any, where: str) -> Any:
+    """`raw` JSON as an instance of the annotated type."""
+    origin = typing.get_origin(kind)
+    if dataclasses.is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        unknown = sorted(set(raw) - set(hints)) if isinstance(raw, dict) else [type(raw).__name__]
+        if unknown:
+            raise FormatError(f"unexpected {unknown} in {getattr(kind, '__name__', kind)}", where=where)
+        return typing.cast(Any, kind)(**{key: _build(hints[key], value, where) for key, value in raw.items()})
+    if origin is tuple:
+        item = typing.get_args(kind)[0]
+        return tuple(_build(item, value, where) for value in raw)
+    if origin is dict:
+        return {key: _build(typing.get_args(kind)[1], value, where) for key, value in raw.items()}
+    if origin is types.UnionType:
+        return raw
+    if kind is float and isinstance(raw, int):
+        return float(raw)
+    if not isinstance(raw, kind):
+        raise FormatError(f"expected {kind.__name__}, found {raw!r}", where=where)
+    return raw

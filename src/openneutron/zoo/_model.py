@@ -1,0 +1,74 @@
+"""What a zoo model consists of; free of torch at run time, so that listing the zoo stays cheap."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from openneutron.errors import OpenNeutronError, OptionError
+
+if TYPE_CHECKING:
+    import torch
+
+
+class UnknownModelError(OptionError):
+    """A name that is no model of the zoo; the message lists those that are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        near = difflib.get_close_matches(name, known, n=1)
+        super().__init__(
+            f"the zoo has no model {name!r}; it has {', '.join(known)}",
+            hint=f"did you mean {near[0]!r}?" if near else "",
+        )
+        self.name = name
+        self.known = tuple(known)
+
+
+@dataclass(frozen=True)
+class LabelledImages:
+    """Images as uint8 [N, H, W, C], class numbers as uint8 [N], and what makes model input of images."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+    preprocess: Callable[[NDArray[np.uint8]], torch.Tensor]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def inputs(self) -> torch.Tensor:
+        """All images as model input, float32 [N, C, H, W]."""
+        return self.preprocess(self.images)
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """One network, ready to compile: ``openneutron.compile(m.model, m.example_inputs, calibration=m.calibration)``.
+
+    ``trained`` is False for networks whose weights are seeded random numbers: their cycles and memory are meaningful,
+    their answers are not.
+    """
+
+    name: str
+    description: str
+    model: torch.nn.Module
+    example_inputs: tuple[torch.Tensor, ...]
+    calibration: list[tuple[torch.Tensor, ...]]
+    trained: bool
+    test_set: Callable[[], LabelledImages] | None = field(default=None, repr=False)
+
+    def test_images(self) -> LabelledImages:
+        """Load and return the labelled test images.
+
+        >>> from openneutron import zoo
+        >>> len(zoo.load("cifarnet").test_images())
+        1000
+        """
+        if self.test_set is None:
+            raise OpenNeutronError(f"the zoo model {self.name!r} has no labelled test images")
+        return self.test_set()
