@@ -1,6 +1,5 @@
 /* Lets Python take the runtime's error sentences, which otherwise only go to standard error, into its exceptions. */
 #include <cstddef>
-#include <cstring>
 #include <mutex>
 #include <string>
 
@@ -10,11 +9,21 @@ namespace {
 
 using executorch::runtime::get_pal_impl;
 using executorch::runtime::PalImpl;
-using executorch::runtime::register_pal;
 
 thread_local bool capturing = false;
 thread_local std::string captured;
 pal_emit_log_message_method forward = nullptr;
+
+/* A damaged program logs damaged names, and the wheel's own printer ends the process on bytes that are not UTF-8. */
+std::string readable(const char* message, size_t length) {
+  std::string text(message, length);
+  for (char& byte : text) {
+    if (static_cast<unsigned char>(byte) >= 0x80) {
+      byte = '?';
+    }
+  }
+  return text;
+}
 
 void emit(
     et_timestamp_t timestamp,
@@ -27,13 +36,18 @@ void emit(
   if (capturing && (level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal)) {
     captured.append(message, length).push_back('\n');
   } else if (forward != nullptr) {
-    forward(timestamp, level, filename, function, line, message, length);
+    const std::string text = readable(message, length);
+    forward(timestamp, level, filename, function, line, text.c_str(), text.size());
   }
 }
 
+/* The table is the runtime's own static variable. register_pal() would do the same, and remark on standard output, where
+ * programs print their results, that the wheel had registered its own printer before.
+ */
 void install() {
-  forward = get_pal_impl()->emit_log_message;
-  register_pal(PalImpl::create(emit, __FILE__));
+  PalImpl* table = const_cast<PalImpl*>(get_pal_impl());
+  forward = table->emit_log_message;
+  table->emit_log_message = emit;
 }
 
 } // namespace

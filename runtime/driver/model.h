@@ -66,9 +66,13 @@ struct NeutronModel {
 
 #define ND_LIVE 0x4C4E4F4Du /* "MONL": anything that zeroed or foreign memory is not */
 
-/* NULL, or why this handle cannot be used. */
+/* NEUTRON_NONE, or why this handle cannot be used. */
 NeutronError nd_handle_error(NeutronModelHandle handle);
-const nd_kernel_info *nd_kernel(uint32_t kernel);
+/* The same, and NEUTRON_ERROR_BUSY while a non-blocking run is in flight. */
+NeutronError nd_idle_error(NeutronModelHandle handle);
+/* kernel_info.c: false when the generated table has no such kernel; linked when this image holds it. */
+bool nd_kernel(uint32_t kernel, nd_kernel_info *info);
+bool nd_kernel_linked(uint32_t kernel);
 
 /* container.c: header, checksum, identity, tensor table. */
 NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,

@@ -12,7 +12,8 @@ class OpenNeutronError(Exception):
     """Base of every error a user can cause and act on; the command line prints it without a traceback."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
-        super().__init__(message, where, hint)
+        # One positional argument, so that unpickling (which calls the class with `args`) can rebuild it in another process.
+        super().__init__(message)
         self.message = message
         self.where = where
         self.hint = hint

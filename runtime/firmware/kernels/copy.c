@@ -37,16 +37,18 @@ static void copy_innermost(const uint8_t *from, uint8_t *to, int32_t count, int3
 
 static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to) {
     int32_t at[RANK - 1] = {0};
+    ptrdiff_t read = 0, written = 0;
     for (;;) {
-        copy_innermost(from, to, p->dims[RANK - 1], p->input_strides[RANK - 1], p->output_strides[RANK - 1], p->item);
+        copy_innermost(from + read, to + written, p->dims[RANK - 1], p->input_strides[RANK - 1],
+                       p->output_strides[RANK - 1], p->item);
         int d = RANK - 2;
         for (; d >= 0; --d) {
-            from += p->input_strides[d];
-            to += p->output_strides[d];
+            read += p->input_strides[d];
+            written += p->output_strides[d];
             if (++at[d] < p->dims[d]) break;
             at[d] = 0;
-            from -= (ptrdiff_t)p->dims[d] * p->input_strides[d];
-            to -= (ptrdiff_t)p->dims[d] * p->output_strides[d];
+            read -= (ptrdiff_t)p->dims[d] * p->input_strides[d];
+            written -= (ptrdiff_t)p->dims[d] * p->output_strides[d];
         }
         if (d < 0) return;
     }

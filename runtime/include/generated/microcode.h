@@ -159,7 +159,21 @@ _Static_assert(sizeof(NeutronLoopRecord) == 8, "loop");
 
 enum {
     NEUTRON_KERNEL_CONV2D = 1,
-    NEUTRON_KERNEL_LIMIT = 2,
+    NEUTRON_KERNEL_DEPTHWISE_CONV2D = 2,
+    NEUTRON_KERNEL_TRANSPOSE_CONV2D = 3,
+    NEUTRON_KERNEL_FULLY_CONNECTED = 4,
+    NEUTRON_KERNEL_MAX_POOL2D = 5,
+    NEUTRON_KERNEL_AVG_POOL2D = 6,
+    NEUTRON_KERNEL_SOFTMAX = 7,
+    NEUTRON_KERNEL_BATCH_MATMUL = 8,
+    NEUTRON_KERNEL_LUT = 16,
+    NEUTRON_KERNEL_REQUANTIZE = 17,
+    NEUTRON_KERNEL_ADD = 18,
+    NEUTRON_KERNEL_MUL = 19,
+    NEUTRON_KERNEL_MINMAX = 20,
+    NEUTRON_KERNEL_PRELU = 21,
+    NEUTRON_KERNEL_SQUARED_DIFFERENCE = 22,
+    NEUTRON_KERNEL_LIMIT = 23,
 };
 
 enum {
@@ -172,7 +186,7 @@ enum {
     NEUTRON_COST_MATMUL = 6,
 };
 
-/* conv2d: dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], table bias/multiplier/shift per channel. */
+/* conv2d: dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], bias/multiplier/shift per channel. */
 typedef struct {
     int32_t kernel_h; /* rows of the window */
     int32_t kernel_w; /* columns of the window */
@@ -184,22 +198,270 @@ typedef struct {
     int32_t pad_left; /* columns of zero points left of the image */
     int32_t groups; /* channel groups; each reads input channels / groups */
     int32_t input_zero; /* value of padded taps */
+    int32_t weights_zero; /* zero point of the stored weights; times the sum of activations, it is subtracted */
     int32_t output_zero; /* added after requantizing */
     int32_t clamp_low; /* smallest output */
     int32_t clamp_high; /* largest output */
 } nk_conv2d_params;
 
-#define NEUTRON_CONV2D_PARAM_WORDS 13
+#define NEUTRON_CONV2D_PARAM_WORDS 14
 #define NEUTRON_CONV2D_ABI 1
 enum { NK_CONV2D_INPUT = 0, NK_CONV2D_WEIGHTS = 1, NK_CONV2D_TABLE = 2, NK_CONV2D_LUT = 3, NK_CONV2D_OUTPUT = 4, NK_CONV2D_OPERANDS = 5 };
+
+/* depthwise_conv2d: depth-wise convolution; weights [C/M][taps][M], table bias/multiplier/shift per output channel. */
+typedef struct {
+    int32_t kernel_h; /* rows of the window */
+    int32_t kernel_w; /* columns of the window */
+    int32_t stride_h; /* output row y reads input rows from y*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t dilation_h; /* distance of taps in rows */
+    int32_t dilation_w; /* distance of taps in columns */
+    int32_t pad_top; /* rows of zero points above the image */
+    int32_t pad_left; /* columns of zero points left of the image */
+    int32_t depth_multiplier; /* output channel c reads input channel c / depth_multiplier */
+    int32_t input_zero; /* value of padded taps */
+    int32_t weights_zero; /* zero point of the stored weights */
+    int32_t output_zero; /* added after requantizing */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_depthwise_conv2d_params;
+
+#define NEUTRON_DEPTHWISE_CONV2D_PARAM_WORDS 14
+#define NEUTRON_DEPTHWISE_CONV2D_ABI 1
+enum { NK_DEPTHWISE_CONV2D_INPUT = 0, NK_DEPTHWISE_CONV2D_WEIGHTS = 1, NK_DEPTHWISE_CONV2D_TABLE = 2, NK_DEPTHWISE_CONV2D_LUT = 3, NK_DEPTHWISE_CONV2D_OUTPUT = 4, NK_DEPTHWISE_CONV2D_OPERANDS = 5 };
+
+/* transpose_conv2d: transposed convolution; weights [Cout/M][taps][Cin/N][M][N], bias/multiplier/shift per channel. */
+typedef struct {
+    int32_t kernel_h; /* rows of the filter */
+    int32_t kernel_w; /* columns of the filter */
+    int32_t stride_h; /* input row i adds to output rows from i*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t pad_top; /* rows cropped at the top */
+    int32_t pad_left; /* columns cropped at the left */
+    int32_t input_zero; /* subtracted from each input; not folded into the bias, because taps differ by position */
+    int32_t output_zero; /* added after requantizing */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_transpose_conv2d_params;
+
+#define NEUTRON_TRANSPOSE_CONV2D_PARAM_WORDS 10
+#define NEUTRON_TRANSPOSE_CONV2D_ABI 1
+enum { NK_TRANSPOSE_CONV2D_INPUT = 0, NK_TRANSPOSE_CONV2D_WEIGHTS = 1, NK_TRANSPOSE_CONV2D_TABLE = 2, NK_TRANSPOSE_CONV2D_LUT = 3, NK_TRANSPOSE_CONV2D_OUTPUT = 4, NK_TRANSPOSE_CONV2D_OPERANDS = 5 };
+
+/* fully_connected: product with constant weights [Cout/M][K/N][M][N], exact rounding; each pixel is one input vector. */
+typedef struct {
+    int32_t input_zero; /* folded into the bias; kept for the reader */
+    int32_t weights_zero; /* zero point of the stored weights; times the sum of activations, it is subtracted */
+    int32_t output_zero; /* added after requantizing */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_fully_connected_params;
+
+#define NEUTRON_FULLY_CONNECTED_PARAM_WORDS 5
+#define NEUTRON_FULLY_CONNECTED_ABI 1
+enum { NK_FULLY_CONNECTED_INPUT = 0, NK_FULLY_CONNECTED_WEIGHTS = 1, NK_FULLY_CONNECTED_TABLE = 2, NK_FULLY_CONNECTED_LUT = 3, NK_FULLY_CONNECTED_OUTPUT = 4, NK_FULLY_CONNECTED_OPERANDS = 5 };
+
+/* max_pool2d: largest value of each window; taps outside the image do not count. */
+typedef struct {
+    int32_t kernel_h; /* rows of the window */
+    int32_t kernel_w; /* columns of the window */
+    int32_t stride_h; /* output row y reads input rows from y*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t pad_top; /* rows above the image */
+    int32_t pad_left; /* columns left of the image */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_max_pool2d_params;
+
+#define NEUTRON_MAX_POOL2D_PARAM_WORDS 8
+#define NEUTRON_MAX_POOL2D_ABI 1
+enum { NK_MAX_POOL2D_INPUT = 0, NK_MAX_POOL2D_LUT = 1, NK_MAX_POOL2D_OUTPUT = 2, NK_MAX_POOL2D_OPERANDS = 3 };
+
+/* avg_pool2d: mean of each window over the taps inside the image, halves rounded away from zero. */
+typedef struct {
+    int32_t kernel_h; /* rows of the window */
+    int32_t kernel_w; /* columns of the window */
+    int32_t stride_h; /* output row y reads input rows from y*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t pad_top; /* rows above the image */
+    int32_t pad_left; /* columns left of the image */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_avg_pool2d_params;
+
+#define NEUTRON_AVG_POOL2D_PARAM_WORDS 8
+#define NEUTRON_AVG_POOL2D_ABI 1
+enum { NK_AVG_POOL2D_INPUT = 0, NK_AVG_POOL2D_LUT = 1, NK_AVG_POOL2D_OUTPUT = 2, NK_AVG_POOL2D_OPERANDS = 3 };
+
+/* softmax: softmax over the channels; table[d] is exp(-d * scale) in Q0.31, 256 INT32, 0 where it does not count. */
+typedef struct {
+    int32_t output_zero; /* added to the probability in 1/256 */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_softmax_params;
+
+#define NEUTRON_SOFTMAX_PARAM_WORDS 3
+#define NEUTRON_SOFTMAX_ABI 1
+enum { NK_SOFTMAX_INPUT = 0, NK_SOFTMAX_TABLE = 1, NK_SOFTMAX_LUT = 2, NK_SOFTMAX_OUTPUT = 3, NK_SOFTMAX_OPERANDS = 4 };
+
+/* batch_matmul: matrix product of two activations; a matrix is one row of pixels, rows and images are the batch. */
+typedef struct {
+    int32_t transpose_left; /* 1: a left matrix is stored [depth, rows] */
+    int32_t transpose_right; /* 1: a right matrix is stored [columns, depth] */
+    int32_t inner; /* size of the second batch dimension of the output */
+    int32_t left_inner; /* the same of the left input; 1 repeats */
+    int32_t right_inner; /* the same of the right input; 1 repeats */
+    int32_t left_zero; /* zero point of the left input */
+    int32_t right_zero; /* zero point of the right input */
+    int32_t multiplier; /* fixed-point factor */
+    int32_t shift; /* its exponent */
+    int32_t output_zero; /* added after requantizing */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_batch_matmul_params;
+
+#define NEUTRON_BATCH_MATMUL_PARAM_WORDS 12
+#define NEUTRON_BATCH_MATMUL_ABI 1
+enum { NK_BATCH_MATMUL_LEFT = 0, NK_BATCH_MATMUL_RIGHT = 1, NK_BATCH_MATMUL_LUT = 2, NK_BATCH_MATMUL_OUTPUT = 3, NK_BATCH_MATMUL_OPERANDS = 4 };
+
+/* lut: 8-bit table look-up; the table is indexed by the stored byte taken as unsigned. */
+typedef struct {
+    int32_t entries; /* entries of the table, 256 */
+} nk_lut_params;
+
+#define NEUTRON_LUT_PARAM_WORDS 1
+#define NEUTRON_LUT_ABI 1
+enum { NK_LUT_INPUT = 0, NK_LUT_TABLE = 1, NK_LUT_OUTPUT = 2, NK_LUT_OPERANDS = 3 };
+
+/* requantize: rescale 8-bit values to another scale, zero point, sign or clamp. */
+typedef struct {
+    int32_t input_zero; /* subtracted first */
+    int32_t multiplier; /* 31-bit factor */
+    int32_t shift; /* power of two that goes with it */
+    int32_t output_zero; /* added after rescaling */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_requantize_params;
+
+#define NEUTRON_REQUANTIZE_PARAM_WORDS 6
+#define NEUTRON_REQUANTIZE_ABI 1
+enum { NK_REQUANTIZE_INPUT = 0, NK_REQUANTIZE_OUTPUT = 1, NK_REQUANTIZE_OPERANDS = 2 };
+
+/* add: sum or difference of two 8-bit tensors, which broadcast. */
+typedef struct {
+    int32_t zero1; /* zero point of the first input */
+    int32_t multiplier1; /* brings the first input to the common scale */
+    int32_t shift1; /* power of two that goes with it, at most 0 */
+    int32_t zero2; /* zero point of the second input */
+    int32_t multiplier2; /* brings the second input to the common scale */
+    int32_t shift2; /* power of two that goes with it, at most 0 */
+    int32_t subtract; /* 1: the second input is subtracted */
+    int32_t output_multiplier; /* brings the sum to the output's scale */
+    int32_t output_shift; /* power of two that goes with it, at most 0 */
+    int32_t output_zero; /* added last */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_add_params;
+
+#define NEUTRON_ADD_PARAM_WORDS 12
+#define NEUTRON_ADD_ABI 1
+enum { NK_ADD_INPUT1 = 0, NK_ADD_INPUT2 = 1, NK_ADD_OUTPUT = 2, NK_ADD_OPERANDS = 3 };
+
+/* mul: product of two 8-bit tensors, which broadcast. */
+typedef struct {
+    int32_t zero1; /* zero point of the first input */
+    int32_t zero2; /* zero point of the second input */
+    int32_t multiplier; /* brings the product to the output's scale */
+    int32_t shift; /* power of two that goes with it */
+    int32_t output_zero; /* added last */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_mul_params;
+
+#define NEUTRON_MUL_PARAM_WORDS 7
+#define NEUTRON_MUL_ABI 1
+enum { NK_MUL_INPUT1 = 0, NK_MUL_INPUT2 = 1, NK_MUL_OUTPUT = 2, NK_MUL_OPERANDS = 3 };
+
+/* minmax: the larger or smaller stored value of two 8-bit tensors, which broadcast. */
+typedef struct {
+    int32_t minimum; /* 0 takes the larger, 1 the smaller value */
+} nk_minmax_params;
+
+#define NEUTRON_MINMAX_PARAM_WORDS 1
+#define NEUTRON_MINMAX_ABI 1
+enum { NK_MINMAX_INPUT1 = 0, NK_MINMAX_INPUT2 = 1, NK_MINMAX_OUTPUT = 2, NK_MINMAX_OPERANDS = 3 };
+
+/* prelu: negative inputs times a slope that broadcasts, positive inputs rescaled. */
+typedef struct {
+    int32_t input_zero; /* zero point of the input */
+    int32_t slope_zero; /* zero point of the slopes */
+    int32_t multiplier; /* brings positive inputs to the output's scale */
+    int32_t shift; /* power of two that goes with it */
+    int32_t slope_multiplier; /* brings products with the slope to the output's scale */
+    int32_t slope_shift; /* power of two that goes with it */
+    int32_t output_zero; /* added last */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_prelu_params;
+
+#define NEUTRON_PRELU_PARAM_WORDS 9
+#define NEUTRON_PRELU_ABI 1
+enum { NK_PRELU_INPUT = 0, NK_PRELU_SLOPE = 1, NK_PRELU_OUTPUT = 2, NK_PRELU_OPERANDS = 3 };
+
+/* squared_difference: square of the difference of two 8-bit tensors, which broadcast. */
+typedef struct {
+    int32_t zero1; /* zero point of the first input */
+    int32_t multiplier1; /* brings the first input to the common scale */
+    int32_t shift1; /* power of two that goes with it, at most 0 */
+    int32_t zero2; /* zero point of the second input */
+    int32_t multiplier2; /* brings the second input to the common scale */
+    int32_t shift2; /* power of two that goes with it, at most 0 */
+    int32_t output_multiplier; /* brings the square to the output's scale */
+    int32_t output_shift; /* power of two that goes with it, at most 0 */
+    int32_t output_zero; /* added last */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_squared_difference_params;
+
+#define NEUTRON_SQUARED_DIFFERENCE_PARAM_WORDS 11
+#define NEUTRON_SQUARED_DIFFERENCE_ABI 1
+enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQUARED_DIFFERENCE_OUTPUT = 2, NK_SQUARED_DIFFERENCE_OPERANDS = 3 };
 
 /* X(id, name, abi, operands, optional operand mask, output operand, parameter words, cost formula) */
 #define NEUTRON_KERNEL_TABLE(X) \
     X(1, conv2d, 1, 5, 8, 4, NEUTRON_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
+    X(2, depthwise_conv2d, 1, 5, 8, 4, NEUTRON_DEPTHWISE_CONV2D_PARAM_WORDS, NEUTRON_COST_LANE) \
+    X(3, transpose_conv2d, 1, 5, 8, 4, NEUTRON_TRANSPOSE_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
+    X(4, fully_connected, 1, 5, 8, 4, NEUTRON_FULLY_CONNECTED_PARAM_WORDS, NEUTRON_COST_FC) \
+    X(5, max_pool2d, 1, 3, 2, 2, NEUTRON_MAX_POOL2D_PARAM_WORDS, NEUTRON_COST_LANE) \
+    X(6, avg_pool2d, 1, 3, 2, 2, NEUTRON_AVG_POOL2D_PARAM_WORDS, NEUTRON_COST_LANE) \
+    X(7, softmax, 1, 4, 4, 3, NEUTRON_SOFTMAX_PARAM_WORDS, NEUTRON_COST_SOFTMAX) \
+    X(8, batch_matmul, 1, 4, 4, 3, NEUTRON_BATCH_MATMUL_PARAM_WORDS, NEUTRON_COST_MATMUL) \
+    X(16, lut, 1, 3, 0, 2, NEUTRON_LUT_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(17, requantize, 1, 2, 0, 1, NEUTRON_REQUANTIZE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(18, add, 1, 3, 0, 2, NEUTRON_ADD_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(19, mul, 1, 3, 0, 2, NEUTRON_MUL_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(20, minmax, 1, 3, 0, 2, NEUTRON_MINMAX_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(21, prelu, 1, 3, 0, 2, NEUTRON_PRELU_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(22, squared_difference, 1, 3, 0, 2, NEUTRON_SQUARED_DIFFERENCE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
 
 /* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups).
  * The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have. */
 #define NEUTRON_KERNEL_ROLES(X) \
     X(1, 16, 17, 0, 1, 0, 1, 8) \
+    X(2, 16, 17, 0, 1, 0, 1, -1) \
+    X(3, 16, 17, 0, 1, 0, 1, -1) \
+    X(4, 16, 17, 0, 1, -1, -1, -1) \
+    X(5, 4, 5, 0, -1, 0, 1, -1) \
+    X(6, 4, 5, 0, -1, 0, 1, -1) \
+    X(7, 8, 9, 0, -1, -1, -1, -1) \
+    X(8, 8, 11, 0, -1, -1, -1, -1) \
+    X(16, 4, 5, 0, -1, -1, -1, -1) \
+    X(17, 2, 3, 0, -1, -1, -1, -1) \
+    X(18, 4, 7, 0, -1, -1, -1, -1) \
+    X(19, 4, 7, 0, -1, -1, -1, -1) \
+    X(20, 4, 7, 0, -1, -1, -1, -1) \
+    X(21, 4, 7, 0, -1, -1, -1, -1) \
+    X(22, 4, 7, 0, -1, -1, -1, -1) \
 
 #endif

@@ -60,9 +60,7 @@ def kernels_block(graph: KernelGraph, target: Target) -> bytes:
     return block.ljust(align(len(block), 4), b"\0")
 
 
-def emit(
-    source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, profiling: bool = False
-) -> m.Program:
+def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, profiling: bool = False) -> m.Program:
     """The program of one NeutronGraph; `source` gives the shapes of its inputs and outputs as LiteRT knows them."""
     rows: list[m.TensorRow] = []
     for is_output, indices in ((False, graph.inputs), (True, graph.outputs)):

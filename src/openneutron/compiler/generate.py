@@ -7,6 +7,7 @@ compares the files with what this prints.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from pathlib import Path
 
 from openneutron import targets
@@ -20,7 +21,7 @@ def _camel(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-def _enum(prefix: str, members: type[table.IntEnum]) -> list[str]:
+def _enum(prefix: str, members: type[enum.IntEnum]) -> list[str]:
     rows = [f"    NEUTRON_{prefix}_{m.name} = {m.value}," for m in members]
     return ["enum {", *rows, "};", ""]
 
@@ -135,8 +136,8 @@ def format_page() -> str:
             offset = layout.offset_of(record, field.name)
             lines.append(f"| {offset} | {field.name} | {field.kind} | {field.meaning} |")
         lines.append("")
-    for enum in (table.Region, table.Opcode, table.ElementType, table.Rounding):
-        lines += [f"## {enum.__name__} values", "", *(f"- {m.value} {m.name}" for m in enum), ""]
+    for values in (table.Region, table.Opcode, table.ElementType, table.Rounding):
+        lines += [f"## {values.__name__} values", "", *(f"- {m.value} {m.name}" for m in values), ""]
     lines += ["## Kernels", ""]
     for kernel in abi.all_kernels():
         lines += [f"### {kernel.id} {kernel.name} (ABI {kernel.abi})", "", f"{kernel.meaning}.", ""]

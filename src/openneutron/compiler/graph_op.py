@@ -29,7 +29,9 @@ class Compiled:
     outputs: tuple[int, ...]
 
 
-def add_graph_op(graph: Graph, index: int, microcode: bytes, program: Program, inputs: list[int], outputs: list[int]) -> Operator:
+def add_graph_op(
+    graph: Graph, index: int, microcode: bytes, program: Program, inputs: list[int], outputs: list[int]
+) -> Operator:
     """Append the constants and scratch tensors to the graph and return the NeutronGraph operator."""
 
     def tensor(name: str, size: int, data: bytes | None = None) -> int:

@@ -79,7 +79,9 @@ def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[st
             for index in group.operators:
                 name = graph.tensors[graph.operators[index].outputs[0]].name
                 reasons[index] = Reason(
-                    "group_too_small", f"its group of {len(group.operators)} operators is not worth a NeutronGraph", name
+                    "group_too_small",
+                    f"its group of {len(group.operators)} operators is not worth a NeutronGraph",
+                    name,
                 )
 
 
@@ -104,9 +106,7 @@ def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:
     for index, op in enumerate(graph.operators):
         if index not in members:
             needed.update(op.inputs)
-    outputs = list(
-        dict.fromkeys(t for i in group.operators for t in graph.operators[i].outputs if t in needed)
-    )
+    outputs = list(dict.fromkeys(t for i in group.operators for t in graph.operators[i].outputs if t in needed))
     operators = []
     for i in group.operators:
         op = graph.operators[i]

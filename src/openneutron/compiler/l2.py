@@ -13,9 +13,9 @@ from openneutron.microcode.table import ElementType, Region
 
 @dataclass
 class Buffer:
-    """Bytes in one region. Scratch buffers get their `offset` from the allocator; `first`/`last` are task positions.
+    """Bytes in one region. Scratch buffers get their `offset` from the allocator; `first`/`last` are positions in time.
 
-    `value` is the L1 value held (or -1: workspace, weights). A ring holds `ring` of the value's rows, a whole tensor all.
+    `value` is the L1 value held (or -1: workspace, weights). A ring holds some of the value's rows, a whole tensor all.
     """
 
     name: str
@@ -89,12 +89,26 @@ class Loop:
 Task: TypeAlias = Call | Dma | Wait | Loop
 
 
+@dataclass(frozen=True)
+class Overlap:
+    """A segment's input `dying` may lie over its output `born`: rows are written no earlier than others are released.
+
+    The output starts at least `distance` bytes below the input; `exact` also allows equal offsets (element-wise in place).
+    """
+
+    dying: int
+    born: int
+    distance: int
+    exact: bool
+
+
 @dataclass
 class TaskList:
     """The whole of L2 for one NeutronGraph. `weights` is the constant block that WEIGHTS buffers point into."""
 
     buffers: list[Buffer] = field(default_factory=list)
     tasks: list[Task] = field(default_factory=list)
+    overlaps: list[Overlap] = field(default_factory=list)
     weights: bytes = b""
     scratch_bytes: int = 0
     prefetch_bytes: int = 0

@@ -34,7 +34,7 @@ def shape4(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     """
     if len(shape) > 4:
         return (int(np.prod(shape[:-3])), *shape[-3:])  # type: ignore[return-value]
-    return ((1,) * (4 - len(shape)) + tuple(shape))  # type: ignore[return-value]
+    return (1,) * (4 - len(shape)) + tuple(shape)  # type: ignore[return-value]
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The compiler: LiteRT bytes in, LiteRT bytes with NeutronGraph operators out. Stages in order, each its own file.
 
-    ingest → legalize → fuse → tile → schedule → allocate → verify → emit
+ingest → legalize → fuse → tile → schedule → allocate → verify → emit
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Integer parameters from real scales, with exactly the roundings of LiteRT's reference kernels (numerics-a §0, §1, §4)."""
+"""Integer parameters from real scales, with the roundings of LiteRT's reference kernels (numerics-a §0, §1, §4)."""
 
 from __future__ import annotations
 

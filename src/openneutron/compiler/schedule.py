@@ -14,11 +14,14 @@ import numpy.typing as npt
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
 from openneutron.compiler.names import abi_of
+from openneutron.compiler.overlap import overlaps_of
 from openneutron.compiler.segments import Segment, Stream
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
 from openneutron.targets import Target
 
+# Positions in time: each segment has this many, one per step of its body, so that buffers of one step can share.
+STEPS = 64
 PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
 
 
@@ -32,17 +35,20 @@ class _Builder:
     constants: dict[bytes, int] = field(default_factory=dict)  # data → offset in the weights block
     block: bytearray = field(default_factory=bytearray)
     weights_buffer: int = -1
-    position: int = 0
+    segment: int = 0
+    step: int = 0
 
     def add(self, buffer: Buffer) -> int:
         self.out.buffers.append(buffer)
         return len(self.out.buffers) - 1
 
-    def touch(self, buffer: int) -> int:
-        """Extend a buffer's life to the current task."""
+    def touch(self, buffer: int, *, transient: bool = False) -> int:
+        """Extend a buffer's life over the current segment, or, if nothing is kept between iterations, the current step."""
         b = self.out.buffers[buffer]
-        b.first = self.position if b.first < 0 else b.first
-        b.last = max(b.last, self.position)
+        start = self.segment * STEPS
+        first, last = (start + self.step, start + self.step) if transient else (start, start + STEPS - 1)
+        b.first = first if b.first < 0 else min(b.first, first)
+        b.last = max(b.last, last)
         return buffer
 
     def constant(self, data: npt.NDArray[np.uint8]) -> int:
@@ -73,11 +79,11 @@ def _dense(b: _Builder, value: int, buffer: int, offset: int, ring: int) -> Oper
     return Operand(buffer, offset, rows * w * pixel, w * pixel, pixel, rows, n, h, w, c, v.dtype)
 
 
-def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, int]]) -> Operand:
+def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]) -> Operand:
     """A value as an operand: in its ring, in the weights block, or in its root's buffer through its alias."""
     if value in rings:
-        buffer, rows = rings[value]
-        return _dense(b, value, b.touch(buffer), 0, rows)
+        buffer, stream = rings[value]
+        return _dense(b, value, b.touch(buffer, transient=stream.transient), 0, stream.ring)
     v = b.graph.values[value]
     root = b.graph.root(value)
     data = b.graph.values[root].data
@@ -132,21 +138,22 @@ def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
-    rings: dict[int, tuple[int, int]] = {}
+    rings: dict[int, tuple[int, Stream]] = {}
     for value, s in segment.streams.items():
         if s.ring:
             v = b.graph.values[value]
             made = b.add(Buffer(f"{v.name} ({s.ring} rows)", Region.SCRATCH, align(s.ring * v.row_bytes), value))
-            rings[value] = (made, s.ring)
+            rings[value] = (made, s)
     calls: list[Call] = []
     for n in range(segment.first, segment.last + 1):
+        b.step = n - segment.first
         node = b.graph.nodes[n]
         roles = abi_of(node.kernel).operands
         operands: list[Operand | None] = []
         for role, operand in zip(roles, node.operands, strict=True):
             if role.rstrip("?") == "workspace":
                 space = b.add(Buffer(f"workspace of node {n}", Region.SCRATCH, align(node.workspace)))
-                operands.append(_flat(b.touch(space), 0, node.workspace) if node.workspace else None)
+                operands.append(_flat(b.touch(space, transient=True), 0, node.workspace) if node.workspace else None)
             elif operand is None:
                 operands.append(None)
             elif isinstance(operand, int):
@@ -164,9 +171,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
     return calls
 
 
-def schedule(
-    graph: KernelGraph, segments: list[Segment], target: Target, *, fetch_constants: bool = False
-) -> TaskList:
+def schedule(graph: KernelGraph, segments: list[Segment], target: Target, *, fetch_constants: bool = False) -> TaskList:
     """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
     b = _Builder(graph, target, fetch_constants)
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
@@ -181,18 +186,17 @@ def schedule(
         )
     groups: list[tuple[list[Task], _Prefetch | None]] = []
     for at, segment in enumerate(segments):
-        b.position = at
+        b.segment, b.step = at, 0
         nodes = graph.nodes[segment.first : segment.last + 1]
         fetched = _prefetch(b, nodes) if fetch_constants else None
         if fetched is not None:
             if target.cost.dma_overlaps and at > 0:
-                b.position = at - 1
+                b.segment = at - 1
             b.touch(fetched.buffer)
-            b.position = at
+            b.segment = at
         calls = _calls(b, segment, fetched)
-        body: list[Task] = (
-            [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
-        )
+        b.out.overlaps += overlaps_of(graph, segment, b.stored)
+        body: list[Task] = [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
         groups.append((body, fetched))
     ahead = target.cost.dma_overlaps
     for at, (body, fetched) in enumerate(groups):

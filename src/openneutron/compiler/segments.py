@@ -15,11 +15,15 @@ from openneutron.errors import InternalError
 
 @dataclass(frozen=True)
 class Stream:
-    """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored)."""
+    """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored).
+
+    A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls.
+    """
 
     advance: int
     lead: int
     ring: int
+    transient: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,7 @@ def whole(structure: Structure, node: int) -> Segment:
     return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)})
 
 
-def extend(
-    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int
-) -> Stream | None:
+def extend(structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int) -> Stream | None:
     """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal."""
     graph = structure.graph
     made = graph.nodes[node]
@@ -126,5 +128,5 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         sink = structure.graph.nodes[last].output
         stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
         return Stream(advance, lead, 0) if stop * advance + lead >= height else None
-    ring = min(height, advance + lead - min(oldest))
-    return Stream(advance, lead, ring) if ring >= 1 else None
+    needed = advance + lead - min(oldest)
+    return Stream(advance, lead, min(height, needed), needed == advance) if needed >= 1 else None

@@ -63,9 +63,9 @@ _SHAPE_ARGUMENT_ELEMENTS = 64
 def of_tensor(tensor: Tensor) -> TensorSignature:
     """The signature of one tensor."""
     values = None
-    if tensor.data is not None and tensor.dtype in (DType.INT32, DType.INT64):
-        if tensor.data.size <= _SHAPE_ARGUMENT_ELEMENTS:
-            values = np.asarray(tensor.data)
+    integer = tensor.dtype in (DType.INT32, DType.INT64)
+    if tensor.data is not None and integer and tensor.data.size <= _SHAPE_ARGUMENT_ELEMENTS:
+        values = np.asarray(tensor.data)
     return TensorSignature(
         tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.data is not None, values
     )

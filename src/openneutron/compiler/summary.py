@@ -66,7 +66,9 @@ def _kernels(part: Part) -> list[report.Kernel]:
     return found
 
 
-def _operators(source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part]) -> list[report.Operator]:
+def _operators(
+    source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part]
+) -> list[report.Operator]:
     homes = {op: part.index for part in parts for op in part.operators}
     found: list[report.Operator] = []
     for index, op in enumerate(source):
@@ -97,9 +99,7 @@ def report_of(
         macs=sum(node.macs for part in parts for node in part.graph.nodes),
         cycles=cycles,
         milliseconds=target.milliseconds(cycles),
-        peak_bytes=max(
-            (p.io_bytes + p.tasks.scratch_bytes + p.tasks.prefetch_bytes for p in parts), default=0
-        ),
+        peak_bytes=max((p.io_bytes + p.tasks.scratch_bytes + p.tasks.prefetch_bytes for p in parts), default=0),
         io_bytes=max((p.io_bytes for p in parts), default=0),
         scratch_bytes=max((p.tasks.scratch_bytes for p in parts), default=0),
         prefetch_bytes=max((p.tasks.prefetch_bytes for p in parts), default=0),

@@ -32,7 +32,9 @@ def task_list(tasks: TaskList) -> str:
     """Buffers with offsets and lifetimes, then the tasks."""
     lines = [f"scratch {tasks.scratch_bytes} (lower bound {tasks.lower_bound}), prefetch {tasks.prefetch_bytes}"]
     for at, b in enumerate(tasks.buffers):
-        lines.append(f"buffer {at}: {b.region.name.lower()}+{b.offset} {b.size} bytes, tasks {b.first}-{b.last} {b.name}")
+        lines.append(
+            f"buffer {at}: {b.region.name.lower()}+{b.offset} {b.size} bytes, tasks {b.first}-{b.last} {b.name}"
+        )
     for task in tasks.tasks:
         if isinstance(task, Loop):
             lines.append(f"loop {task.iterations}")

@@ -59,7 +59,7 @@ def _lifetimes(graph: KernelGraph) -> dict[int, tuple[int, int]]:
 
 def _stripe_heights(height: int, width: int) -> list[int]:
     rows = {*STRIPE_ROWS, *(-(-pixels // max(width, 1)) for pixels in STRIPE_PIXELS)}
-    return sorted(r for r in rows if r < height) + [height]
+    return [*sorted(r for r in rows if r < height), height]
 
 
 def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> list[Candidate]:
@@ -141,9 +141,7 @@ def _best(n: int, found: list[Candidate], budget: int) -> tuple[int, list[Candid
     return cost[n], chosen[::-1]
 
 
-def tile(
-    graph: KernelGraph, target: Target, *, optimize: str = "default", scratch_budget: int | None = None
-) -> Tiling:
+def tile(graph: KernelGraph, target: Target, *, optimize: str = "default", scratch_budget: int | None = None) -> Tiling:
     """Segments for the whole graph; with a budget, the fastest ones that fit it.
 
     Example:

@@ -70,7 +70,9 @@ class _Replay:
         alias = v.alias
         # Position of (image, row, pixel) inside the densely stored root: what the tags count.
         offset, plane, pitch, pixel = (
-            (alias.offset, alias.plane, alias.pitch, alias.pixel) if alias else (0, h * w * c * item, w * c * item, c * item)
+            (alias.offset, alias.plane, alias.pitch, alias.pixel)
+            if alias
+            else (0, h * w * c * item, w * c * item, c * item)
         )
         dense = pixel == c * item and operand.pixel == c * item
         count, size = (1, w * c * item) if dense else (w, c * item)
@@ -96,6 +98,7 @@ class _Replay:
         last = min(call.first_row + iteration * call.row_step + call.rows, height)
         if first >= last:
             return
+        reads: list[tuple[Region, int, int]] = []
         for position, (source, operand) in enumerate(zip(node.operands, call.operands, strict=True)):
             if operand is None:
                 continue
@@ -105,16 +108,33 @@ class _Replay:
                 demand = (node.demand or {}).get(position)
                 lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
                 self.visit(call, source, operand, lo, hi, False)
+                if position not in node.in_place and buffer.region is Region.SCRATCH:
+                    reads += self._span(operand, lo, hi)
             elif buffer.region is Region.PREFETCH:
                 held = _window(self.region(buffer), buffer.offset + operand.offset, 1, 1, operand.channels)
                 if (held < 0).any():
                     raise InternalError(f"node {call.node} reads constants that were not waited for")
         for source, operand in zip(node.operands, call.operands, strict=True):
-            if operand is not None and source == node.output and isinstance(source, int):
+            if operand is not None and isinstance(source, int) and source == node.output:
                 region = self.tasks.buffers[operand.buffer].region
                 if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM):
                     raise InternalError(f"node {call.node} writes to {region.name}")
+                if self._clash(reads, operand, first, last):
+                    raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
                 self.visit(call, source, operand, first, last, True)
+
+    def _span(self, operand: Operand, first: int, last: int) -> list[tuple[Region, int, int]]:
+        """Byte intervals that rows [first, last) of an operand cover."""
+        region = self.tasks.buffers[operand.buffer].region
+        size = (operand.width - 1) * operand.pixel + operand.channels * ITEM_BYTES[operand.dtype]
+        rows = (row for image in range(operand.batch) for row in self.rows_of(operand, image, first, last))
+        return [(region, at, at + size) for _, at in rows]
+
+    def _clash(self, reads: list[tuple[Region, int, int]], operand: Operand, first: int, last: int) -> bool:
+        written = self._span(operand, first, last)
+        low, high = min(w[1] for w in written), max(w[2] for w in written)
+        near = [r for r in reads if r[0] is written[0][0] and r[1] < high and low < r[2]]
+        return any(r[1] < w[2] and w[1] < r[2] for r in near for w in written)
 
     def copy(self, step: Dma) -> None:
         target = self.tasks.buffers[step.target]
@@ -143,8 +163,10 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
             replay.memory[(b.region, b.index)] = np.zeros(b.size, np.int64)
     replay.memory[(Region.SCRATCH, 0)] = np.zeros(tasks.scratch_bytes, np.int64)
     replay.memory[(Region.PREFETCH, 0)] = np.full(tasks.prefetch_bytes, -1, np.int64)
-    for value in graph.inputs:
-        _fill(replay, graph, value, tasks)
+    for k, index in enumerate(graph.inputs):
+        memory = replay.memory[(Region.INPUT, k)]
+        base, row_bytes = replay.expected(index)
+        memory[...] = base + np.arange(memory.size) // row_bytes
     for task in tasks.tasks:
         if isinstance(task, Loop):
             for iteration in range(task.iterations):
@@ -152,23 +174,16 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
                     _step(replay, step, iteration)
         else:
             _step(replay, task, 0)
-    for k, value in enumerate(graph.outputs):
+    for k, index in enumerate(graph.outputs):
         memory = replay.memory[(Region.OUTPUT, k)]
-        base, row_bytes = replay.expected(value)
+        base, row_bytes = replay.expected(index)
         if not np.array_equal(memory, base + np.arange(memory.size) // row_bytes):
-            raise InternalError(f"output {graph.values[value].name} is not complete at the end")
+            raise InternalError(f"output {graph.values[index].name} is not complete at the end")
     for b in tasks.buffers:
         if b.region in (Region.SCRATCH, Region.PREFETCH) and b.first >= 0 and b.offset % target.alignment:
             raise InternalError(f"buffer {b.name} starts at {b.offset}, not a multiple of {target.alignment}")
     if tasks.scratch_bytes + tasks.prefetch_bytes > target.sram_bytes:
         raise InternalError(f"{tasks.scratch_bytes} bytes of scratch exceed the target's {target.sram_bytes}")
-
-
-def _fill(replay: _Replay, graph: KernelGraph, value: int, tasks: TaskList) -> None:
-    k = graph.inputs.index(value)
-    memory = replay.memory[(Region.INPUT, k)]
-    base, row_bytes = replay.expected(value)
-    memory[...] = base + np.arange(memory.size) // row_bytes
 
 
 def _step(replay: _Replay, step: Call | Dma | Wait, iteration: int) -> None:

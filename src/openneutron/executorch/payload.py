@@ -63,7 +63,7 @@ class Payload:
 
     @property
     def converter(self) -> str:
-        """"open" or "nxp", as the version word of the microcode says."""
+        """ "open" or "nxp", as the version word of the microcode says."""
         return _kind(self.microcode)
 
     @property
@@ -95,8 +95,8 @@ def build_payload(
     """The payload of one delegate.
 
     Formats are 1 (channels-last) or 0 (as the program has it); maps are positions among the delegate's arguments:
-    input k is argument `input_map[k]`, output k is argument `n_input_args + output_map[k]`. `tensor_bytes` (inputs, then
-    outputs) is only needed for NXP's microcode, whose tensor table is not public; ours carries one.
+    input k is argument `input_map[k]`, output k is argument `n_input_args + output_map[k]`. `tensor_bytes` (inputs,
+    then outputs) is only needed for NXP's microcode, whose tensor table is not public; ours carries one.
 
     Example:
         >>> data = build_payload(code, weights, kernels, [1], [0], [0], [0], 1, 0, "imxrt700", "open", "0.1.0")
@@ -104,7 +104,7 @@ def build_payload(
     inputs, outputs = len(input_formats), len(output_formats)
     if len(input_map) != inputs or len(output_map) != outputs:
         raise OptionError(
-            f"{len(input_map)} and {len(output_map)} map entries for {inputs} inputs and {outputs} outputs of the payload"
+            f"{len(input_map)} and {len(output_map)} map entries for {inputs} inputs and {outputs} outputs"
         )
     header = bytes(
         [inputs, outputs, n_input_args, *input_formats, *output_formats, *input_map, *output_map, payload_version]
@@ -195,9 +195,8 @@ def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:
         >>> [payload.target for payload in payloads_of_pte(Path("model.pte").read_bytes(), where="model.pte")]
         ['imxrt700']
     """
-    return [
-        parse_payload(data, where=f"{where}, delegate {index}") for index, data in enumerate(_delegate_blobs(pte, where))
-    ]
+    blobs = _delegate_blobs(pte, where)
+    return [parse_payload(data, where=f"{where}, delegate {index}") for index, data in enumerate(blobs)]
 
 
 def _delegate_blobs(pte: bytes, where: str) -> list[bytes]:
@@ -258,9 +257,13 @@ def _read_identity(reader: _Reader, inputs: int) -> tuple[Identity | None, tuple
         raise reader.error(end - 16, f"identity block of {block_bytes} bytes in a payload of {end}")
     kind, made_by, target, *sizes, count = _IDENTITY.unpack_from(reader.data, start)
     if _IDENTITY.size + _align(4 * count) + _FOOTER.size != block_bytes:
-        raise reader.error(start + _IDENTITY.size - 4, f"{count} tensors do not fit an identity block of {block_bytes} bytes")
+        raise reader.error(
+            start + _IDENTITY.size - 4, f"{count} tensors do not fit an identity block of {block_bytes} bytes"
+        )
     if count < inputs:
-        raise reader.error(start + _IDENTITY.size - 4, f"identity block has {count} tensors, the header {inputs} inputs")
+        raise reader.error(
+            start + _IDENTITY.size - 4, f"identity block has {count} tensors, the header {inputs} inputs"
+        )
     tensors = struct.unpack_from(f"<{count}I", reader.data, start + _IDENTITY.size)
     identity = Identity(_text(kind), _text(made_by), _text(target), tensors[:inputs], tensors[inputs:])
     return identity, (sizes[0], sizes[1], sizes[2]), start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from typing import Any, TypeVar
 
@@ -23,18 +24,17 @@ from openneutron.microcode.table import (
     VERSION_WORD,
     ElementType,
     Flag,
-    IntEnum,
     Opcode,
     Region,
     Rounding,
 )
 
-E = TypeVar("E", bound=IntEnum)
+E = TypeVar("E", bound=enum.IntEnum)
 
 
-def _member(enum: type[E], value: int, what: str, at: int) -> E:
+def _member(kind: type[E], value: int, what: str, at: int) -> E:
     try:
-        return enum(value)
+        return kind(value)
     except ValueError:
         raise FormatError(f"{what} {value} at byte {at} is unknown") from None
 

@@ -7,7 +7,7 @@ import zlib
 
 from openneutron.microcode import abi
 from openneutron.microcode.layout import pack, size_of
-from openneutron.microcode.program import Call, Dma, Instruction, Loop, Operand, Program, TensorRow, Wait
+from openneutron.microcode.program import Call, Dma, Instruction, Operand, Program, TensorRow, Wait
 from openneutron.microcode.table import (
     ALIGNMENT,
     CALL,

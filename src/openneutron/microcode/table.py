@@ -32,6 +32,8 @@ class Region(IntEnum):
 
 
 class Opcode(IntEnum):
+    """The five instructions."""
+
     END = 0
     CALL = 1
     DMA = 2
@@ -61,6 +63,8 @@ class Rounding(IntEnum):
 
 
 class Flag(IntEnum):
+    """Bits of the header's flags."""
+
     PROFILING = 1  # header words 9-14 follow payload version 1
 
 
@@ -75,6 +79,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Record:
+    """A fixed sequence of fields."""
+
     name: str
     fields: tuple[Field, ...]
     meaning: str

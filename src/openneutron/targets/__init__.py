@@ -81,6 +81,4 @@ def load(name: str) -> Target:
         raise OptionError(f"unknown target {name!r}", hint=f"known targets: {', '.join(names())}")
     table = tomllib.loads((resources.files(__package__) / f"{name}.toml").read_text("utf-8"))
     cost = Cost(**{field.name: table["cost"][field.name] for field in fields(Cost)})
-    return Target(
-        name=table["name"], description=table["description"], **table["npu"], **table["memory"], cost=cost
-    )
+    return Target(name=table["name"], description=table["description"], **table["npu"], **table["memory"], cost=cost)

@@ -1,4 +1,4 @@
-"""What several kernels share: limits, each written once as the rule users see, and the integer side of their weights."""
+"""What several kernels share: limits, each written once as the rule users see, and their weights as integers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.geometry import WINDOW_MAX, window_of
+from openneutron.compiler.geometry import WINDOW_MAX, Window, window_of
 from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, UINT8_RANGE, activation_range, multiplier
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.litert.graph import DType
@@ -71,6 +71,14 @@ def four_dimensions(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.input(1), op.outputs[0]):
         if tensor is None or len(tensor.shape) != 4:
             return no(f"a shape is {list(tensor.shape) if tensor else 'absent'}")
+    return OK
+
+
+@limit("input and output must have four dimensions and the same channels")
+def pool_dimensions(op: OpSignature, target: Target) -> Verdict:
+    x, y = op.input(0), op.outputs[0]
+    if x is None or len(x.shape) != 4 or len(y.shape) != 4 or x.shape[3] != y.shape[3]:
+        return no(f"input {list(x.shape) if x else 'absent'}, output {list(y.shape)}")
     return OK
 
 
@@ -177,6 +185,12 @@ def window_matches(op: OpSignature, target: Target) -> Verdict:
     if (x.shape[0], window.out_h, window.out_w) != y.shape[:3]:
         return no(f"the window gives {[x.shape[0], window.out_h, window.out_w]}, the output is {list(y.shape)}")
     return OK if window.fits() else no(f"image {list(x.shape)} is too large for the window")
+
+
+def pool_window(op: OpSignature) -> Window:
+    """The window of a pool whose limits hold."""
+    x = required(op, 0)
+    return window_of(op.options, (op.options.filterHeight, op.options.filterWidth), (x.shape[1], x.shape[2]))
 
 
 def value_range(tensor: TensorSignature) -> tuple[int, int]:

@@ -66,7 +66,7 @@ ABI = register(
         operands=("input", "weights", "table", "lut?", "output"),
         params=Conv2dParams,
         cost="conv",
-        meaning="dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], table bias/multiplier/shift per channel",
+        meaning="dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], bias/multiplier/shift per channel",
     )
 )
 

@@ -1,0 +1,107 @@
+#include <string.h>
+
+#include "footprint.h"
+#include "model.h"
+
+void nd_read(const nd_program *program, uint32_t offset, void *record, size_t size) {
+    memcpy(record, program->microcode + offset, size);
+}
+
+nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset) {
+    NeutronInstructionRecord head;
+    nd_read(program, offset, &head, sizeof head);
+    const nd_instruction found = {offset, head.words, head.opcode, head.operands};
+    return found;
+}
+
+static uint32_t operand_offset(const nd_instruction *at, uint32_t operand) {
+    return at->offset + (uint32_t)(sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) +
+           operand * (uint32_t)sizeof(NeutronOperandRecord);
+}
+
+NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at, uint32_t operand) {
+    NeutronOperandRecord record;
+    nd_read(program, operand_offset(at, operand), &record, sizeof record);
+    return record;
+}
+
+NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row) {
+    NeutronTensorRecord record;
+    nd_read(program, program->header.tensors_offset + row * (uint32_t)sizeof record, &record, sizeof record);
+    return record;
+}
+
+uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index) {
+    switch (region) {
+    case NEUTRON_REGION_INPUT: return index < program->inputs ? nd_tensor(program, index).bytes : 0;
+    case NEUTRON_REGION_OUTPUT: return index < program->outputs ? nd_tensor(program, program->inputs + index).bytes : 0;
+    case NEUTRON_REGION_SCRATCH: return index ? 0 : program->scratch_bytes;
+    case NEUTRON_REGION_WEIGHTS: return index ? 0 : program->header.weights_bytes;
+    case NEUTRON_REGION_PREFETCH: return index ? 0 : program->prefetch_bytes;
+    case NEUTRON_REGION_TCM: return index ? 0 : program->header.tcm_bytes;
+    default: return 0;
+    }
+}
+
+uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region, uint8_t index) {
+    /* Validation keeps every write away from inputs and weights, so dropping their const is safe. */
+    switch (region) {
+    case NEUTRON_REGION_INPUT: return (uint8_t *)(uintptr_t)buffers->inputs[index];
+    case NEUTRON_REGION_OUTPUT: return buffers->outputs[index];
+    case NEUTRON_REGION_SCRATCH: return buffers->scratch;
+    case NEUTRON_REGION_WEIGHTS: return (uint8_t *)(uintptr_t)program->weights;
+    case NEUTRON_REGION_PREFETCH: return buffers->prefetch;
+    default: return buffers->tcm;
+    }
+}
+
+static void decode_operand(const nd_program *program, const nd_buffers *buffers, const NeutronOperandRecord *o,
+                           nk_operand *operand) {
+    memset(operand, 0, sizeof *operand);
+    if (o->channels == 0) return;
+    const uint64_t bytes = nd_region_bytes(program, o->region, o->index);
+    operand->data = buffers ? nd_region_base(program, buffers, o->region, o->index) + o->offset : NULL;
+    operand->available = bytes > o->offset ? (uint32_t)(bytes - o->offset) : 0;
+    operand->plane = o->plane;
+    operand->pitch = o->pitch;
+    operand->pixel = o->pixel;
+    operand->ring = o->ring;
+    operand->batch = o->batch;
+    operand->height = o->height;
+    operand->width = o->width;
+    operand->channels = o->channels;
+    operand->dtype = o->dtype;
+    operand->region = o->region;
+    operand->index = o->index;
+    operand->present = 1;
+}
+
+void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at, nk_call *call,
+                    NeutronCallRecord *record) {
+    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record, sizeof *record);
+    for (uint32_t operand = 0; operand < at->operands; operand++) {
+        const NeutronOperandRecord o = nd_operand_record(program, at, operand);
+        decode_operand(program, buffers, &o, &call->operands[operand]);
+    }
+    /* Microcode is 16-byte aligned and instructions are whole words, so the parameters may be read in place. */
+    const uint32_t params = operand_offset(at, at->operands);
+    call->params = (const int32_t *)(const void *)(program->microcode + params);
+    call->operand_count = at->operands;
+    call->param_count = at->words - (params - at->offset) / (uint32_t)sizeof(int32_t);
+    call->kernel = record->kernel;
+    call->units = program->identity.units;
+    call->length = program->identity.length;
+    call->rounding = record->rounding;
+    call->row0 = 0;
+    call->row1 = 0;
+    call->why = NULL;
+    call->context = NULL;
+}
+
+void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height, int32_t *row0, int32_t *row1) {
+    const int64_t first = record->first_row + (int64_t)iteration * record->row_step;
+    const int64_t end = first + record->rows;
+    const int64_t low = first < 0 ? 0 : first, high = end > (int64_t)height ? (int64_t)height : end;
+    *row0 = low < high ? (int32_t)low : 0;
+    *row1 = low < high ? (int32_t)high : 0;
+}

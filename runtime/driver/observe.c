@@ -1,0 +1,67 @@
+#include <string.h>
+
+#include "model.h"
+
+/* A record of NXP's profile buffer; opCode 6 marks kernel calls. Times are the low 32 bits of simulated cycles. */
+typedef struct {
+    uint8_t event, opcode, function, clock;
+    uint32_t time;
+} profile_point;
+
+enum { POINT_START = 1, POINT_STOP = 2, OPCODE_KERNEL = 6, CLOCK_CYCLES = 0 };
+
+static void profile_event(nd_profile *profile, const NeutronEvent *event) {
+    const uint8_t opcode = event->opcode == NEUTRON_OPCODE_CALL ? OPCODE_KERNEL : event->opcode;
+    const profile_point points[2] = {
+        {POINT_START, opcode, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->start},
+        {POINT_STOP, opcode, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->end},
+    };
+    if (profile->at == NULL || profile->left < sizeof points) return;
+    memcpy(profile->at, points, sizeof points);
+    profile->at += sizeof points;
+    profile->left -= (uint32_t)sizeof points;
+}
+
+static void trace_event(struct NeutronModel *model, const NeutronEvent *event) {
+    if (!model->trace_lines || event->opcode != NEUTRON_OPCODE_CALL) return;
+    const char *name = neutronKernelName(event->kernel);
+    nd_say(&model->trace, "%s node %u rows %d-%d cycles %llu-%llu\n", name ? name : "?", event->tag, event->firstRow,
+           event->firstRow + (int32_t)event->rows - 1, (unsigned long long)event->start, (unsigned long long)event->end);
+}
+
+void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEvent *event) {
+    profile_event(profile, event);
+    trace_event(model, event);
+    if (model->sink) model->sink(model->sink_context, event);
+}
+
+NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace) {
+    NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    if (trace == NULL || (trace->traceBuffer == NULL && trace->traceBufferSize)) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if (trace->traceConfig & ~1u) return NEUTRON_ERROR_TRACE_CONFIG;
+    handle->trace_lines = trace->traceConfig & 1u;
+    handle->trace.text = trace->traceBuffer;
+    handle->trace.size = trace->traceBufferSize;
+    handle->traced = 0;
+    nd_text_reset(&handle->trace);
+    return NEUTRON_NONE;
+}
+
+NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text, size_t *size) {
+    NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    if (text == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if (!handle->traced || handle->trace.size == 0) return NEUTRON_ERROR_TRACE_NOT_RUN;
+    *text = handle->trace.text;
+    *size = handle->trace.used;
+    return NEUTRON_NONE;
+}
+
+NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink, void *context) {
+    NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    handle->sink = sink;
+    handle->sink_context = context;
+    return NEUTRON_NONE;
+}

@@ -1,0 +1,136 @@
+#include <string.h>
+
+#include "model.h"
+
+/* One run on its way through the code. */
+typedef struct {
+    struct NeutronModel *model;
+    const nd_program *program;
+    nd_buffers buffers;
+    NeutronConfig config;
+    nd_profile profile;
+    uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
+} run;
+
+static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteration) {
+    NeutronCallRecord record;
+    nd_kernel_info info;
+    nk_call call;
+    nm_cost cost;
+    nd_decode_call(r->program, &r->buffers, at, &call, &record);
+    nd_kernel(record.kernel, &info);
+    nd_clip_rows(&record, iteration, call.operands[info.output].height, &call.row0, &call.row1);
+    if (call.row0 == call.row1) return NEUTRON_NONE;
+    NeutronEvent event = {record.kernel, NEUTRON_OPCODE_CALL, 0, record.tag, call.row0,
+                          (uint32_t)(call.row1 - call.row0), 0, 0, 0, 0, 0};
+
+    if (neutronKernels[record.kernel](NK_RUN, &call) != 0) {
+        nd_say(&r->model->detail, "byte %u: %s: %s", at->offset, info.name, call.why ? call.why : "no reason given");
+        return NEUTRON_ERROR_KERNEL_FAILED;
+    }
+
+    const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + at->offset);
+    const NeutronError error = nm_encoded_call_cost(r->program->target, words, at->words, event.firstRow,
+                                                    event.firstRow + (int32_t)event.rows, &cost);
+    if (error != NEUTRON_NONE) return error;
+    nd_timeline_call(&r->model->timeline, &cost, &event.start, &event.end);
+    event.compute = cost.compute;
+    event.memory = cost.memory;
+    event.overhead = cost.overhead;
+    nd_observe(r->model, &r->profile, &event);
+    return NEUTRON_NONE;
+}
+
+static void run_copy(run *r, const nd_instruction *at) {
+    NeutronDmaRecord d;
+    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &d, sizeof d);
+    uint8_t *source = nd_region_base(r->program, &r->buffers, d.source_region, d.source_index) + d.source_offset;
+    uint8_t *target = nd_region_base(r->program, &r->buffers, d.target_region, d.source_index) + d.target_offset;
+    r->config.copy(target, source, d.bytes, d.channel);
+
+    const nm_cost cost = nm_dma_cost(r->program->target, d.bytes);
+    NeutronEvent event = {0, NEUTRON_OPCODE_DMA, 0, d.channel, 0, 0, 0, 0, cost.compute, cost.memory, cost.overhead};
+    nd_timeline_copy(&r->model->timeline, r->program->target, d.channel, &cost, &event.start, &event.end);
+    nd_observe(r->model, &r->profile, &event);
+}
+
+static void run_wait(run *r, const nd_instruction *at) {
+    NeutronWaitRecord wait;
+    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &wait, sizeof wait);
+    r->config.wait(wait.channel);
+    nd_timeline_wait(&r->model->timeline, wait.channel);
+}
+
+static NeutronError run_instruction(run *r, const nd_instruction *at, uint32_t iteration) {
+    if (nd_suspended()) return NEUTRON_ERROR_SUSPENDED;
+    if (r->deadline && neutronClockMilliseconds() >= r->deadline) {
+        nd_say(&r->model->detail, "byte %u: stopped before this instruction", at->offset);
+        return NEUTRON_ERROR_TIMEOUT;
+    }
+    switch (at->opcode) {
+    case NEUTRON_OPCODE_CALL: return run_call(r, at, iteration);
+    case NEUTRON_OPCODE_DMA: run_copy(r, at); return NEUTRON_NONE;
+    case NEUTRON_OPCODE_WAIT: run_wait(r, at); return NEUTRON_NONE;
+    default: return NEUTRON_NONE;
+    }
+}
+
+/* Instructions in bytes [offset, end), which hold no loop. */
+static NeutronError run_body(run *r, uint32_t offset, uint32_t end, uint32_t iteration) {
+    while (offset < end) {
+        const nd_instruction at = nd_instruction_at(r->program, offset);
+        const NeutronError error = run_instruction(r, &at, iteration);
+        if (error != NEUTRON_NONE) return error;
+        offset += at.words * (uint32_t)sizeof(uint32_t);
+    }
+    return NEUTRON_NONE;
+}
+
+static NeutronError run_loop(run *r, const nd_instruction *at, uint32_t *next) {
+    NeutronLoopRecord loop;
+    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop, sizeof loop);
+    const uint32_t body = *next;
+    *next += loop.body_words * (uint32_t)sizeof(uint32_t);
+    for (uint32_t iteration = 0; iteration < loop.iterations; iteration++) {
+        const NeutronError error = run_body(r, body, *next, iteration);
+        if (error != NEUTRON_NONE) return error;
+    }
+    return NEUTRON_NONE;
+}
+
+static NeutronError run_code(run *r) {
+    const uint32_t end = r->program->header.code_offset + r->program->header.code_bytes;
+    for (uint32_t offset = r->program->header.code_offset; offset < end;) {
+        const nd_instruction at = nd_instruction_at(r->program, offset);
+        offset += at.words * (uint32_t)sizeof(uint32_t);
+        const NeutronError error =
+            at.opcode == NEUTRON_OPCODE_LOOP ? run_loop(r, &at, &offset) : run_instruction(r, &at, 0);
+        if (error != NEUTRON_NONE) return error;
+    }
+    return NEUTRON_NONE;
+}
+
+NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
+    run r;
+    memset(&r, 0, sizeof r);
+    nd_text_reset(&model->detail);
+    nd_text_reset(&model->trace);
+    NeutronError error = nd_check_buffers(model, data, &r.buffers);
+    if (error != NEUTRON_NONE) return error;
+    r.model = model;
+    r.program = &model->program;
+    r.config = nd_config();
+    if (model->timeout_seconds) {
+        r.deadline = neutronClockMilliseconds() + (uint64_t)model->timeout_seconds * 1000;
+    }
+    if (r.program->profile_bytes) {
+        r.profile.at = data->outputs[r.program->outputs + 1];
+        r.profile.left = r.program->profile_bytes;
+        if (r.profile.at) memset(r.profile.at, 0, r.profile.left); /* a zero record ends the list */
+    }
+    nd_timeline_start(&model->timeline);
+    error = run_code(&r);
+    model->cycles = nd_timeline_end(&model->timeline);
+    model->traced = model->trace_lines;
+    return error;
+}

@@ -1,0 +1,130 @@
+#include <string.h>
+
+#include "model.h"
+
+/* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many still take well under a
+ * minute to skip, so no file can make the driver hang. */
+static const uint64_t max_executed = UINT64_C(1) << 24;
+/* Bytes and elements written in one run, copies included: a thousand times what the largest model of the zoo writes. */
+static const uint64_t max_work = UINT64_C(1) << 36;
+
+/* Where the walk over the instructions stands. */
+typedef struct {
+    const nd_program *program;
+    nd_text *detail;
+    uint32_t end;        /* byte after the last instruction */
+    uint32_t loop_end;   /* byte after the body of the open loop; 0 outside */
+    uint32_t iterations; /* of the open loop; 1 outside */
+    uint64_t calls, executed, work;
+    uint32_t called[(NEUTRON_KERNEL_LIMIT + 31) / 32];
+} walk;
+
+static NeutronError say(const walk *w, NeutronError error, const nd_instruction *at, const char *what) {
+    nd_say(w->detail, "byte %u: %s", at->offset, what);
+    return error;
+}
+
+static NeutronError check_length(const walk *w, const nd_instruction *at) {
+    static const uint16_t bytes[] = {
+        [NEUTRON_OPCODE_END] = sizeof(NeutronInstructionRecord),
+        [NEUTRON_OPCODE_DMA] = sizeof(NeutronInstructionRecord) + sizeof(NeutronDmaRecord),
+        [NEUTRON_OPCODE_WAIT] = sizeof(NeutronInstructionRecord) + sizeof(NeutronWaitRecord),
+        [NEUTRON_OPCODE_LOOP] = sizeof(NeutronInstructionRecord) + sizeof(NeutronLoopRecord),
+    };
+    if (at->opcode > NEUTRON_OPCODE_LOOP) return say(w, NEUTRON_ERROR_INSTRUCTION, at, "unknown opcode");
+    const uint32_t limit = w->loop_end ? w->loop_end : w->end;
+    if (at->words == 0 || at->words > (limit - at->offset) / sizeof(uint32_t)) {
+        return say(w, NEUTRON_ERROR_INSTRUCTION, at, "the instruction leaves the code or its loop");
+    }
+    if (at->opcode != NEUTRON_OPCODE_CALL && (at->operands || at->words * sizeof(uint32_t) != bytes[at->opcode])) {
+        return say(w, NEUTRON_ERROR_INSTRUCTION, at, "the instruction has a wrong length");
+    }
+    return NEUTRON_NONE;
+}
+
+static NeutronError open_loop(walk *w, const nd_instruction *at) {
+    NeutronLoopRecord loop;
+    const uint32_t body = at->offset + at->words * (uint32_t)sizeof(uint32_t);
+    if (w->loop_end) return say(w, NEUTRON_ERROR_LOOP, at, "a loop inside a loop");
+    nd_read(w->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop, sizeof loop);
+    if (loop.iterations == 0) return say(w, NEUTRON_ERROR_LOOP, at, "a loop of no iterations");
+    if (loop.body_words == 0 || loop.body_words > (w->end - body) / sizeof(uint32_t)) {
+        return say(w, NEUTRON_ERROR_LOOP, at, "the body of the loop is empty or leaves the code");
+    }
+    w->loop_end = body + loop.body_words * (uint32_t)sizeof(uint32_t);
+    w->iterations = loop.iterations;
+    return NEUTRON_NONE;
+}
+
+static NeutronError check_instruction(walk *w, const nd_instruction *at) {
+    uint64_t work = 0;
+    NeutronError error = check_length(w, at);
+    if (error != NEUTRON_NONE) return error;
+    switch (at->opcode) {
+    case NEUTRON_OPCODE_CALL:
+        error = nd_check_call(w->program, at, w->called, &work, w->detail);
+        w->calls += w->iterations;
+        break;
+    case NEUTRON_OPCODE_DMA: error = nd_check_copy(w->program, at, &work, w->detail); break;
+    case NEUTRON_OPCODE_WAIT: error = nd_check_wait(w->program, at, w->detail); break;
+    case NEUTRON_OPCODE_LOOP: return open_loop(w, at);
+    default:
+        if (w->loop_end || at->offset + sizeof(NeutronInstructionRecord) != w->end) {
+            return say(w, NEUTRON_ERROR_INSTRUCTION, at, "END before the end of the code");
+        }
+    }
+    if (error != NEUTRON_NONE) return error;
+    /* One instruction's work stays below 2^32 and so does the count of iterations: the product cannot wrap. */
+    w->executed += w->iterations;
+    if (w->executed > max_executed || work > max_work / w->iterations || w->work > max_work - work * w->iterations) {
+        return say(w, NEUTRON_ERROR_CALL_COUNT, at, "one run would execute or write too much");
+    }
+    w->work += work * w->iterations;
+    return NEUTRON_NONE;
+}
+
+static NeutronError check_code(walk *w) {
+    const NeutronHeaderRecord *h = &w->program->header;
+    uint8_t last = NEUTRON_OPCODE_CALL;
+    for (uint32_t offset = h->code_offset; offset < w->end;) {
+        const nd_instruction at = nd_instruction_at(w->program, offset);
+        const NeutronError error = check_instruction(w, &at);
+        if (error != NEUTRON_NONE) return error;
+        offset += at.words * (uint32_t)sizeof(uint32_t);
+        if (offset == w->loop_end) {
+            w->loop_end = 0;
+            w->iterations = 1;
+        }
+        last = at.opcode;
+    }
+    if (last != NEUTRON_OPCODE_END) {
+        nd_say(w->detail, "byte %u: the code does not finish with END", w->end);
+        return NEUTRON_ERROR_INSTRUCTION;
+    }
+    if (w->calls != h->call_count) {
+        nd_say(w->detail, "the code makes %llu calls, the header says %u", (unsigned long long)w->calls, h->call_count);
+        return NEUTRON_ERROR_CALL_COUNT;
+    }
+    return nd_check_kernels_block(w->program, w->called, w->detail);
+}
+
+NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                         nd_text *detail) {
+    nd_text_reset(detail);
+    const NeutronError error = nd_check_container(program, config, sizes, detail);
+    if (error != NEUTRON_NONE) return error;
+    walk w;
+    memset(&w, 0, sizeof w);
+    w.program = program;
+    w.detail = detail;
+    w.end = program->header.code_offset + program->header.code_bytes;
+    w.iterations = 1;
+    return check_code(&w);
+}
+
+NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes, char *detail,
+                               size_t detailSize) {
+    nd_program program;
+    nd_text text = {detail, detail ? detailSize : 0, 0};
+    return nd_validate(&program, config, sizes, &text);
+}

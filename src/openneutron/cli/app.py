@@ -1,0 +1,46 @@
+"""The typer application: every subcommand by name, in the order people meet them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from openneutron._version import __version__
+from openneutron.cli import compile as compile_command
+from openneutron.cli import disasm, doctor, ops, run, targets, zoo
+from openneutron.cli import inspect as inspect_command
+from openneutron.cli.main import EXIT_CODES
+
+app = typer.Typer(
+    name="openneutron",
+    help="Compile PyTorch and LiteRT models for NXP's eIQ Neutron NPU, and run them bit-exactly on this machine.",
+    epilog=EXIT_CODES.replace("\n", " "),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"openneutron {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="On failure, show the traceback; works anywhere.")] = False,
+) -> None:
+    pass
+
+
+app.command("compile")(compile_command.compile_model)
+app.command("run")(run.run_file)
+app.command("inspect")(inspect_command.inspect_file)
+app.command("disasm")(disasm.disassemble_file)
+app.command("targets")(targets.list_targets)
+app.command("ops")(ops.list_operators)
+app.command("zoo")(zoo.list_models)
+app.command("doctor")(doctor.diagnose)

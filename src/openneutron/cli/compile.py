@@ -1,0 +1,156 @@
+"""`openneutron compile`: a zoo model or a LiteRT file in, a `.pte` or a converted LiteRT file out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from openneutron._compile import Program
+
+
+def compile_model(
+    source: Annotated[str, typer.Argument(help="A .tflite file, or a model of the zoo (`openneutron zoo`).")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones."),
+    ] = None,
+    target: Annotated[str, typer.Option(help="The chip (`openneutron targets`).")] = "imxrt700",
+    converter: Annotated[str, typer.Option(help="open: ours. nxp: NXP's SDK, if installed.")] = "open",
+    optimize: Annotated[str, typer.Option(help="How hard to search: fast, default or max.")] = "default",
+    fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
+    fetch_constants_to_sram: Annotated[
+        bool, typer.Option("--fetch-constants-to-sram", help="Prefetch weights from flash.")
+    ] = False,
+    use_profiling: Annotated[bool, typer.Option("--use-profiling", help="Record each kernel call.")] = False,
+    dump_kernel_selection: Annotated[
+        bool, typer.Option("--dump-kernel-selection", help="Write *_kernel_selection.c beside the output.")
+    ] = False,
+    intermediates: Annotated[
+        Path | None, typer.Option(help="Folder for LiteRT models, L1/L2 dumps and disassembly.")
+    ] = None,
+    not_delegate: Annotated[
+        list[str] | None, typer.Option(help="Keep this operator on the CPU (name or glob; repeatable).")
+    ] = None,
+    pass_off: Annotated[list[str] | None, typer.Option(help="Leave out this compiler pass (repeatable).")] = None,
+    channels_last: Annotated[
+        bool, typer.Option("--channels-last", help="Channels-last inputs for PyTorch models.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")
+    ] = False,
+) -> None:
+    """Compile a model and print where every node runs, the estimated cycles and the memory.
+
+    Examples: openneutron compile cifarnet -o cifarnet.pte · openneutron compile model.tflite -o out.tflite --target mcxn94x
+    """
+    import dataclasses
+
+    from openneutron.cli import console
+    from openneutron.cli.sizes import parse_size
+    from openneutron.files import check_target
+    from openneutron.report.model import to_json
+
+    is_litert = _is_litert(source)
+    suffix = ".tflite" if is_litert else ".pte"
+    if output is None and not as_json:
+        output = Path(f"{Path(source).stem}_neutron.tflite" if is_litert else f"{source}.pte")
+    if output is not None:
+        check_target(output, suffix)
+    fit_bytes = parse_size(fit, option="--fit") if fit else None
+    with console.progress("starting") as stage:
+        program = _compile(
+            source,
+            is_litert,
+            stage,
+            target=target,
+            converter=converter,
+            optimize=optimize,
+            fit_bytes=fit_bytes,
+            fetch_constants_to_sram=fetch_constants_to_sram,
+            use_profiling=use_profiling,
+            dump_kernel_selection_code=dump_kernel_selection,
+            dump_intermediates=intermediates is not None,
+            operators_not_to_delegate=tuple(not_delegate or ()),
+            passes_off=tuple(pass_off or ()),
+            channels_last=channels_last,
+        )
+    files = _write(program, output, source, dump_kernel_selection, intermediates)
+    report = dataclasses.replace(program.report, files=files)
+    if as_json:
+        print(to_json(report))
+        return
+    from openneutron.report.render import print_report
+
+    print_report(report, console.stdout())
+
+
+def _is_litert(source: str) -> bool:
+    """Whether the source is a LiteRT file; a name of the zoo is not, everything else is an error that says why."""
+    from openneutron import zoo
+    from openneutron.errors import OptionError
+    from openneutron.files import kind_of, read_file
+
+    if source in zoo.names():
+        return False
+    if source.endswith(".tflite") or Path(source).exists():
+        kind = kind_of(read_file(source))
+        if kind == "pte":
+            raise OptionError("this is a compiled ExecuTorch program already", where=source, hint="`openneutron inspect`")
+        return True
+    if "/" in source or "." in source:
+        raise OptionError("there is no such file", where=source, hint="give a .tflite file or a name of the zoo")
+    zoo.load(source)  # raises the error that lists the zoo's names
+    raise AssertionError("unreachable")
+
+
+def _compile(source: str, is_litert: bool, stage: object, *, channels_last: bool, **options: object) -> Program:
+    import openneutron
+
+    if is_litert:
+        from openneutron.errors import OptionError
+
+        if channels_last:
+            raise OptionError("--channels-last is for PyTorch models; LiteRT models always are")
+        return openneutron.compile(source, progress=stage, **options)
+    from openneutron import zoo
+    from openneutron.cli.quiet import quiet
+
+    with quiet():
+        stage("loading the model")
+        model = zoo.load(source)
+        return openneutron.compile(
+            model.model,
+            model.example_inputs,
+            calibration=model.calibration,
+            channels_last=channels_last,
+            name=source,
+            progress=stage,
+            **options,
+        )
+
+
+def _write(
+    program: Program, output: Path | None, source: str, selection: bool, intermediates: Path | None
+) -> dict[str, int]:
+    """Write everything that was asked for; returns file name → bytes."""
+    from openneutron.files import make_folder, write_file
+
+    files: dict[str, int] = {}
+
+    def put(path: Path, data: bytes | str) -> None:
+        write_file(path, data)
+        files[path.name] = len(data.encode() if isinstance(data, str) else data)
+
+    if output is not None:
+        put(output, program.data)
+    if selection:
+        beside = output if output is not None else Path(Path(source).name)
+        put(beside.with_name(f"{beside.stem}_kernel_selection.c"), program.kernel_selection)
+    if intermediates is not None:
+        folder = make_folder(intermediates)
+        for name, content in program.intermediates.items():
+            write_file(folder / name, content)
+    return files

@@ -1,0 +1,84 @@
+"""Entry of the command: runs a subcommand and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from openneutron.cli import console
+from openneutron.errors import InternalError, OpenNeutronError
+
+OK = 0
+DIFFERS = 1  # the command worked and the answer is no
+USER_ERROR = 2  # what click and most tools use for wrong options
+INTERNAL = 70  # EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+BROKEN_PIPE = 141  # 128 + SIGPIPE
+
+EXIT_CODES = """\
+Exit codes: 0 done; 1 done, and the answer is no (run --check found a difference); 2 an option, file or model cannot be
+used; 70 a bug in OpenNeutron; 130 interrupted.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave the process with its exit code.
+
+    Example:
+        >>> main(["targets"])
+    """
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line and return its exit code."""
+    # Anywhere on the line, because it says how to fail, not what to do.
+    debug = "--debug" in arguments
+    try:
+        code = _dispatch([word for word in arguments if word != "--debug"])
+        sys.stdout.flush()
+        return code
+    except OpenNeutronError as error:
+        if debug:
+            raise
+        bug = isinstance(error, InternalError)
+        console.error(f"{error}. {console.PLEASE_REPORT}" if bug else str(error))
+        return INTERNAL if bug else USER_ERROR
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        console.error("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`| head`); nothing more can be said on this pipe, not even by the interpreter at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        if debug:
+            raise
+        console.error(f"unexpected {type(error).__name__}: {_one_line(error)}. {console.PLEASE_REPORT}")
+        return INTERNAL
+
+
+def _dispatch(arguments: list[str]) -> int:
+    import click
+
+    from openneutron.cli.app import app
+
+    try:
+        code = app(arguments, prog_name="openneutron", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return USER_ERROR
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    except click.ClickException as error:
+        where = f" (see `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+        console.error(f"{error.format_message().strip().removesuffix('.')}{where}")
+        return USER_ERROR
+    return int(code or OK)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,122 @@
+"""BATCH_MATMUL of two activations: either side transposed, batches broadcast, both zero points honoured."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty, quantized, required
+from openneutron.compiler.l1 import Node, RowDemand
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, multiplier
+from openneutron.compiler.signature import OpSignature
+from openneutron.litert.graph import DType
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.microcode.table import Rounding
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+_MAX_RANK = 5  # LiteRT's own
+
+
+@dataclass(frozen=True)
+class BatchMatmulParams:
+    """Parameters of a `batch_matmul` call. Image n of the output is (outer, inner) = (n / inner, n mod inner)."""
+
+    transpose_left: int = param("1: a left matrix is stored [depth, rows]")
+    transpose_right: int = param("1: a right matrix is stored [columns, depth]")
+    inner: int = param("size of the second batch dimension of the output")
+    left_inner: int = param("the same of the left input; 1 repeats")
+    right_inner: int = param("the same of the right input; 1 repeats")
+    left_zero: int = param("zero point of the left input")
+    right_zero: int = param("zero point of the right input")
+    multiplier: int = param("fixed-point factor")
+    shift: int = param("its exponent")
+    output_zero: int = param("added after requantizing")
+    clamp_low: int = param("smallest output")
+    clamp_high: int = param("largest output")
+
+
+ABI = register(
+    KernelAbi(
+        id=8,
+        name="batch_matmul",
+        abi=1,
+        operands=("left", "right", "lut?", "output"),
+        params=BatchMatmulParams,
+        cost="matmul",
+        meaning="matrix product of two activations; a matrix is one row of pixels, rows and images are the batch",
+    )
+)
+
+
+@limit("both inputs and the output must be INT8, quantized per tensor")
+def int8_operands(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.input(0), op.input(1), op.outputs[0]):
+        verdict = quantized(tensor, (DType.INT8,))
+        if not verdict:
+            return verdict
+    return OK
+
+
+@limit("inputs must be 2-D to 5-D, with equal inner sizes and batches that broadcast")
+def shapes_multiply(op: OpSignature, target: Target) -> Verdict:
+    left, right, y = required(op, 0).shape, required(op, 1).shape, op.outputs[0].shape
+    message = f"inputs {list(left)} and {list(right)}, output {list(y)}"
+    if op.options is None or not (2 <= len(left) <= _MAX_RANK and 2 <= len(right) <= _MAX_RANK):
+        return no(message)
+    rows, depth = left[-2:][::-1] if op.options.adjX else left[-2:]
+    inner, columns = right[-2:][::-1] if op.options.adjY else right[-2:]
+    try:
+        batch = np.broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        return no(message)
+    return OK if depth == inner and y == (*batch, rows, columns) else no(message)
+
+
+@limit("the product of the input scales over the output scale must stay below 2^30")
+def shift_fits(op: OpSignature, target: Target) -> Verdict:
+    factor = _factor(op)
+    if not math.isfinite(factor) or multiplier(factor)[1] > MAX_LEFT_SHIFT:
+        return no(f"it is {factor:.3g}", hint="calibrate on real data")
+    return OK
+
+
+def _factor(op: OpSignature) -> float:
+    with np.errstate(over="ignore"):
+        product = float(np.float32(required(op, 0).scale) * np.float32(required(op, 1).scale))
+    return product / op.outputs[0].scale
+
+
+@serves("BATCH_MATMUL", limits=(int8_operands, not_empty, shapes_multiply, shift_fits))
+def legalize(state: Legalizer) -> None:
+    """Integer parameters as in numerics-a §6; batches fold into (outer × inner, rows of the operand)."""
+    left, right, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
+
+    def five(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * (_MAX_RANK - len(shape)) + shape
+
+    m, shift = multiplier(_factor(state.signature))
+    depth = left.shape[-2] if state.op.options.adjX else left.shape[-1]
+    params = BatchMatmulParams(
+        transpose_left=int(state.op.options.adjX), transpose_right=int(state.op.options.adjY),
+        inner=five(y.shape)[1], left_inner=five(left.shape)[1], right_inner=five(right.shape)[1],
+        left_zero=left.zero_point, right_zero=right.zero_point, multiplier=m, shift=shift,
+        output_zero=y.zero_point, clamp_low=INT8_RANGE[0], clamp_high=INT8_RANGE[1],
+    )  # fmt: skip
+    # Matrices of the third batch dimension are rows here, so they stream unless one side repeats.
+    streams = five(left.shape)[2] == five(right.shape)[2]
+    state.emit(
+        Node(
+            kernel=ABI.name,
+            operands=[state.value(0), state.value(1), None, state.output()],
+            output=state.output(),
+            params=params,
+            rounding=Rounding.DOUBLE,
+            demand={0: RowDemand(), 1: RowDemand()} if streams else None,
+            macs=math.prod(y.shape) * depth,
+        )
+    )

@@ -1,0 +1,189 @@
+"""Limits and legalization shared by the kernels that work element by element on 8-bit tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from openneutron.compiler.broadcast import broadcast
+from openneutron.compiler.l1 import Node, RowDemand, Value
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, UINT8_RANGE, activation_range, multiplier
+from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.compiler.tables import Scaling
+from openneutron.litert.graph import DType
+from openneutron.microcode.table import Rounding
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+BYTES = (DType.INT8, DType.UINT8)
+_QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
+_ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # schema's ActivationFunctionType 0 … 3
+
+
+def range_of(dtype: DType) -> tuple[int, int]:
+    """Smallest and largest stored value of an 8-bit type."""
+    return INT8_RANGE if dtype is DType.INT8 else UINT8_RANGE
+
+
+def data_inputs(op: OpSignature) -> tuple[TensorSignature, ...]:
+    """The 8-bit tensors an element-wise operator reads: the first two inputs, where given."""
+    return tuple(tensor for tensor in op.inputs[:2] if tensor is not None)
+
+
+def scaling_of(op: OpSignature) -> Scaling:
+    """Scales and zero points around a unary operator."""
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    return Scaling(x.scale, x.zero_point, y.scale, y.zero_point, signed=x.dtype is DType.INT8)
+
+
+def output_range(op: OpSignature) -> tuple[int, int]:
+    """Clamp of the fused activation, the type's range without one."""
+    y = op.outputs[0]
+    activation = getattr(op.options, "fusedActivationFunction", 0)
+    return activation_range(activation, y.scale, y.zero_point, range_of(y.dtype))
+
+
+def quantized(tensor: TensorSignature, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
+    """Is this tensor of one of the types, with one usable scale and a zero point its type can hold?"""
+    if tensor.dtype not in dtypes:
+        return no(f"tensor {tensor.name!r} is {tensor.dtype}", hint=_QUANTIZE_HINT)
+    if tensor.quantization is None or not tensor.quantization.scale:
+        return no(f"tensor {tensor.name!r} has no scale", hint=_QUANTIZE_HINT)
+    if tensor.quantization.per_channel:
+        return no(f"tensor {tensor.name!r} is quantized per channel", hint="quantize it per tensor")
+    if not (math.isfinite(tensor.scale) and tensor.scale > 0):
+        return no(f"tensor {tensor.name!r} has scale {tensor.scale}")
+    low, high = range_of(tensor.dtype)
+    if not low <= tensor.zero_point <= high:
+        return no(f"tensor {tensor.name!r} has zero point {tensor.zero_point}")
+    return OK
+
+
+@limit("inputs and output must be INT8 or UINT8, all of one type, quantized per tensor")
+def one_byte_type(op: OpSignature, target: Target) -> Verdict:
+    if not op.inputs or op.inputs[0] is None:
+        return no("a required input is absent")
+    y = op.outputs[0]
+    for tensor in (*data_inputs(op), y):
+        verdict = quantized(tensor)
+        if not verdict:
+            return verdict
+        if tensor.dtype is not y.dtype:
+            return no(f"tensor {tensor.name!r} is {tensor.dtype}, the output {y.dtype}")
+    return OK
+
+
+@limit("input and output must be INT8, quantized per tensor")
+def int8_only(op: OpSignature, target: Target) -> Verdict:
+    if not op.inputs or op.inputs[0] is None:
+        return no("a required input is absent")
+    for tensor in (op.inputs[0], op.outputs[0]):
+        verdict = quantized(tensor, (DType.INT8,))
+        if not verdict:
+            return verdict
+    return OK
+
+
+@limit("no tensor may be empty")
+def not_empty(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (*op.inputs, *op.outputs):
+        if tensor is not None and 0 in tensor.shape:
+            return no(f"tensor {tensor.name!r} has shape {list(tensor.shape)}")
+    return OK
+
+
+@limit("input and output must have the same shape")
+def same_shape(op: OpSignature, target: Target) -> Verdict:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    return OK if x.shape == y.shape else no(f"shapes are {list(x.shape)} and {list(y.shape)}")
+
+
+@limit("two inputs are needed")
+def two_inputs(op: OpSignature, target: Target) -> Verdict:
+    given = len(data_inputs(op))
+    return OK if given == 2 and len(op.inputs) == 2 else no(f"{len(op.inputs)} inputs are given")
+
+
+@limit("inputs must broadcast to the output with at most four changes of pattern")
+def broadcasts(op: OpSignature, target: Target) -> Verdict:
+    y = op.outputs[0]
+    shapes = tuple(tensor.shape for tensor in data_inputs(op))
+    if broadcast(shapes, y.shape) is None:
+        return no(f"shapes are {' and '.join(str(list(s)) for s in shapes)}", hint="insert a TILE or RESHAPE")
+    return OK
+
+
+@limit("the fused activation must be NONE, RELU, RELU6 or RELU_N1_TO_1")
+def known_activation(op: OpSignature, target: Target) -> Verdict:
+    activation = getattr(op.options, "fusedActivationFunction", 0)
+    return OK if 0 <= activation < len(_ACTIVATIONS) else no(f"activation number {activation}")
+
+
+@limit("input scale over output scale must stay below 2^30")
+def rescale_fits(op: OpSignature, target: Target) -> Verdict:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    _, shift = multiplier(x.scale / y.scale)
+    return OK if shift <= MAX_LEFT_SHIFT else no(f"it is {x.scale / y.scale:g}", hint="calibrate on real data")
+
+
+def reshaped(state: Legalizer, value: int, shape: tuple[int, int, int, int]) -> int:
+    """The value under another 4-D shape: itself, a constant of that shape, or a view."""
+    source = state.graph.values[value]
+    if source.shape == shape:
+        return value
+    if source.data is not None:
+        data = source.data.reshape(shape)
+        return state.graph.add_value(
+            Value(source.name, shape, source.dtype, source.scale, source.zero_point, source.tensor, data=data)
+        )
+    return state.view(value, shape, source.name)
+
+
+def emit_unary(
+    state: Legalizer, kernel: str, constants: list[Any], params: Any, rounding: Rounding = Rounding.NONE
+) -> None:
+    """One node from input 0 to the output, same shape; `constants` are the operands between them."""
+    x = state.value(0)
+    output = state.output()
+    source = reshaped(state, x, state.graph.values[output].shape)
+    position = 1 + len(constants)
+    assert position <= 2
+    runs_in_place = state.graph.values[source].data is None
+    state.emit(
+        Node(
+            kernel=kernel,
+            operands=[source, *constants, output],
+            output=output,
+            params=params,
+            rounding=rounding,
+            demand={0: RowDemand()} if runs_in_place else {},
+            in_place=(0,) if runs_in_place else (),
+        )
+    )
+
+
+def emit_binary(state: Legalizer, kernel: str, params: Any, rounding: Rounding = Rounding.NONE) -> None:
+    """One node from inputs 0 and 1 to the output, with broadcasting.
+
+    Inputs as tall as the output stream by rows with it; a height of 1 that repeats is held whole.
+    """
+    shapes = broadcast(tuple(tensor.shape for tensor in data_inputs(state.signature)), state.signature.outputs[0].shape)
+    assert shapes is not None
+    inputs = [reshaped(state, state.value(at), shapes.inputs[at]) for at in range(2)]
+    output = reshaped(state, state.output(), shapes.output)
+    streams = [at for at in range(2) if state.graph.values[inputs[at]].data is None]
+    state.emit(
+        Node(
+            kernel=kernel,
+            operands=[*inputs, output],
+            output=output,
+            params=params,
+            rounding=rounding,
+            demand={at: RowDemand() for at in streams if shapes.inputs[at][1] == shapes.output[1]},
+            in_place=tuple(at for at in streams if shapes.inputs[at] == shapes.output),
+        )
+    )

@@ -1,0 +1,37 @@
+"""MAXIMUM and MINIMUM with broadcasting: stored values are compared, so all tensors share scale and zero point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import broadcasts, emit_binary, not_empty, two_inputs
+from openneutron.compiler.kernels.movement import all_byte_type
+from openneutron.compiler.legalize import Legalizer
+from openneutron.microcode.abi import KernelAbi, param, register
+
+
+@dataclass(frozen=True)
+class MinmaxParams:
+    """Parameters of a `minmax` call."""
+
+    minimum: int = param("0 takes the larger, 1 the smaller value")
+
+
+ABI = register(
+    KernelAbi(
+        id=20,
+        name="minmax",
+        abi=1,
+        operands=("input1", "input2", "output"),
+        params=MinmaxParams,
+        cost="element",
+        meaning="the larger or smaller stored value of two 8-bit tensors, which broadcast",
+    )
+)
+
+
+@serves("MAXIMUM", "MINIMUM", limits=(not_empty, two_inputs, all_byte_type, broadcasts))
+def legalize(state: Legalizer) -> None:
+    """As the reference does, scales are not looked at (numerics-b)."""
+    emit_binary(state, ABI.name, MinmaxParams(int(state.op.code == "MINIMUM")))

@@ -1,0 +1,97 @@
+"""QUANTIZE between 8-bit types, and the RELU family, which rescales and clamps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import (
+    emit_unary,
+    not_empty,
+    one_byte_type,
+    quantized,
+    range_of,
+    rescale_fits,
+    same_shape,
+)
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.quantize import f32, multiplier, round_half_away
+from openneutron.compiler.signature import OpSignature
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.microcode.table import Rounding
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit
+
+# Real bounds of the family; RELU has no upper one.
+_BOUNDS: dict[str, tuple[float, float | None]] = {
+    "RELU": (0.0, None),
+    "RELU6": (0.0, 6.0),
+    "RELU_N1_TO_1": (-1.0, 1.0),
+    "RELU_0_TO_1": (0.0, 1.0),
+}
+
+
+@dataclass(frozen=True)
+class RequantizeParams:
+    """Parameters of a `requantize` call."""
+
+    input_zero: int = param("subtracted first")
+    multiplier: int = param("31-bit factor")
+    shift: int = param("power of two that goes with it")
+    output_zero: int = param("added after rescaling")
+    clamp_low: int = param("smallest output")
+    clamp_high: int = param("largest output")
+
+
+ABI = register(
+    KernelAbi(
+        id=17,
+        name="requantize",
+        abi=1,
+        operands=("input", "output"),
+        params=RequantizeParams,
+        cost="element",
+        meaning="rescale 8-bit values to another scale, zero point, sign or clamp",
+    )
+)
+
+
+@limit("input and output must be INT8 or UINT8, quantized per tensor")
+def byte_types(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.inputs[0], op.outputs[0]):
+        assert tensor is not None
+        verdict = quantized(tensor)
+        if not verdict:
+            return verdict
+    return OK
+
+
+@serves("QUANTIZE", limits=(not_empty, byte_types, same_shape, rescale_fits))
+def legalize_quantize(state: Legalizer) -> None:
+    """The factor is a quotient of doubles (numerics-a §11)."""
+    x, y = state.signature.inputs[0], state.signature.outputs[0]
+    assert x is not None
+    m, shift = multiplier(x.scale / y.scale)
+    low, high = range_of(y.dtype)
+    params = RequantizeParams(x.zero_point, m, shift, y.zero_point, low, high)
+    emit_unary(state, ABI.name, [], params, Rounding.DOUBLE)
+
+
+@serves(*_BOUNDS, limits=(not_empty, one_byte_type, same_shape, rescale_fits))
+def legalize_relu(state: Legalizer) -> None:
+    """The factor is a quotient of float32 (numerics-a §13); bounds are in steps of the output."""
+    x, y = state.signature.inputs[0], state.signature.outputs[0]
+    assert x is not None
+    m, shift = multiplier(f32(np.float32(x.scale) / np.float32(y.scale)))
+    low, high = range_of(y.dtype)
+
+    def steps(real: float) -> int:
+        return y.zero_point + round_half_away(float(np.float32(real) / np.float32(y.scale)))
+
+    least, most = _BOUNDS[state.op.code]
+    params = RequantizeParams(
+        x.zero_point, m, shift, y.zero_point, max(low, steps(least)), high if most is None else min(high, steps(most))
+    )
+    emit_unary(state, ABI.name, [], params, Rounding.DOUBLE)

@@ -1,0 +1,61 @@
+"""RESHAPE, SQUEEZE and EXPAND_DIMS: the same bytes under another shape; no kernel runs."""
+
+from __future__ import annotations
+
+from math import prod
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import not_empty
+from openneutron.compiler.kernels.movement import same_byte_type
+from openneutron.compiler.l1 import Value
+from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.signature import OpSignature
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+
+@limit("input and output must have the same number of elements")
+def same_size(op: OpSignature, target: Target) -> Verdict:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    if prod(x.shape) != prod(y.shape):
+        return no(f"shapes are {list(x.shape)} and {list(y.shape)}", hint="resolve dynamic shapes before compiling")
+    return OK
+
+
+@limit("EXPAND_DIMS keeps scale and zero point")
+def same_quantization(op: OpSignature, target: Target) -> Verdict:
+    x, y = op.inputs[0], op.outputs[0]
+    assert x is not None
+    if (x.scale, x.zero_point) != (y.scale, y.zero_point):
+        return no(f"input is {x.scale:g}/{x.zero_point}, output {y.scale:g}/{y.zero_point}")
+    return OK
+
+
+def _bind_view(state: Legalizer) -> None:
+    source = state.graph.values[state.value(0)]
+    tensor = state.source.tensors[state.op.outputs[0]]
+    y = state.signature.outputs[0]
+    shape = shape4(tensor.shape)
+    if source.data is not None:
+        made = Value(
+            tensor.name, shape, source.dtype, y.scale, y.zero_point, state.op.outputs[0], data=source.data.reshape(shape)
+        )
+        state.bind(0, state.graph.add_value(made))
+        return
+    value = state.view(state.value(0), shape, tensor.name, state.op.outputs[0])
+    # Foreign models may give a view other parameters than its input; its bytes mean what the output says.
+    state.graph.values[value].scale, state.graph.values[value].zero_point = y.scale, y.zero_point
+    state.bind(0, value)
+
+
+@serves("RESHAPE", "SQUEEZE", limits=(same_byte_type, not_empty, same_size))
+def legalize(state: Legalizer) -> None:
+    """The output is an alias of the input."""
+    _bind_view(state)
+
+
+@serves("EXPAND_DIMS", limits=(same_byte_type, not_empty, same_size, same_quantization))
+def legalize_expand_dims(state: Legalizer) -> None:
+    """The output is an alias of the input."""
+    _bind_view(state)

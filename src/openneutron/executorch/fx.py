@@ -1,0 +1,121 @@
+"""Reading FX nodes: names, bound arguments, quantize and dequantize, where a node comes from.
+
+Everything works on ATen and Edge graphs alike, because operators are known by name: "aten.conv2d.default".
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from typing import Any
+
+from torch.fx import Node
+
+_QD = "quantized_decomposed."
+QUANTIZE = frozenset({f"{_QD}quantize_per_tensor.default", f"{_QD}quantize_per_channel.default"})
+DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize_per_channel.default"})
+PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
+GETITEM = "getitem"
+
+
+def operator_name(node: Node) -> str:
+    """The operator of a call, "" for any other node.
+
+    Example:
+        >>> operator_name(node)
+        'aten.convolution.default'
+    """
+    if node.op != "call_function":
+        return ""
+    if node.target is operator.getitem:
+        return GETITEM
+    return str(getattr(node.target, "_op", node.target))
+
+
+def is_quantize(node: Node) -> bool:
+    """Whether the node is a static quantize."""
+    return operator_name(node) in QUANTIZE
+
+
+def is_dequantize(node: Node) -> bool:
+    """Whether the node is a static dequantize."""
+    return operator_name(node) in DEQUANTIZE
+
+
+def arguments(node: Node) -> dict[str, Any]:
+    """Every argument of a call by the name its schema gives it, defaults included."""
+    schema = getattr(node.target, "_schema", None)
+    if schema is None:
+        return dict(enumerate(node.args)) | dict(node.kwargs)  # type: ignore[return-value]
+    bound: dict[str, Any] = {}
+    for position, argument in enumerate(schema.arguments):
+        if position < len(node.args):
+            bound[argument.name] = node.args[position]
+        elif argument.name in node.kwargs:
+            bound[argument.name] = node.kwargs[argument.name]
+        else:
+            bound[argument.name] = argument.default_value if argument.has_default_value() else None
+    return bound
+
+
+def value_of(node: Node) -> Any:
+    """The fake tensor (or tuple of them) behind a node, None when the graph does not say."""
+    return node.meta.get("val")
+
+
+def shape_of(node: Node) -> tuple[Any, ...]:
+    """Logical shape of a node's tensor; symbolic sizes stay as they are."""
+    value = value_of(node)
+    return tuple(value.shape) if value is not None and hasattr(value, "shape") else ()
+
+
+def is_static(node: Node) -> bool:
+    """Whether every size of the node's tensors is a plain number."""
+    values = value_of(node)
+    values = values if isinstance(values, (tuple, list)) else [values]
+    return all(isinstance(size, int) for value in values for size in getattr(value, "shape", ()))
+
+
+def users(node: Node) -> list[Node]:
+    """The readers of a node, in graph order of registration."""
+    return list(node.users)
+
+
+def debug_handles(node: Node) -> tuple[int, ...]:
+    """The node's debug handles, () when none were assigned yet."""
+    handle = node.meta.get("debug_handle")
+    if handle is None:
+        return ()
+    return (int(handle),) if isinstance(handle, int) else tuple(int(one) for one in handle)
+
+
+def module_path(node: Node) -> str:
+    """Dotted path of the innermost nn.Module behind the node, "" at top level."""
+    stack = node.meta.get("nn_module_stack") or {}
+    paths = [entry[0] for entry in stack.values()]
+    return str(paths[-1]).removeprefix("L['self'].") if paths else ""
+
+
+def module_types(node: Node) -> tuple[str, ...]:
+    """Class names of the nn.Modules around the node, outermost first, as "torch.nn.modules.conv.Conv2d"."""
+    found = []
+    for entry in (node.meta.get("nn_module_stack") or {}).values():
+        kind = entry[1]
+        found.append(kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}")
+    return tuple(found)
+
+
+_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
+_LIBRARY = re.compile(r"[/\\](torch|torchao|executorch)[/\\]")
+
+
+def source_line(node: Node) -> str:
+    """Where the node was written: "file.py:12, conv1", as much of it as is known."""
+    frames = [m for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    own = [frame for frame in frames if not _LIBRARY.search(frame["file"])]
+    parts = []
+    if own:
+        file = re.split(r"[/\\]", own[-1]["file"])[-1]
+        parts.append(f"{file}:{own[-1]['line']}")
+    path = module_path(node)
+    return ", ".join([*parts, path] if path else parts)

@@ -1,0 +1,121 @@
+"""Files in and out: reading with a clear sentence when it fails, writing all or nothing.
+
+Example:
+    >>> write_file("model.pte", program.pte)
+    >>> kind_of(read_file("model.pte"))
+    'pte'
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+from pathlib import Path
+
+from openneutron.errors import OptionError
+
+# First words of the files we know: LiteRT and ExecuTorch put an identifier at byte 4, microcode its magic at byte 0.
+_LITERT = b"TFL3"
+_EXECUTORCH = b"ET"
+_MICROCODE = struct.pack("<I", 0x64434D6E)
+_ZIP = b"PK\x03\x04"
+
+
+def read_file(path: str | os.PathLike[str]) -> bytes:
+    """The file's bytes; an `OptionError` says what is wrong with the path."""
+    name = os.fspath(path)
+    try:
+        return Path(name).read_bytes()
+    except FileNotFoundError:
+        raise OptionError("there is no such file", where=name) from None
+    except IsADirectoryError:
+        raise OptionError("this is a folder, a file is needed", where=name) from None
+    except OSError as error:
+        raise OptionError(f"the file cannot be read ({error.strerror or error})", where=name) from None
+
+
+def check_target(path: str | os.PathLike[str], *suffixes: str) -> Path:
+    """Find out before the work whether the result can be written there; returns the path.
+
+    With `suffixes`, the name must end in one of them.
+
+    Example:
+        >>> check_target("model.pte", ".pte")
+        PosixPath('model.pte')
+    """
+    name = os.fspath(path)
+    target = Path(name)
+    if target.is_dir():
+        raise OptionError("this is a folder; name the file to write", where=name)
+    if suffixes and target.suffix not in suffixes and not _is_special(target):
+        raise OptionError(f"the name must end in {' or '.join(suffixes)}", where=name)
+    folder = target.parent
+    if not folder.is_dir():
+        raise OptionError(f"the folder {str(folder)!r} does not exist", where=name, hint="make it first")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise OptionError("writing there is not permitted", where=name)
+    return target
+
+
+def write_file(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write the whole file or none of it: a reader sees the old content or the new one, never a part.
+
+    Example:
+        >>> write_file("notes.txt", "text is written as UTF-8")
+    """
+    target = check_target(path)
+    content = data.encode() if isinstance(data, str) else data
+    try:
+        if _is_special(target):
+            target.write_bytes(content)
+        else:
+            _replace(target.resolve(), content)
+    except OSError as error:
+        raise OptionError(f"the file cannot be written ({error.strerror or error})", where=os.fspath(path)) from None
+
+
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder at `path`, made when it is not there."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OptionError(f"the folder cannot be made ({error.strerror or error})", where=os.fspath(path)) from None
+    return folder
+
+
+def kind_of(data: bytes) -> str:
+    """What the first bytes say: "tflite", "pte", "microcode", "zip" (a .pt2 or .npz), or "" when they say nothing.
+
+    Example:
+        >>> kind_of(b"\\x1c\\x00\\x00\\x00TFL3")
+        'tflite'
+    """
+    if data[4:8] == _LITERT:
+        return "tflite"
+    if data[4:6] == _EXECUTORCH:
+        return "pte"
+    if data[:4] == _MICROCODE:
+        return "microcode"
+    return "zip" if data[:4] == _ZIP else ""
+
+
+def _is_special(path: Path) -> bool:
+    """True for what exists and is no regular file: /dev/null, a pipe."""
+    return path.exists() and not path.is_file()
+
+
+def _replace(target: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        # mkstemp makes private files; the result gets the rights any new file of this user would have.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,278 @@
+"""Running LiteRT models on this machine: NeutronGraphs in the simulator, everything else in LiteRT's reference kernels.
+
+A converted model is cut at its NeutronGraphs; each run of ordinary operators between them becomes a model of its own. A
+model without NeutronGraphs is the reference itself.
+
+Example:
+    >>> runner = LiteRtRunner(Path("out.tflite").read_bytes(), source="out.tflite")
+    >>> result = runner.run(random_inputs(runner.inputs, seed=0))
+    >>> result.outputs["scores"], result.cycles
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure, UnsupportedError
+from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.microcode.decode import header_of
+from openneutron.microcode.table import Flag
+from openneutron.simulator import Simulator
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Outputs by name in the model's order, and the simulated cycles of all NeutronGraphs (0 when there are none)."""
+
+    outputs: dict[str, Array]
+    cycles: int
+
+
+class _Step(Protocol):
+    """Part of a model: reads and writes the values of tensors by index, returns the cycles it took."""
+
+    def run(self, values: dict[int, Array]) -> int: ...
+
+
+class LiteRtRunner:
+    """A LiteRT model ready to run, converted or not.
+
+    `inputs` and `outputs` are its tensors, in order; `source` is the name errors show.
+
+    Example:
+        >>> LiteRtRunner(data).run([image]).outputs
+    """
+
+    def __init__(self, data: bytes, *, source: str = "<bytes>") -> None:
+        self.source = source
+        model = read_model(data, source=source)
+        graph = model.main
+        self._graph = graph
+        self.inputs = tuple(graph.tensors[i] for i in graph.inputs)
+        self.outputs = tuple(graph.tensors[i] for i in graph.outputs)
+        self._steps = _cut(model, data, source)
+
+    @property
+    def neutron_graphs(self) -> int:
+        """How many NeutronGraphs the model has."""
+        return sum(isinstance(step, _NeutronStep) for step in self._steps)
+
+    def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
+        """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes."""
+        given = bind_inputs(self.inputs, inputs, source=self.source)
+        values = {index: value for index, value in zip(self._graph.inputs, given, strict=True)}
+        cycles = sum(step.run(values) for step in self._steps)
+        outputs: dict[str, Array] = {}
+        for position, index in enumerate(self._graph.outputs):
+            tensor = self._graph.tensors[index]
+            value = values[index] if tensor.data is None else tensor.data
+            name = tensor.name or f"output_{position}"
+            outputs[name if name not in outputs else f"{name}_{position}"] = value
+        return RunResult(outputs, cycles)
+
+
+def bind_inputs(
+    tensors: Sequence[Tensor], inputs: Sequence[Array] | Mapping[str, Array], *, source: str
+) -> list[Array]:
+    """The arrays in the order of the model's inputs; an `OptionError` names what does not fit."""
+    names = [tensor.name for tensor in tensors]
+    if isinstance(inputs, Mapping):
+        if set(inputs) != set(names):
+            raise OptionError(
+                f"the inputs given are {', '.join(sorted(inputs)) or 'none'}", where=source, hint=f"it has {_listed(names)}"
+            )
+        ordered = [inputs[name] for name in names]
+    else:
+        ordered = list(inputs)
+        if len(ordered) != len(names):
+            given = f"{len(ordered)} input{'' if len(ordered) == 1 else 's'} given"
+            raise OptionError(f"{given}, the model has {len(names)}", where=source, hint=f"it has {_listed(names)}")
+    for tensor, value in zip(tensors, ordered, strict=True):
+        if value.dtype != tensor.dtype.numpy or value.shape != tensor.shape:
+            raise OptionError(
+                f"input {tensor.name!r} is {value.dtype} {list(value.shape)}",
+                where=source,
+                hint=f"it must be {tensor.dtype.numpy} {list(tensor.shape)}{_scale_of(tensor)}",
+            )
+    return [np.ascontiguousarray(value) for value in ordered]
+
+
+def random_inputs(tensors: Sequence[Tensor], *, seed: int) -> list[Array]:
+    """Seeded data for inputs: integers over their whole range, floats uniform in −1 … 1."""
+    generator = np.random.default_rng(seed)
+    return [_random(generator, tensor) for tensor in tensors]
+
+
+def _random(generator: np.random.Generator, tensor: Tensor) -> Array:
+    kind = tensor.dtype.numpy
+    if tensor.dtype.is_opaque or tensor.dtype is DType.BFLOAT16 or kind.kind == "c":
+        raise UnsupportedError(f"no random data can be made for input {tensor.name!r}, which is {tensor.dtype}")
+    if kind.kind == "f":
+        return generator.uniform(-1, 1, tensor.shape).astype(kind)
+    if kind.kind == "b":
+        return generator.integers(0, 2, tensor.shape).astype(kind)
+    if tensor.quantization is None and kind.itemsize > 1:
+        # Wide integers without a scale are counts and indices; small ones are valid for more operators.
+        return generator.integers(0, 2, tensor.shape).astype(kind)
+    limits = np.iinfo(kind)
+    return generator.integers(limits.min, limits.max, tensor.shape, dtype=kind, endpoint=True)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{len(names)}: {', '.join(names)}"
+
+
+def _scale_of(tensor: Tensor) -> str:
+    if tensor.quantization is None or len(tensor.quantization.scale) != 1:
+        return ""
+    scale, zero_point = tensor.quantization.scalar
+    return f" (value / {scale:g} + {zero_point}, rounded)"
+
+
+def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
+    """The model's operators as steps in execution order."""
+    graph = model.main
+    if not any(is_graph_op(op) for op in graph.operators):
+        return [_ReferenceStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
+    steps: list[_Step] = []
+    run: list[Operator] = []
+    later = _last_readers(graph)
+    for position, op in enumerate(graph.operators):
+        if is_graph_op(op):
+            if run:
+                steps.append(_reference(model, run, later, position, source))
+                run = []
+            steps.append(_neutron(graph, op, f"{source}, operator {position} (NeutronGraph)"))
+        else:
+            run.append(op)
+    if run:
+        steps.append(_reference(model, run, later, len(graph.operators), source))
+    _check_states(graph, source)
+    return steps
+
+
+def _last_readers(graph: Graph) -> dict[int, float]:
+    """Tensor → position of the last operator that reads it; infinity for graph outputs."""
+    last: dict[int, float] = {index: readers[-1] for index, readers in graph.consumers().items()}
+    return last | dict.fromkeys(graph.outputs, math.inf)
+
+
+def _check_states(graph: Graph, source: str) -> None:
+    """A variable lives in one interpreter, so operators on both sides of a NeutronGraph cannot share it."""
+    homes: dict[int, int] = {}
+    part = 0
+    for op in graph.operators:
+        if is_graph_op(op):
+            part += 1
+            continue
+        for index in op.inputs:
+            if index >= 0 and graph.tensors[index].is_variable and homes.setdefault(index, part) != part:
+                name = graph.tensors[index].name
+                raise UnsupportedError(f"state {name!r} is used on both sides of a NeutronGraph", where=source)
+
+
+def _reference(model: Model, run: list[Operator], later: dict[int, float], end: int, source: str) -> _ReferenceStep:
+    """A run of ordinary operators as a model of its own; graphs called by control flow keep their numbers."""
+    graph = model.main
+    made = {index for op in run for index in op.outputs}
+    read = dict.fromkeys(index for op in run for index in op.inputs if index >= 0)
+    inputs = tuple(
+        index
+        for index in read
+        if index not in made and not graph.tensors[index].is_constant and not graph.tensors[index].is_variable
+    )
+    outputs = tuple(index for op in run for index in op.outputs if later.get(index, -1) >= end)
+    # The others' constants are left out: a tensor that no operator of this part touches costs nothing as an activation.
+    used = made | set(read) | {index for op in run for index in op.intermediates}
+    tensors = [
+        tensor if index in used else Tensor(tensor.name, tensor.shape, tensor.dtype)
+        for index, tensor in enumerate(graph.tensors)
+    ]
+    part = Model([Graph(graph.name, tensors, run, list(inputs), list(outputs)), *model.graphs[1:]], metadata=model.metadata)
+    return _ReferenceStep(write_model(part), inputs, outputs, source)
+
+
+def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
+    compiled = blocks_of(graph, op, outputs=len(op.outputs), where=where)
+    try:
+        header = header_of(compiled.microcode)
+    except FormatError as error:
+        raise FormatError(error.message, where=where, hint=error.hint) from None
+    counts = header["layout"][4:6] if header["flags"] & Flag.PROFILING else header["layout"][2:4]
+    outputs = tuple(op.outputs[: counts[1]])
+    simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels, where=where)
+    shapes = tuple((graph.tensors[i].shape, graph.tensors[i].dtype.numpy) for i in outputs)
+    return _NeutronStep(simulator, compiled.inputs, outputs, shapes)
+
+
+@dataclass
+class _ReferenceStep:
+    """Ordinary operators in LiteRT's interpreter, without delegates and with the reference kernels."""
+
+    data: bytes
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    source: str
+    interpreter: Any = field(default=None)
+
+    def run(self, values: dict[int, Array]) -> int:
+        if self.interpreter is None:
+            self.interpreter = _interpreter(self.data, self.source)
+        details = self.interpreter.get_input_details()
+        try:
+            for detail, index in zip(details, self.reads, strict=True):
+                self.interpreter.set_tensor(detail["index"], values[index])
+            self.interpreter.invoke()
+        except (RuntimeError, ValueError) as error:
+            raise RuntimeFailure(f"LiteRT could not run the model ({_first_line(error)})", where=self.source) from error
+        for detail, index in zip(self.interpreter.get_output_details(), self.writes, strict=True):
+            values[index] = self.interpreter.get_tensor(detail["index"])
+        return 0
+
+
+@dataclass
+class _NeutronStep:
+    """One NeutronGraph in the simulator."""
+
+    simulator: Simulator
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    shapes: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+
+    def run(self, values: dict[int, Array]) -> int:
+        result = self.simulator.run([values[index] for index in self.reads])
+        for index, value, (shape, dtype) in zip(self.writes, result.outputs, self.shapes, strict=True):
+            values[index] = value.view(dtype).reshape(shape)
+        return result.cycles
+
+
+def _interpreter(data: bytes, source: str) -> Any:
+    try:
+        from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    except ImportError as error:
+        raise OpenNeutronError(
+            "running LiteRT operators needs the ai-edge-litert package", hint="pip install ai-edge-litert"
+        ) from error
+    try:
+        made = Interpreter(
+            model_content=data, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF
+        )
+        made.allocate_tensors()
+    except (RuntimeError, ValueError) as error:
+        raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error
+    return made
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,110 @@
+"""A compiled program: its bytes, its report, and a way to run it here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from openneutron.errors import OptionError
+from openneutron.files import check_target, write_file
+from openneutron.report.facts import facts, title
+from openneutron.report.model import Node, Report
+
+Kind = Literal["pte", "tflite"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Program:
+    """What `compile` returns.
+
+    `data` are the bytes of the file, `kind` says which file: "pte" from PyTorch, "tflite" from LiteRT. `report` has
+    verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls.
+    `intermediates` are named dumps of what happened on the way, when asked for.
+
+    Example:
+        >>> program.save("model.pte")
+        >>> (scores,) = program.run(image)
+        >>> [node.name for node in program.verdicts if not node.delegated]
+    """
+
+    data: bytes
+    kind: Kind
+    report: Report
+    kernel_selection: str = ""
+    intermediates: Mapping[str, bytes | str] = field(default_factory=dict)
+
+    @property
+    def pte(self) -> bytes:
+        """The ExecuTorch program; a program from a LiteRT file has `tflite` instead."""
+        return self._bytes("pte")
+
+    @property
+    def tflite(self) -> bytes:
+        """The converted LiteRT model; a program from PyTorch has `pte` instead."""
+        return self._bytes("tflite")
+
+    @property
+    def verdicts(self) -> tuple[Node, ...]:
+        """Each node of the program with `.delegated`, and `.reason` and `.hint` when it was left on the CPU.
+
+        The nodes of a LiteRT file are its operators.
+
+        Example:
+            >>> [(v.name, v.reason, v.hint) for v in program.verdicts if not v.delegated]
+        """
+        if self.kind == "pte":
+            return self.report.nodes
+        return tuple(
+            Node(op.name, op.code, op.converted, op.reason, op.reason_code, op.hint, partition=op.graph)
+            for op in self.report.operators
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the program, whole or not at all; the name must end in .pte or .tflite, as its kind says.
+
+        Example:
+            >>> program.save("model.pte")
+        """
+        write_file(check_target(path, f".{self.kind}"), self.data)
+
+    def run(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run on this machine and return all outputs.
+
+        A `.pte` takes and gives torch tensors and runs in the stock ExecuTorch runtime with our delegate. A LiteRT
+        model takes and gives numpy arrays; its NeutronGraphs run in the simulator, the rest in LiteRT's reference
+        kernels.
+
+        Example:
+            >>> (scores,) = program.run(image)
+        """
+        if self.kind == "pte":
+            return tuple(self._loaded.run(*inputs))
+        return tuple(self._loaded.run(inputs).outputs.values())
+
+    @cached_property
+    def _loaded(self) -> Any:
+        where = self.report.source or f"<{self.kind}>"
+        if self.kind == "pte":
+            from openneutron.executorch.runtime import load_program
+
+            return load_program(self.data)
+        from openneutron.litert_runner import LiteRtRunner
+
+        return LiteRtRunner(self.data, source=where)
+
+    def _bytes(self, kind: Kind) -> bytes:
+        if self.kind != kind:
+            raise OptionError(f"this program is a .{self.kind} file", hint=f"its bytes are in program.{self.kind}")
+        return self.data
+
+    def __repr__(self) -> str:
+        lines = "; ".join(f"{label}: {sentence}" for label, sentence in facts(self.report))
+        return f"<Program {title(self.report)}, {len(self.data):,} bytes; {lines}>"
+
+    def _repr_html_(self) -> str:
+        from openneutron.report.html import fragment
+
+        return fragment(self.report)

@@ -1,0 +1,79 @@
+"""What people ask a report first, as labelled sentences; terminal, HTML and `repr` show the same ones.
+
+Example:
+    >>> dict(facts(report))["estimate"]
+    '196,912 cycles, 0.606 ms on imxrt700'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.report.model import Kernel, Node, Operator, Report
+
+
+@dataclass(frozen=True)
+class Left:
+    """Nodes or operators that stayed on the CPU for the same reason."""
+
+    operator: str
+    names: tuple[str, ...]
+    reason: str
+    hint: str
+
+
+def facts(report: Report) -> list[tuple[str, str]]:
+    """Label and sentence, in the order of interest; what a report does not know is left out."""
+    totals = report.totals
+    rows: list[tuple[str, str]] = []
+    if report.nodes:
+        delegated = sum(node.delegated for node in report.nodes)
+        rows.append(("nodes", f"{delegated} delegated, {len(report.nodes) - delegated} left on the CPU"))
+    graphs = f"{totals.neutron_graphs} NeutronGraph{'' if totals.neutron_graphs == 1 else 's'}"
+    rows.append(("operators", f"{totals.operators_converted} of {totals.operators_total} LiteRT operators in {graphs}"))
+    if totals.cycles:
+        rows.append(("work", f"{totals.macs:,} MACs"))
+        rows.append(("estimate", f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms on {report.target}"))
+        parts = f"{totals.io_bytes:,} I/O + {totals.scratch_bytes:,} scratch + {totals.prefetch_bytes:,} prefetch"
+        rows.append(("peak memory", f"{totals.peak_bytes:,} bytes ({parts})"))
+    if totals.weight_bytes or totals.microcode_bytes:
+        rows.append(("flash", f"{totals.weight_bytes:,} bytes of weights, {totals.microcode_bytes:,} of microcode"))
+    if report.files:
+        rows.append(("files", ", ".join(f"{name} {size:,} bytes" for name, size in report.files.items())))
+    if report.seconds:
+        rows.append(("seconds", ", ".join(f"{stage} {took:.2f}" for stage, took in report.seconds.items())))
+    rows += [("note", note) for note in report.notes]
+    return rows
+
+
+def left_on_cpu(report: Report) -> list[Left]:
+    """What was not delegated, gathered by operator and reason, in the order of the program.
+
+    A program from PyTorch is told by its nodes, a LiteRT file by its operators.
+    """
+    items: tuple[Node, ...] | tuple[Operator, ...] = report.nodes or report.operators
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for item in items:
+        if isinstance(item, Node):
+            if not item.delegated:
+                groups.setdefault((item.operator, item.reason, item.hint), []).append(item.name)
+        elif not item.converted:
+            groups.setdefault((item.code, item.reason, item.hint), []).append(item.name)
+    return [Left(operator, tuple(names), reason, hint) for (operator, reason, hint), names in groups.items()]
+
+
+def costliest(report: Report, count: int) -> list[Kernel]:
+    """The kernels with the most cycles, the largest first."""
+    return sorted(report.kernels, key=lambda kernel: (-kernel.cycles, kernel.graph, kernel.node))[:count]
+
+
+def share(kernel: Kernel, report: Report) -> float:
+    """The kernel's part of all kernel cycles, 0 to 1."""
+    total = sum(one.cycles for one in report.kernels)
+    return kernel.cycles / total if total else 0.0
+
+
+def title(report: Report) -> str:
+    """One line that says what was compiled, for what, by whom."""
+    made_by = " ".join(filter(None, (report.converter, report.converter_version)))
+    return f"{report.source or 'model'} for {report.target} ({made_by})"

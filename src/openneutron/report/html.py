@@ -1,0 +1,42 @@
+"""The report as a fragment of HTML, for notebooks.
+
+Example:
+    >>> fragment(Report(target="imxrt700"))[:7]
+    '<table>'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
+from openneutron.report.model import Report
+
+# A notebook cell stays readable; everything is in the report itself.
+TOP_KERNELS = 10
+
+
+def fragment(report: Report) -> str:
+    """Summary, costliest kernels and leftovers as plain tables that take the page's own style."""
+    parts = [_table(title(report), (), facts(report))]
+    if report.kernels:
+        rows = [
+            (k.kernel, k.name, "x".join(map(str, k.output_shape)), f"{k.cycles:,}", f"{share(k, report):.0%}", k.bound_by)
+            for k in costliest(report, TOP_KERNELS)
+        ]
+        parts.append(_table("Kernels by cycles", ("kernel", "output", "shape", "cycles", "share", "bound by"), rows))
+    left = [(item.operator, ", ".join(item.names), item.reason, item.hint) for item in left_on_cpu(report)]
+    if left:
+        parts.append(_table("Left on the CPU", ("operator", "where", "why", "what to change"), left))
+    return "\n".join(parts)
+
+
+def _table(caption: str, headings: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    head = f"<thead>{_row('th', headings)}</thead>" if headings else ""
+    body = "".join(_row("td", row) for row in rows)
+    return f"<table><caption>{escape(caption)}</caption>{head}<tbody>{body}</tbody></table>"
+
+
+def _row(tag: str, cells: tuple[str, ...]) -> str:
+    return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"

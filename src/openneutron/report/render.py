@@ -1,0 +1,68 @@
+"""The report on a terminal. Only reads the data model; knows nothing of compilers.
+
+Example:
+    >>> print_report(report, Console())
+"""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
+from openneutron.report.model import Report
+
+# More rows than this push the summary off an ordinary terminal; --json has all of them.
+TOP_KERNELS = 10
+# Names of nodes shown per reason before "and N more".
+SHOWN_NAMES = 3
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print the summary, the costliest kernels and what stayed on the CPU."""
+    console.print(summary(report))
+    if report.kernels:
+        console.print(kernels(report))
+    if left_on_cpu(report):
+        console.print(leftovers(report))
+
+
+def summary(report: Report) -> RenderableType:
+    """The panel with the figures people ask for first."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, sentence in facts(report):
+        grid.add_row(label, Text(sentence))
+    return Panel(grid, title=Text(title(report)), title_align="left", expand=False)
+
+
+def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
+    """The costliest kernels with their share and what bounds them."""
+    table = Table(title="Kernels by cycles", title_justify="left", title_style="bold", header_style="cyan", box=None)
+    for heading in ("kernel", "output", "shape"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("calls", "MACs", "cycles", "share"):
+        table.add_column(heading, justify="right")
+    table.add_column("bound by")
+    for kernel in costliest(report, count):
+        shape = "x".join(map(str, kernel.output_shape))
+        figures = (f"{kernel.calls:,}", f"{kernel.macs:,}", f"{kernel.cycles:,}", f"{share(kernel, report):.0%}")
+        table.add_row(kernel.kernel, Text(kernel.name), shape, *figures, kernel.bound_by)
+    hidden = len(report.kernels) - count
+    return Group(table, Text(f"  and {hidden} more", style="dim")) if hidden > 0 else table
+
+
+def leftovers(report: Report) -> RenderableType:
+    """What stays on the CPU, why, and what to change."""
+    table = Table(title="Left on the CPU", title_justify="left", title_style="bold", header_style="cyan", box=None)
+    for heading in ("operator", "where", "why", "what to change"):
+        table.add_column(heading, overflow="fold")
+    for left in left_on_cpu(report):
+        names = ", ".join(left.names[:SHOWN_NAMES])
+        more = len(left.names) - SHOWN_NAMES
+        where = f"{names} and {more} more" if more > 0 else names
+        table.add_row(Text(left.operator), Text(where), Text(left.reason), Text(left.hint))
+    return table
