@@ -33,8 +33,10 @@ void emit(
     size_t line,
     const char* message,
     size_t length) {
-  if (capturing && (level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal)) {
-    captured.append(message, length).push_back('\n');
+  if (capturing) {
+    if (level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal) {
+      captured.append(message, length).push_back('\n');
+    }
   } else if (forward != nullptr) {
     const std::string text = readable(message, length);
     forward(timestamp, level, filename, function, line, text.c_str(), text.size());
@@ -54,7 +56,7 @@ void install() {
 
 #define PUBLIC extern "C" __attribute__((visibility("default")))
 
-/* From here to openneutron_log_end() error lines of this thread are kept instead of printed. */
+/* From here to openneutron_log_end() this thread's log stays off standard output: errors are kept, remarks dropped. */
 PUBLIC void openneutron_log_begin(void) {
   static std::once_flag once;
   std::call_once(once, install);

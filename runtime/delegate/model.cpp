@@ -21,6 +21,8 @@ using executorch::runtime::Span;
 
 namespace {
 
+constexpr size_t kDetailBytes = 256; /* the driver's longest detail has 200 */
+
 Error code_of(NeutronError error) {
   if (NEUTRON_COMPONENT(error) != NEUTRON_COMPONENT_DRIVER) {
     return Error::Internal;
@@ -39,6 +41,18 @@ Error code_of(NeutronError error) {
     default:
       return Error::Internal;
   }
+}
+
+/* Logs the driver's sentence and gives the nearest code of ExecuTorch. */
+Error failed(const char* doing, NeutronError error, const char* detail) {
+  ON_LOG(
+      "could not %s: %s%s%s (driver error 0x%x)",
+      doing,
+      neutronErrorString(error),
+      detail[0] != '\0' ? ": " : "",
+      detail,
+      static_cast<unsigned>(error));
+  return code_of(error);
 }
 
 } // namespace
@@ -80,11 +94,14 @@ Error Model::prepare(FreeableBuffer& processed) {
   sizes.scratch = payload.scratch_bytes;
   sizes.prefetch = payload.prefetch_bytes;
   NeutronError error = neutronModelPrepareChecked(&config, &sizes, &handle_);
-  if (error == NEUTRON_NONE) {
-    error = neutronModelGetInfo(handle_, &info_);
-  }
   if (error != NEUTRON_NONE) {
-    return failed("prepare the payload", error);
+    char detail[kDetailBytes] = "";
+    neutronModelCheck(&config, &sizes, detail, sizeof(detail));
+    return failed("prepare the payload", error, detail);
+  }
+  error = neutronModelGetInfo(handle_, &info_);
+  if (error != NEUTRON_NONE) {
+    return failed("read the model's sizes", error, neutronModelErrorDetail(handle_));
   }
   const nm_target* target = nm_target_find(info_.target);
   ON_REQUIRE(target != nullptr, DelegateInvalidCompatibility, "no machine model for target %s", info_.target);
@@ -108,7 +125,7 @@ Error Model::add_ports(const Payload& payload) {
     NeutronTensorInfo tensor;
     const NeutronError error = neutronModelGetTensor(handle_, row, &tensor);
     if (error != NEUTRON_NONE) {
-      return failed("read the tensor table", error);
+      return failed("read the tensor table", error, neutronModelErrorDetail(handle_));
     }
     if (row < info_.inputs) {
       inputs_.emplace_back(tensor, payload.input_formats[row] == kChannelsLast, payload.input_map[row]);
@@ -162,24 +179,12 @@ Error Model::run(Span<EValue*> args, EventTracer* tracer) {
     error = neutronRunBlocking(handle_, &data);
   }
   if (error != NEUTRON_NONE) {
-    return failed("run", error);
+    return failed("run", error, neutronModelErrorDetail(handle_));
   }
   for (const Port& output : outputs_) {
     output.write();
   }
   return Error::Ok;
-}
-
-Error Model::failed(const char* doing, NeutronError error) const {
-  const char* detail = handle_ != nullptr ? neutronModelErrorDetail(handle_) : "";
-  ON_LOG(
-      "could not %s: %s%s%s (driver error 0x%x)",
-      doing,
-      neutronErrorString(error),
-      detail[0] != '\0' ? ": " : "",
-      detail,
-      static_cast<unsigned>(error));
-  return code_of(error);
 }
 
 } // namespace openneutron

@@ -34,8 +34,6 @@ class Model {
   executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer& processed);
   executorch::runtime::Error add_ports(const Payload& payload);
   executorch::runtime::Error add_buffers();
-  /* Logs the driver's sentence and gives the nearest code of ExecuTorch. */
-  executorch::runtime::Error failed(const char* doing, NeutronError error) const;
 
   Buffer payload_; /* only when the program holds its payload unaligned */
   NeutronModelHandle handle_ = nullptr;

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,10 +26,12 @@ from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.decode import header_of
-from openneutron.microcode.table import Flag
 from openneutron.simulator import Simulator
 
 Array = npt.NDArray[Any]
+
+# Builtins that LiteRT does not register among its reference kernels; their only kernel is the definition.
+_WITHOUT_REFERENCE = frozenset({"ELU"})
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class LiteRtRunner:
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
         """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes."""
         given = bind_inputs(self.inputs, inputs, source=self.source)
-        values = {index: value for index, value in zip(self._graph.inputs, given, strict=True)}
+        values = dict(zip(self._graph.inputs, given, strict=True))
         cycles = sum(step.run(values) for step in self._steps)
         outputs: dict[str, Array] = {}
         for position, index in enumerate(self._graph.outputs):
@@ -143,23 +146,27 @@ def _scale_of(tensor: Tensor) -> str:
 def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
     """The model's operators as steps in execution order."""
     graph = model.main
-    if not any(is_graph_op(op) for op in graph.operators):
-        return [_ReferenceStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
+    kinds = [_engine(op) for op in graph.operators]
+    if set(kinds) <= {"reference"}:
+        return [_InterpreterStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
     steps: list[_Step] = []
-    run: list[Operator] = []
     later = _last_readers(graph)
-    for position, op in enumerate(graph.operators):
-        if is_graph_op(op):
-            if run:
-                steps.append(_reference(model, run, later, position, source))
-                run = []
-            steps.append(_neutron(graph, op, f"{source}, operator {position} (NeutronGraph)"))
+    for kind, run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] == "neutron" else 0)):
+        positions = list(run)
+        operators = [graph.operators[at] for at in positions]
+        if kind[0] == "neutron":
+            steps.append(_neutron(graph, operators[0], f"{source}, operator {positions[0]} (NeutronGraph)"))
         else:
-            run.append(op)
-    if run:
-        steps.append(_reference(model, run, later, len(graph.operators), source))
-    _check_states(graph, source)
+            steps.append(_part(model, operators, later, positions[-1] + 1, source, reference=kind[0] == "reference"))
+    _check_states(graph, kinds, source)
     return steps
+
+
+def _engine(op: Operator) -> str:
+    """Who runs an operator: the simulator, LiteRT's reference kernels, or its other kernels where it has no such."""
+    if is_graph_op(op):
+        return "neutron"
+    return "builtin" if op.code in _WITHOUT_REFERENCE else "reference"
 
 
 def _last_readers(graph: Graph) -> dict[int, float]:
@@ -168,21 +175,21 @@ def _last_readers(graph: Graph) -> dict[int, float]:
     return last | dict.fromkeys(graph.outputs, math.inf)
 
 
-def _check_states(graph: Graph, source: str) -> None:
-    """A variable lives in one interpreter, so operators on both sides of a NeutronGraph cannot share it."""
+def _check_states(graph: Graph, kinds: Sequence[str], source: str) -> None:
+    """A variable lives in one interpreter, so operators on both sides of a cut cannot share it."""
     homes: dict[int, int] = {}
     part = 0
-    for op in graph.operators:
-        if is_graph_op(op):
-            part += 1
-            continue
+    for at, op in enumerate(graph.operators):
+        part += at > 0 and kinds[at] != kinds[at - 1]
         for index in op.inputs:
             if index >= 0 and graph.tensors[index].is_variable and homes.setdefault(index, part) != part:
                 name = graph.tensors[index].name
                 raise UnsupportedError(f"state {name!r} is used on both sides of a NeutronGraph", where=source)
 
 
-def _reference(model: Model, run: list[Operator], later: dict[int, float], end: int, source: str) -> _ReferenceStep:
+def _part(
+    model: Model, run: list[Operator], later: dict[int, float], end: int, source: str, *, reference: bool
+) -> _InterpreterStep:
     """A run of ordinary operators as a model of its own; graphs called by control flow keep their numbers."""
     graph = model.main
     made = {index for op in run for index in op.outputs}
@@ -200,35 +207,33 @@ def _reference(model: Model, run: list[Operator], later: dict[int, float], end: 
         for index, tensor in enumerate(graph.tensors)
     ]
     part = Model([Graph(graph.name, tensors, run, list(inputs), list(outputs)), *model.graphs[1:]], metadata=model.metadata)
-    return _ReferenceStep(write_model(part), inputs, outputs, source)
+    return _InterpreterStep(write_model(part), inputs, outputs, source, reference)
 
 
 def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
     compiled = blocks_of(graph, op, outputs=len(op.outputs), where=where)
     try:
-        header = header_of(compiled.microcode)
+        header_of(compiled.microcode)
     except FormatError as error:
         raise FormatError(error.message, where=where, hint=error.hint) from None
-    counts = header["layout"][4:6] if header["flags"] & Flag.PROFILING else header["layout"][2:4]
-    outputs = tuple(op.outputs[: counts[1]])
     simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels, where=where)
-    shapes = tuple((graph.tensors[i].shape, graph.tensors[i].dtype.numpy) for i in outputs)
-    return _NeutronStep(simulator, compiled.inputs, outputs, shapes)
+    return _NeutronStep(simulator, compiled.inputs, compiled.outputs[: len(simulator.outputs)])
 
 
 @dataclass
-class _ReferenceStep:
-    """Ordinary operators in LiteRT's interpreter, without delegates and with the reference kernels."""
+class _InterpreterStep:
+    """Ordinary operators in LiteRT's interpreter, one thread, no delegates, with the reference kernels where there are."""
 
     data: bytes
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     source: str
+    reference: bool = True
     interpreter: Any = field(default=None)
 
     def run(self, values: dict[int, Array]) -> int:
         if self.interpreter is None:
-            self.interpreter = _interpreter(self.data, self.source)
+            self.interpreter = _interpreter(self.data, self.source, self.reference)
         details = self.interpreter.get_input_details()
         try:
             for detail, index in zip(details, self.reads, strict=True):
@@ -248,16 +253,14 @@ class _NeutronStep:
     simulator: Simulator
     reads: tuple[int, ...]
     writes: tuple[int, ...]
-    shapes: tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 
     def run(self, values: dict[int, Array]) -> int:
-        result = self.simulator.run([values[index] for index in self.reads])
-        for index, value, (shape, dtype) in zip(self.writes, result.outputs, self.shapes, strict=True):
-            values[index] = value.view(dtype).reshape(shape)
-        return result.cycles
+        outputs = self.simulator.run([values[index] for index in self.reads])
+        values.update(zip(self.writes, outputs, strict=True))
+        return self.simulator.cycles
 
 
-def _interpreter(data: bytes, source: str) -> Any:
+def _interpreter(data: bytes, source: str, reference: bool) -> Any:
     try:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
     except ImportError as error:
@@ -265,9 +268,8 @@ def _interpreter(data: bytes, source: str) -> Any:
             "running LiteRT operators needs the ai-edge-litert package", hint="pip install ai-edge-litert"
         ) from error
     try:
-        made = Interpreter(
-            model_content=data, num_threads=1, experimental_op_resolver_type=OpResolverType.BUILTIN_REF
-        )
+        kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+        made = Interpreter(model_content=data, num_threads=1, experimental_op_resolver_type=kernels)
         made.allocate_tensors()
     except (RuntimeError, ValueError) as error:
         raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error

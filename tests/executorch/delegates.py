@@ -9,7 +9,16 @@ from executorch.exir import to_edge
 from executorch.exir.lowered_backend_module import LoweredBackendModule
 from torch import Tensor
 
-from openneutron.executorch.payload import BACKEND_ID
+from openneutron import __version__
+from openneutron.compiler.graph_op import Compiled, blocks_of
+from openneutron.convert import Options, convert
+from openneutron.executorch.payload import BACKEND_ID, build_payload
+from openneutron.litert.build import GraphBuilder
+from openneutron.litert.graph import DType, Model
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+
+VALID = 1  # LiteRT's padding: windows stay inside the image
 
 
 class _Shapes(torch.nn.Module):
@@ -57,3 +66,63 @@ def program_of(payloads: Sequence[bytes], inputs: Sequence[Tensor], outputs: Seq
         feeds = tuple(made)
     exported = torch.export.export(_Caller(delegates), tuple(inputs))
     return to_edge(exported).to_executorch().buffer
+
+
+def compiled(model: Model, *, profiling: bool = False, target: str = "imxrt700") -> Compiled:
+    """The three blocks that our converter makes of a LiteRT model."""
+    result = convert(write_model(model), Options(target=target, use_profiling=profiling))
+    graph = read_model(result.model).graphs[0]
+    (op,) = graph.operators
+    return blocks_of(graph, op, outputs=len(graph.outputs))
+
+
+def payload_of(
+    blocks: Compiled,
+    input_formats: Sequence[int],
+    output_formats: Sequence[int],
+    *,
+    input_map: Sequence[int] | None = None,
+    output_map: Sequence[int] | None = None,
+    profiling: bool = False,
+    target: str = "imxrt700",
+) -> bytes:
+    """A payload of the blocks; without maps the arguments come in the order of the graph."""
+    return build_payload(
+        blocks.microcode,
+        blocks.weights,
+        blocks.kernels,
+        input_formats,
+        output_formats,
+        range(len(input_formats)) if input_map is None else input_map,
+        range(len(output_formats)) if output_map is None else output_map,
+        len(input_formats),
+        int(profiling),
+        target,
+        "open",
+        __version__,
+    )
+
+
+def pool_model(*shapes: tuple[int, int, int, int]) -> Model:
+    """One 2x2 max-pool of stride 1 per NHWC shape: exact, and wrong wherever channels and pixels are mixed up."""
+    g = GraphBuilder()
+    inputs, outputs = [], []
+    for index, (batch, height, width, channels) in enumerate(shapes):
+        window = {"filter_height": min(height, 2), "filter_width": min(width, 2), "stride_h": 1, "stride_w": 1}
+        made = (batch, height - window["filter_height"] + 1, width - window["filter_width"] + 1, channels)
+        inputs.append(g.tensor(f"x{index}", (batch, height, width, channels), DType.INT8, scale=0.5, zero_point=3))
+        outputs.append(g.tensor(f"y{index}", made, DType.INT8, scale=0.5, zero_point=3))
+        g.op("MAX_POOL_2D", inputs[-1:], outputs[-1:], padding=VALID, **window)
+    return g.finish(inputs, outputs)
+
+
+def pool(x: Tensor) -> Tensor:
+    """What `pool_model` computes, on an NCHW tensor of any memory format, which the result has too."""
+    window = (min(x.shape[2], 2), min(x.shape[3], 2))
+    made = torch.nn.functional.max_pool2d(x.contiguous().float(), window, stride=1).to(torch.int8)
+    return made.to(memory_format=torch.channels_last) if is_channels_last(x) else made
+
+
+def random_int8(*shape: int, seed: int = 0) -> Tensor:
+    """Every INT8 value is possible."""
+    return torch.randint(-128, 128, shape, dtype=torch.int8, generator=torch.Generator().manual_seed(seed))

@@ -166,6 +166,8 @@ enum {
     NEUTRON_KERNEL_AVG_POOL2D = 6,
     NEUTRON_KERNEL_SOFTMAX = 7,
     NEUTRON_KERNEL_BATCH_MATMUL = 8,
+    NEUTRON_KERNEL_POOL_SUM = 9,
+    NEUTRON_KERNEL_POOL_MEAN = 10,
     NEUTRON_KERNEL_LUT = 16,
     NEUTRON_KERNEL_REQUANTIZE = 17,
     NEUTRON_KERNEL_ADD = 18,
@@ -173,7 +175,15 @@ enum {
     NEUTRON_KERNEL_MINMAX = 20,
     NEUTRON_KERNEL_PRELU = 21,
     NEUTRON_KERNEL_SQUARED_DIFFERENCE = 22,
-    NEUTRON_KERNEL_LIMIT = 23,
+    NEUTRON_KERNEL_COPY = 23,
+    NEUTRON_KERNEL_PAD = 24,
+    NEUTRON_KERNEL_RESIZE_NEAREST = 25,
+    NEUTRON_KERNEL_RESIZE_BILINEAR = 26,
+    NEUTRON_KERNEL_REDUCE = 27,
+    NEUTRON_KERNEL_ARG_MAX = 28,
+    NEUTRON_KERNEL_GATHER = 29,
+    NEUTRON_KERNEL_SLICE = 30,
+    NEUTRON_KERNEL_LIMIT = 31,
 };
 
 enum {
@@ -324,6 +334,30 @@ typedef struct {
 #define NEUTRON_BATCH_MATMUL_ABI 1
 enum { NK_BATCH_MATMUL_LEFT = 0, NK_BATCH_MATMUL_RIGHT = 1, NK_BATCH_MATMUL_LUT = 2, NK_BATCH_MATMUL_OUTPUT = 3, NK_BATCH_MATMUL_OPERANDS = 4 };
 
+/* pool_sum: INT32 sums over rows 0 … y of each channel, kept in one row; row 0 starts from zero. */
+typedef struct {
+    int32_t kernel_w; /* pixels summed per row: the input's width */
+} nk_pool_sum_params;
+
+#define NEUTRON_POOL_SUM_PARAM_WORDS 1
+#define NEUTRON_POOL_SUM_ABI 1
+enum { NK_POOL_SUM_INPUT = 0, NK_POOL_SUM_OUTPUT = 1, NK_POOL_SUM_OPERANDS = 2 };
+
+/* pool_mean: mean of sums in the last row of an accumulator. */
+typedef struct {
+    int32_t count; /* elements summed per channel */
+    int32_t offset; /* MEAN: added to the sum, minus zero point times count */
+    int32_t multiplier; /* MEAN: fixed-point factor; without a rounding mode the sum is divided by count instead */
+    int32_t shift; /* MEAN: its shift */
+    int32_t output_zero; /* added after requantizing */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_pool_mean_params;
+
+#define NEUTRON_POOL_MEAN_PARAM_WORDS 7
+#define NEUTRON_POOL_MEAN_ABI 1
+enum { NK_POOL_MEAN_INPUT = 0, NK_POOL_MEAN_LUT = 1, NK_POOL_MEAN_OUTPUT = 2, NK_POOL_MEAN_OPERANDS = 3 };
+
 /* lut: 8-bit table look-up; the table is indexed by the stored byte taken as unsigned. */
 typedef struct {
     int32_t entries; /* entries of the table, 256 */
@@ -427,6 +461,101 @@ typedef struct {
 #define NEUTRON_SQUARED_DIFFERENCE_ABI 1
 enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQUARED_DIFFERENCE_OUTPUT = 2, NK_SQUARED_DIFFERENCE_OPERANDS = 3 };
 
+/* copy: up to six nested loops of byte copies with strides on both sides. */
+typedef struct {
+    int32_t input_offset; /* byte of the input where the loops start */
+    int32_t output_offset; /* byte of the output where the loops start */
+    int32_t dims[6]; /* steps of each loop, outermost first */
+    int32_t input_strides[6]; /* bytes from step to step in the input, may be negative */
+    int32_t output_strides[6]; /* bytes from step to step in the output */
+} nk_copy_params;
+
+#define NEUTRON_COPY_PARAM_WORDS 20
+#define NEUTRON_COPY_ABI 1
+enum { NK_COPY_INPUT = 0, NK_COPY_OUTPUT = 1, NK_COPY_OPERANDS = 2 };
+
+/* pad: 8-bit input inside a frame of one value, in each of four dimensions. */
+typedef struct {
+    int32_t before_batch; /* images in front of the input */
+    int32_t before_height; /* rows above the input */
+    int32_t before_width; /* columns left of the input */
+    int32_t before_channels; /* channels in front of the input's */
+    int32_t value; /* stored value of the frame */
+} nk_pad_params;
+
+#define NEUTRON_PAD_PARAM_WORDS 5
+#define NEUTRON_PAD_ABI 1
+enum { NK_PAD_INPUT = 0, NK_PAD_OUTPUT = 1, NK_PAD_OPERANDS = 2 };
+
+/* resize_nearest: output pixel (y, x) is input pixel (rows[y], columns[x]); INT32 tables. */
+typedef struct {
+    int32_t item; /* bytes per element, 1 */
+} nk_resize_nearest_params;
+
+#define NEUTRON_RESIZE_NEAREST_PARAM_WORDS 1
+#define NEUTRON_RESIZE_NEAREST_ABI 1
+enum { NK_RESIZE_NEAREST_INPUT = 0, NK_RESIZE_NEAREST_ROWS = 1, NK_RESIZE_NEAREST_COLUMNS = 2, NK_RESIZE_NEAREST_OUTPUT = 3, NK_RESIZE_NEAREST_OPERANDS = 4 };
+
+/* resize_bilinear: bilinear interpolation of 8-bit images in integers. */
+typedef struct {
+    int32_t scale_height; /* input rows per output row, in 1/1024 */
+    int32_t scale_width; /* input columns per output column, in 1/1024 */
+    int32_t half_pixel; /* 1: pixel centres are at half positions */
+} nk_resize_bilinear_params;
+
+#define NEUTRON_RESIZE_BILINEAR_PARAM_WORDS 3
+#define NEUTRON_RESIZE_BILINEAR_ABI 1
+enum { NK_RESIZE_BILINEAR_INPUT = 0, NK_RESIZE_BILINEAR_OUTPUT = 1, NK_RESIZE_BILINEAR_OPERANDS = 2 };
+
+/* reduce: sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. */
+typedef struct {
+    int32_t axes; /* bits: 1 batch, 2 height, 4 width, 8 channels */
+    int32_t mode; /* 0 sum, 1 maximum, 2 minimum */
+    int32_t offset; /* added to the sum: minus zero point times elements */
+    int32_t multiplier; /* brings the sum to the output's scale, divided by the elements for a mean */
+    int32_t shift; /* power of two that goes with it */
+    int32_t output_zero; /* added last */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_reduce_params;
+
+#define NEUTRON_REDUCE_PARAM_WORDS 8
+#define NEUTRON_REDUCE_ABI 1
+enum { NK_REDUCE_INPUT = 0, NK_REDUCE_OUTPUT = 1, NK_REDUCE_OPERANDS = 2 };
+
+/* arg_max: index, INT32 or INT64, of the first largest or smallest 8-bit value along one dimension. */
+typedef struct {
+    int32_t axis; /* 0 batch, 1 height, 2 width, 3 channels; the output has size 1 there */
+    int32_t sign; /* 1 finds the largest, -1 the smallest value */
+} nk_arg_max_params;
+
+#define NEUTRON_ARG_MAX_PARAM_WORDS 2
+#define NEUTRON_ARG_MAX_ABI 1
+enum { NK_ARG_MAX_INPUT = 0, NK_ARG_MAX_OUTPUT = 1, NK_ARG_MAX_OPERANDS = 2 };
+
+/* gather: slices of the input picked by INT32 or INT64 indices. */
+typedef struct {
+    int32_t batches; /* leading elements that input and indices share */
+    int32_t outer; /* input elements between them and the axis */
+    int32_t axis; /* size of the axis; an index outside it picks the nearest end */
+    int32_t count; /* indices per batch */
+    int32_t slice_bytes; /* bytes behind the axis, copied for each index */
+} nk_gather_params;
+
+#define NEUTRON_GATHER_PARAM_WORDS 5
+#define NEUTRON_GATHER_ABI 1
+enum { NK_GATHER_INPUT = 0, NK_GATHER_INDICES = 1, NK_GATHER_OUTPUT = 2, NK_GATHER_OPERANDS = 3 };
+
+/* slice: output element i is input element first + i * step, in each of four dimensions of 8-bit elements. */
+typedef struct {
+    int32_t first[4]; /* input position of the output's first element */
+    int32_t step[4]; /* input positions from one output element to the next, may be negative */
+} nk_slice_params;
+
+#define NEUTRON_SLICE_PARAM_WORDS 8
+#define NEUTRON_SLICE_ABI 1
+enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
+
 /* X(id, name, abi, operands, optional operand mask, output operand, parameter words, cost formula) */
 #define NEUTRON_KERNEL_TABLE(X) \
     X(1, conv2d, 1, 5, 8, 4, NEUTRON_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
@@ -437,6 +566,8 @@ enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQ
     X(6, avg_pool2d, 1, 3, 2, 2, NEUTRON_AVG_POOL2D_PARAM_WORDS, NEUTRON_COST_LANE) \
     X(7, softmax, 1, 4, 4, 3, NEUTRON_SOFTMAX_PARAM_WORDS, NEUTRON_COST_SOFTMAX) \
     X(8, batch_matmul, 1, 4, 4, 3, NEUTRON_BATCH_MATMUL_PARAM_WORDS, NEUTRON_COST_MATMUL) \
+    X(9, pool_sum, 1, 2, 0, 1, NEUTRON_POOL_SUM_PARAM_WORDS, NEUTRON_COST_LANE) \
+    X(10, pool_mean, 1, 3, 2, 2, NEUTRON_POOL_MEAN_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(16, lut, 1, 3, 0, 2, NEUTRON_LUT_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(17, requantize, 1, 2, 0, 1, NEUTRON_REQUANTIZE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(18, add, 1, 3, 0, 2, NEUTRON_ADD_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
@@ -444,6 +575,14 @@ enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQ
     X(20, minmax, 1, 3, 0, 2, NEUTRON_MINMAX_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(21, prelu, 1, 3, 0, 2, NEUTRON_PRELU_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(22, squared_difference, 1, 3, 0, 2, NEUTRON_SQUARED_DIFFERENCE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(23, copy, 1, 2, 0, 1, NEUTRON_COPY_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(24, pad, 1, 2, 0, 1, NEUTRON_PAD_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(25, resize_nearest, 1, 4, 0, 3, NEUTRON_RESIZE_NEAREST_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(26, resize_bilinear, 1, 2, 0, 1, NEUTRON_RESIZE_BILINEAR_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(27, reduce, 1, 2, 0, 1, NEUTRON_REDUCE_PARAM_WORDS, NEUTRON_COST_REDUCE) \
+    X(28, arg_max, 1, 2, 0, 1, NEUTRON_ARG_MAX_PARAM_WORDS, NEUTRON_COST_REDUCE) \
+    X(29, gather, 1, 3, 0, 2, NEUTRON_GATHER_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(30, slice, 1, 2, 0, 1, NEUTRON_SLICE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
 
 /* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups).
  * The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have. */
@@ -456,6 +595,8 @@ enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQ
     X(6, 4, 5, 0, -1, 0, 1, -1) \
     X(7, 8, 9, 0, -1, -1, -1, -1) \
     X(8, 8, 11, 0, -1, -1, -1, -1) \
+    X(9, 2, 3, 0, -1, -1, 0, -1) \
+    X(10, 4, 5, 0, -1, -1, -1, -1) \
     X(16, 4, 5, 0, -1, -1, -1, -1) \
     X(17, 2, 3, 0, -1, -1, -1, -1) \
     X(18, 4, 7, 0, -1, -1, -1, -1) \
@@ -463,5 +604,13 @@ enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQ
     X(20, 4, 7, 0, -1, -1, -1, -1) \
     X(21, 4, 7, 0, -1, -1, -1, -1) \
     X(22, 4, 7, 0, -1, -1, -1, -1) \
+    X(23, 2, 3, 0, -1, -1, -1, -1) \
+    X(24, 2, 3, 0, -1, -1, -1, -1) \
+    X(25, 8, 9, 0, -1, -1, -1, -1) \
+    X(26, 2, 3, 0, -1, -1, -1, -1) \
+    X(27, 2, 3, 0, -1, -1, -1, -1) \
+    X(28, 2, 3, 0, -1, -1, -1, -1) \
+    X(29, 4, 7, 0, -1, -1, -1, -1) \
+    X(30, 2, 3, 0, -1, -1, -1, -1) \
 
 #endif

@@ -16,7 +16,6 @@ app = typer.Typer(
     name="openneutron",
     help="Compile PyTorch and LiteRT models for NXP's eIQ Neutron NPU, and run them bit-exactly on this machine.",
     epilog=EXIT_CODES.replace("\n", " "),
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -30,7 +29,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="On failure, show the traceback; works anywhere.")] = False,
 ) -> None:
     pass

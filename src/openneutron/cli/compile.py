@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from openneutron._compile import Program
 
 
@@ -44,7 +46,11 @@ def compile_model(
 ) -> None:
     """Compile a model and print where every node runs, the estimated cycles and the memory.
 
-    Examples: openneutron compile cifarnet -o cifarnet.pte · openneutron compile model.tflite -o out.tflite --target mcxn94x
+    Examples:
+
+    openneutron compile cifarnet -o cifarnet.pte
+
+    openneutron compile model.tflite -o out.tflite --target mcxn94x
     """
     import dataclasses
 
@@ -106,7 +112,7 @@ def _is_litert(source: str) -> bool:
     raise AssertionError("unreachable")
 
 
-def _compile(source: str, is_litert: bool, stage: object, *, channels_last: bool, **options: object) -> Program:
+def _compile(source: str, is_litert: bool, stage: Callable[[str], None], *, channels_last: bool, **options: Any) -> Program:
     import openneutron
 
     if is_litert:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from openneutron.cli import console
 from openneutron.errors import InternalError, OpenNeutronError
@@ -62,22 +63,23 @@ def run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    import click
+    import typer
 
     from openneutron.cli.app import app
 
+    # typer brings its own copy of click or uses the installed one; its exceptions lead to the right classes either way.
+    usage_error: type[Exception] = typer.BadParameter.__mro__[1]
+    click_error: Any = usage_error.__mro__[1]
     try:
-        code = app(arguments, prog_name="openneutron", standalone_mode=False)
-    except click.exceptions.NoArgsIsHelpError as error:
-        print(error.format_message())
-        return USER_ERROR
-    except click.Abort:
+        code = app(arguments or ["--help"], prog_name="openneutron", standalone_mode=False)
+    except typer.Abort:
         raise KeyboardInterrupt from None
-    except click.ClickException as error:
-        where = f" (see `{error.ctx.command_path} --help`)" if isinstance(error, click.UsageError) and error.ctx else ""
+    except click_error as error:
+        context = getattr(error, "ctx", None) if isinstance(error, usage_error) else None
+        where = f" (see `{context.command_path} --help`)" if context else ""
         console.error(f"{error.format_message().strip().removesuffix('.')}{where}")
         return USER_ERROR
-    return int(code or OK)
+    return int(code or OK) if arguments else USER_ERROR
 
 
 def _one_line(error: Exception) -> str:

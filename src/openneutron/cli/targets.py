@@ -32,9 +32,8 @@ def list_targets(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     for target in found:
         array = f"{target.cores}x{target.units}x{target.length}"
         clock = f"{target.clock_hz / 1e6:g} MHz"
-        table.add_row(
-            target.name, target.description, array, f"{target.macs_per_cycle}", clock, _kib(target.sram_bytes), _kib(target.tcm_bytes)
-        )
+        memory = (_kib(target.sram_bytes), _kib(target.tcm_bytes))
+        table.add_row(target.name, target.description, array, f"{target.macs_per_cycle}", clock, *memory)
     console.stdout().print(table)
 
 

@@ -8,9 +8,11 @@ from openneutron.compiler import l1
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.passes.drop_unused import drop_unused
 from openneutron.compiler.passes.fuse_lut import fuse_lut
+from openneutron.compiler.passes.fuse_pad import fuse_pad
+from openneutron.compiler.passes.stream_pooling import stream_pooling
 from openneutron.errors import OptionError
 
-PASSES: tuple[Callable[[KernelGraph], int], ...] = (fuse_lut, drop_unused)
+PASSES: tuple[Callable[[KernelGraph], int], ...] = (fuse_pad, fuse_lut, stream_pooling, drop_unused)
 
 
 def names() -> list[str]:

@@ -36,7 +36,8 @@ class Alias:
 class Value:
     """A tensor of the kernel graph. `tensor` is its L0 tensor index, -1 for one the compiler made.
 
-    `data` makes it a constant: it is stored in the weights block and never written.
+    `data` makes it a constant: it is stored in the weights block and never written. Row y of an `accumulator` is the state
+    after input row y; only the newest row exists.
     """
 
     name: str
@@ -47,6 +48,17 @@ class Value:
     tensor: int = -1
     alias: Alias | None = None
     data: npt.NDArray[Any] | None = None
+    accumulator: bool = False
+
+    @property
+    def stored_rows(self) -> int:
+        """Rows held when the value is stored whole: an accumulator is one row that every call updates."""
+        return 1 if self.accumulator else self.shape[1]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes held when the value is stored whole."""
+        return self.row_bytes if self.accumulator else self.bytes
 
     @property
     def bytes(self) -> int:

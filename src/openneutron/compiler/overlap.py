@@ -47,7 +47,7 @@ def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) ->
     allocator's lifetimes to say: a pair that lives on elsewhere would clash there."""
     sink = graph.nodes[segment.last].output
     out = graph.values[sink]
-    if out.alias is not None or sink not in stored or out.shape[0] != 1:
+    if out.alias is not None or sink not in stored or out.shape[0] != 1 or out.accumulator:
         return []
     last_node = graph.nodes[segment.last]
     windows = _windows(graph, segment, segment.last)
@@ -55,7 +55,7 @@ def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) ->
     reads = {v for n in range(segment.first, segment.last + 1) for v in graph.nodes[n].inputs()}
     for value in sorted(reads - set(segment.streams)):
         v = graph.values[value]
-        if v.alias is not None or v.data is not None or value not in stored or v.shape[0] != 1:
+        if v.alias is not None or v.data is not None or value not in stored or v.shape[0] != 1 or v.accumulator:
             continue
         needed = _first_needed(graph, segment, value)
         distance = max(

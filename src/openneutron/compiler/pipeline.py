@@ -19,6 +19,7 @@ from openneutron.compiler.ingest import Plan, extract, ingest
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.legalize import legalize
+from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.predict import Timed, predict
 from openneutron.compiler.schedule import schedule
@@ -33,6 +34,7 @@ from openneutron.litert.write import write_model
 from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode
 from openneutron.microcode.program import Program
+from openneutron.selection import selection_code
 from openneutron.targets import Target
 
 
@@ -75,6 +77,11 @@ def _operator_order(graph: Graph, plan: Plan, units: dict[int, Operator]) -> lis
     for at, group in enumerate(plan.groups):
         ordered += [units[at]] if at in units else [graph.operators[i] for i in group.operators]
     return ordered
+
+
+def _selection(parts: list[Part], target: Target) -> str:
+    """The kernels that all NeutronGraphs of the model call, as C source."""
+    return selection_code((abi_of(node.kernel).id for part in parts for node in part.graph.nodes), target.name, __version__)
 
 
 def compile_model(data: bytes, options: Options) -> Result:
@@ -124,5 +131,6 @@ def compile_model(data: bytes, options: Options) -> Result:
         model=written,
         report=replace(report, seconds={"compiler": time.perf_counter() - began}),
         log=text.conversion_log(report),
+        kernel_selection_code=_selection(parts, target) if options.dump_kernel_selection_code else "",
         intermediates=intermediates,
     )

@@ -63,7 +63,7 @@ class _Builder:
     def root_buffer(self, root: int) -> int:
         if root not in self.stored:
             value = self.graph.values[root]
-            self.stored[root] = self.add(Buffer(value.name, Region.SCRATCH, align(value.bytes), root))
+            self.stored[root] = self.add(Buffer(value.name, Region.SCRATCH, align(value.stored_bytes), root))
         return self.touch(self.stored[root])
 
 
@@ -75,7 +75,7 @@ def _dense(b: _Builder, value: int, buffer: int, offset: int, ring: int) -> Oper
     v = b.graph.values[value]
     n, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]
-    rows = ring or h
+    rows = ring or v.stored_rows
     return Operand(buffer, offset, rows * w * pixel, w * pixel, pixel, rows, n, h, w, c, v.dtype)
 
 

@@ -20,8 +20,8 @@ from openneutron.litert.options import options_of
 class TensorSignature:
     """A tensor as limits see it.
 
-    `values` holds the data of integer constants that shape the result (axes, paddings, sizes); weights and other data
-    are known to be constant but not looked at.
+    `values` holds the data of integer constants that shape the result (axes, paddings, sizes) and of single constants
+    (a divisor); weights and other data are known to be constant but not looked at.
     """
 
     name: str
@@ -63,8 +63,8 @@ _SHAPE_ARGUMENT_ELEMENTS = 64
 def of_tensor(tensor: Tensor) -> TensorSignature:
     """The signature of one tensor."""
     values = None
-    integer = tensor.dtype in (DType.INT32, DType.INT64)
-    if tensor.data is not None and integer and tensor.data.size <= _SHAPE_ARGUMENT_ELEMENTS:
+    most = _SHAPE_ARGUMENT_ELEMENTS if tensor.dtype in (DType.INT32, DType.INT64) else 1
+    if tensor.data is not None and not tensor.dtype.is_opaque and tensor.data.size <= most:
         values = np.asarray(tensor.data)
     return TensorSignature(
         tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.data is not None, values

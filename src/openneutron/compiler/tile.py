@@ -71,7 +71,7 @@ def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> 
     for root, (first, last) in spans.items():
         born[first].append(root)
         dies[last].append(root)
-    sizes = {root: align(graph.values[root].bytes) for root in spans}
+    sizes = {root: align(graph.values[root].stored_bytes) for root in spans}
     alive_before: list[int] = []  # bytes of roots born before node n that are still needed at n
     alive = 0
     for n in range(len(graph.nodes)):

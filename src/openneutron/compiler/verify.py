@@ -121,6 +121,8 @@ class _Replay:
                     raise InternalError(f"node {call.node} writes to {region.name}")
                 if self._clash(reads, operand, first, last):
                     raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
+                if output.accumulator and first > 0:
+                    self.visit(call, source, operand, first - 1, first, False)
                 self.visit(call, source, operand, first, last, True)
 
     def _span(self, operand: Operand, first: int, last: int) -> list[tuple[Region, int, int]]:

@@ -14,7 +14,8 @@ import torch
 from torch.fx import Node
 
 from openneutron.errors import InternalError
-from openneutron.executorch.encoding import Constants, Encoding, Rejected, encoding_of, reject
+from openneutron.executorch.call import Call, check_activation
+from openneutron.executorch.encoding import Constants, Encoding, encoding_of, reject
 from openneutron.executorch.fx import (
     GETITEM,
     arguments,
@@ -26,7 +27,7 @@ from openneutron.executorch.fx import (
     value_of,
 )
 from openneutron.executorch.layout import Layouts, Order, Value, channels_last, plain
-from openneutron.executorch.ops import LoweringRule, lowerings
+from openneutron.executorch.ops import lowerings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
 from openneutron.verdict import first_reason
@@ -114,7 +115,7 @@ class Lowering:
         if len(encodings) > 1:
             raise reject(readers[1], "mixed_encodings", f"{node.name} is dequantized with differing parameters")
         for encoding, reader in encodings.items():
-            _check_activation(reader, encoding)
+            check_activation(reader, encoding)
             self.values[node] = self.layouts.program_input(
                 node.name, shape_of(node), encoding.dtype, encoding.quantization,
                 channels_last=is_channels_last(node),
@@ -149,7 +150,7 @@ class Lowering:
         value = self.value(source, node)
         if value.is_constant:
             raise reject(node, "constant_result", f"{source.name} is constant, so nothing is left to run")
-        _check_activation(node, encoding)
+        check_activation(node, encoding)
         if value.quantization == encoding.quantization:
             return value
         return self.requantize(value, encoding.quantization, node.name)
@@ -211,44 +212,33 @@ class Lowering:
                 self.wants[node] = wish
 
     def _finish(self, inputs: Sequence[Node], outputs: Sequence[Node]) -> Lowered:
-        taken: set[int] = set()
-        used: list[Node] = []
-        entering: list[int] = []
-        for node in inputs:
-            value = self.values.get(node)
-            found = [] if value is None else [t for group in value.storage.tensors.values() for _, t in group]
-            entry = [tensor for tensor in found if tensor in self.layouts.formats]
-            if entry:
-                used.append(node)
-                entering.append(entry[0])
         leaving: list[int] = []
         formats: list[int] = []
         for node in outputs:
             self.current = (node,)
             tensor, output_format = self.layouts.output(self.values[node], channels_last=is_channels_last(node))
-            if tensor in self.layouts.formats or tensor in taken:
+            if tensor in self.layouts.formats or tensor in leaving:
                 tensor = self._copy(tensor)
-            taken.add(tensor)
             leaving.append(tensor)
             formats.append(output_format)
-        for node in inputs:
-            value = self.values.get(node)
-            if value is not None and node not in used and value.storage.tensors:
-                entry = [t for group in value.storage.tensors.values() for _, t in group if t in self.layouts.formats]
-                used.append(node)
-                entering.append(entry[0])
-        used, entering = _in_order(inputs, used, entering)
+        entering = {node: tensor for node in inputs for tensor in self._entries(node)}
         owners = [_own(nodes) for nodes in self.owners]
         return Lowered(
-            model=self.builder.finish(entering, leaving),
+            model=self.builder.finish(list(entering.values()), leaving),
             nodes=[nodes[0] for nodes in owners],
             debug_handles=[_handles(nodes) for nodes in owners],
-            inputs=used,
+            inputs=list(entering),
             outputs=list(outputs),
-            input_formats=[self.layouts.formats[tensor] for tensor in entering],
+            input_formats=[self.layouts.formats[tensor] for tensor in entering.values()],
             output_formats=formats,
             transposes=self.layouts.transposes,
         )
+
+    def _entries(self, node: Node) -> list[int]:
+        """The tensor through which a program input enters, if anything read it."""
+        value = self.values.get(node)
+        found = [] if value is None else [tensor for group in value.storage.tensors.values() for _, tensor in group]
+        return [tensor for tensor in found if tensor in self.layouts.formats]
 
     def _copy(self, tensor: int) -> int:
         """A tensor with the same content: an output may be neither an input nor given twice."""
@@ -263,130 +253,12 @@ class Lowering:
         return made
 
 
-class Call:
-    """One node being lowered, as an operator file sees it."""
-
-    def __init__(self, lowering: Lowering, node: Node, rule: LoweringRule) -> None:
-        self.lowering = lowering
-        self.node = node
-        self.rule = rule
-        self.arguments = arguments(node)
-        self.layouts = lowering.layouts
-
-    def __getitem__(self, name: str) -> Any:
-        return self.arguments[name]
-
-    def value(self, name: str) -> Value:
-        """The tensor argument of that name."""
-        given = self.arguments[name]
-        if not isinstance(given, Node):
-            raise self.reject("not_a_tensor", f"its argument {name!r} is {given!r}, not a tensor")
-        return self.of(given)
-
-    def of(self, node: Node) -> Value:
-        """The value of a node that this call reads."""
-        value: Value = self.lowering.value(node, self.node)
-        return value
-
-    def activation(self, name: str) -> Value:
-        """A tensor argument that must be quantized INT8 and computed at run time."""
-        value = self.value(name)
-        if value.is_constant or value.quantization is None:
-            raise self.reject("constant_input", f"its input {self.arguments[name].name} is a constant")
-        return value
-
-    def optional(self, name: str) -> Value | None:
-        """A tensor argument that may be absent."""
-        return None if self.arguments.get(name) is None else self.value(name)
-
-    def numbers(self, name: str, count: int, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list argument, repeated to `count` numbers; an empty one is `default`."""
-        given = self.arguments[name]
-        numbers = [int(one) for one in given] if isinstance(given, (list, tuple)) else [int(given)]
-        numbers = numbers or list(default)
-        return tuple(numbers * count if len(numbers) == 1 else numbers)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Logical shape of the (first) result."""
-        value = value_of(self.node)
-        first = value[0] if isinstance(value, (tuple, list)) else value
-        return tuple(int(size) for size in first.shape)
-
-    def dim(self, given: int, rank: int) -> int:
-        """A dimension counted from the front."""
-        return int(given) % max(rank, 1)
-
-    def output_quantization(self, index: int = 0) -> Quantization:
-        """Parameters of the result; rejected when something reads it in float."""
-        encoding = self.lowering.sink(self.node, index)
-        if encoding is None:
-            readers = ", ".join(user.name for user in self.node.users) or "nothing"
-            raise self.reject(
-                "float_result", f"its result is not quantized: {readers} reads it in float", "quantize its readers too"
-            )
-        _check_activation(self.node, encoding)
-        return encoding.quantization
-
-    def tensor(self, value: Value, order: Order) -> int:
-        """The LiteRT tensor of a value in the given order."""
-        return self.layouts.tensor(value, order)
-
-    def result(
-        self, order: Order, quantization: Quantization | None, shape: Sequence[int] | None = None, name: str = "",
-        dtype: DType = DType.INT8,
-    ) -> tuple[Value, int]:  # fmt: skip
-        """A new value and its tensor, by default of this call's shape."""
-        logical = self.shape if shape is None else tuple(shape)
-        return self.layouts.produced(name or self.node.name, logical, order, dtype, quantization)
-
-    def constant(self, suffix: str, data: Any, dtype: DType, quantization: Quantization | None = None, axis: int = 0) -> int:
-        """A constant tensor of its own."""
-        import numpy as np
-
-        array = np.asarray(data, dtype.numpy)
-        return self.lowering.builder.tensor(
-            self.layouts.unique(f"{self.node.name}_{suffix}"), array.shape, dtype,
-            scale=quantization.scale if quantization else None,
-            zero_point=quantization.zero_point if quantization else None, axis=axis, data=array,
-        )  # fmt: skip
-
-    def emit(self, code: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
-        """Append a LiteRT operator."""
-        self.lowering.emit(code, inputs, outputs, **options)
-
-    def common_order(self, values: Sequence[Value]) -> Order:
-        """The cheapest order for an operator that computes in any."""
-        return self.lowering.common_order(values, self.node)
-
-    def absorb(self, node: Node) -> None:
-        """Let `node`, the only reader of this call's result, be computed together with it."""
-        self.lowering.absorbed.add(node)
-        self.lowering.current = (*self.lowering.current, node)
-
-    def reject(self, code: str, message: str, hint: str = "") -> Rejected:
-        """The exception to raise when this call cannot be lowered."""
-        return reject(self.node, code, message, hint)
-
-
 def is_channels_last(node: Node) -> bool:
     """Whether the program stores the node's tensor with the channels fastest."""
     value = value_of(node)
     if not isinstance(value, torch.Tensor) or value.dim() != 4 or value.is_contiguous():
         return False
     return value.is_contiguous(memory_format=torch.channels_last)
-
-
-def _check_activation(node: Node, encoding: Encoding) -> None:
-    if encoding.dtype is not DType.INT8:
-        raise reject(node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8")
-    if encoding.quantization.per_channel:
-        raise reject(node, "activation_per_channel", f"{node.name} quantizes activations per channel")
-    if (encoding.low, encoding.high) != (-128, 127):
-        raise reject(
-            node, "activation_range", f"{node.name} clips activations to [{encoding.low}, {encoding.high}]",
-            "use the full range [-128, 127]",
-        )  # fmt: skip
 
 
 def _first_input(node: Node) -> Node:
@@ -416,9 +288,3 @@ def _elements(shape: tuple[int, ...]) -> int:
 def _native(values: Sequence[Value]) -> str:
     last = any(value.storage.native is not None and value.storage.native != plain(value.rank) for value in values)
     return "channels_last" if last else "plain"
-
-
-def _in_order(inputs: Sequence[Node], used: list[Node], tensors: list[int]) -> tuple[list[Node], list[int]]:
-    by_node = dict(zip(used, tensors, strict=True))
-    kept = [node for node in inputs if node in by_node]
-    return kept, [by_node[node] for node in kept]

@@ -21,7 +21,7 @@ COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul")
 # Operands a kernel writes; microcode that points them at inputs or weights is refused.
 WRITTEN_ROLES = ("output", "workspace")
 # Operands that are no activations, so that element-wise formulas do not count them as bytes moved.
-CONSTANT_ROLES = ("weights", "table", "lut", "workspace")
+CONSTANT_ROLES = ("weights", "table", "lut", "rows", "columns", "workspace")
 
 
 @dataclass(frozen=True)

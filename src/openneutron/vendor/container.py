@@ -5,7 +5,7 @@ layouts, plain and profiling, which the outputs of the NeutronGraph operator tel
 profile and debug).
 
 Example:
-    >>> [c.scratch_bytes for c in containers_of(read_model(Path("converted.tflite").read_bytes()))]
+    >>> [c.scratch_bytes for _, c in graphs_of(read_model(Path("converted.tflite").read_bytes()))]
     [40960]
 """
 
@@ -119,11 +119,17 @@ def _check_blocks(container: Container, weights: bytes, kernels: bytes, where: s
             )
 
 
-def containers_of(model: Model, *, where: str = "model") -> list[Container]:
-    """The headers of every NeutronGraph in the main graph, in execution order."""
+def graphs_of(model: Model, *, where: str = "model") -> list[tuple[Operator, Container]]:
+    """Every NeutronGraph of the main graph with its header, in execution order."""
     graph = model.main
     return [
-        container_of(graph, op, where=f"{where}, operator {index}")
+        (op, container_of(graph, op, where=f"{where}, operator {index}"))
         for index, op in enumerate(graph.operators)
         if is_graph_op(op)
     ]
+
+
+def io_bytes(graph: Graph, op: Operator, container: Container) -> int:
+    """Bytes of a NeutronGraph's inputs and outputs, without constants and scratch."""
+    tensors = [*op.inputs[: -len(BLOCKS)], *op.outputs[: container.outputs]]
+    return sum(graph.tensors[t].nbytes for t in tensors)

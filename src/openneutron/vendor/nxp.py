@@ -214,10 +214,8 @@ def _search_path() -> list[str]:
 def _answer(folder: Path, status: int, log: str, options: Options) -> dict[str, Any]:
     path = folder / worker.ANSWER
     if not path.exists():
-        if status < 0:
-            how = f"crashed ({signal.Signals(-status).name})"
-        else:
-            how = f"ended with status {status} before it was done"
+        ended = f"ended with status {status} before it was done"
+        how = f"crashed ({signal.Signals(-status).name})" if status < 0 else ended
         raise SdkError(
             f"NXP's converter {how}",
             where=options.source,

@@ -16,7 +16,7 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report import model as report
 from openneutron.vendor import limits
-from openneutron.vendor.container import BLOCKS, Container, containers_of
+from openneutron.vendor.container import Container, graphs_of, io_bytes
 from openneutron.verdict import Reason
 
 NO_CYCLES = "NXP's converter gives no cycle estimate"
@@ -30,9 +30,9 @@ def finished(
     where = f"{options.source} as NXP's converter returned it"
     model = read_model(converted, source=where)
     moved = [restore_order(original.main, model.main, kind, where) for kind in ("inputs", "outputs")]
-    containers = containers_of(model, where=where)
+    graphs = graphs_of(model, where=where)
     made = write_model(model) if any(moved) else converted
-    return made, _report(original, model, containers, answer, options)
+    return made, _report(original, model, graphs, answer, options)
 
 
 def restore_order(original: Graph, converted: Graph, kind: str, where: str) -> bool:
@@ -42,7 +42,7 @@ def restore_order(original: Graph, converted: Graph, kind: str, where: str) -> b
     names = [original.tensors[t].name for t in wanted]
     theirs = [converted.tensors[t].name for t in found]
     if Counter(names) != Counter(theirs):
-        lost, new = sorted((Counter(names) - Counter(theirs))), sorted((Counter(theirs) - Counter(names)))
+        lost, new = sorted(Counter(names) - Counter(theirs)), sorted(Counter(theirs) - Counter(names))
         raise ConverterError(f"its {kind} are not the model's: missing {lost}, unexpected {new}", where=where)
     moved = names != theirs
     if moved:
@@ -65,7 +65,7 @@ def _left(converted: Graph) -> dict[str, Operator]:
     return {converted.tensors[t].name: op for op in rest for t in op.outputs}
 
 
-def _homes(original: Graph, converted: Graph) -> dict[int, int]:
+def _homes(original: Graph, converted: Graph, left: dict[str, Operator]) -> dict[int, int]:
     """Original operator → NeutronGraph that swallowed it, as far as tensor names tell."""
     graphs = [op for op in converted.operators if is_graph_op(op)]
     made = {converted.tensors[t].name: at for at, op in enumerate(graphs) for t in op.outputs}
@@ -73,6 +73,8 @@ def _homes(original: Graph, converted: Graph) -> dict[int, int]:
     homes: dict[int, int] = {}
     for index in range(len(original.operators) - 1, -1, -1):
         outputs = original.operators[index].outputs
+        if any(original.tensors[t].name in left for t in outputs):
+            continue
         named = [made[original.tensors[t].name] for t in outputs if original.tensors[t].name in made]
         # What lies inside a NeutronGraph has no name in the result; it went where its reader went.
         named += [homes[reader] for t in outputs for reader in readers.get(t, []) if reader in homes]
@@ -90,7 +92,8 @@ def _reason(graph: Graph, op: Operator, options: Options) -> Reason:
 
 
 def _operators(original: Graph, converted: Graph, options: Options) -> list[report.Operator]:
-    left, homes = _left(converted), _homes(original, converted)
+    left = _left(converted)
+    homes = _homes(original, converted, left)
     found: list[report.Operator] = []
     for index, op in enumerate(original.operators):
         names = [original.tensors[t].name for t in op.outputs]
@@ -110,7 +113,7 @@ def _operators(original: Graph, converted: Graph, options: Options) -> list[repo
                 reason=reason.message if reason else "",
                 reason_code=reason.code if reason else "",
                 hint=reason.hint if reason else "",
-                graph=homes.get(index, -1) if not stays else -1,
+                graph=homes.get(index, -1),
             )
         )
     return found
@@ -128,17 +131,6 @@ def _notes(original: Graph, converted: Graph, answer: dict[str, Any]) -> tuple[s
     return tuple(notes)
 
 
-def _io_bytes(graph: Graph) -> int:
-    """Bytes of inputs and outputs of the largest NeutronGraph, without constants and scratch."""
-    sizes = [0]
-    for op in graph.operators:
-        if is_graph_op(op):
-            (container,) = containers_of(Model([Graph("", graph.tensors, [op], [], [])]))
-            tensors = [*op.inputs[: -len(BLOCKS)], *op.outputs[: container.outputs]]
-            sizes.append(sum(graph.tensors[t].nbytes for t in tensors))
-    return max(sizes)
-
-
 def _version(model: Model, containers: list[Container], answer: dict[str, Any]) -> str:
     written = _VERSION.search(model.description)
     if written:
@@ -149,17 +141,17 @@ def _version(model: Model, containers: list[Container], answer: dict[str, Any]) 
 
 
 def _report(
-    original: Model, model: Model, containers: list[Container], answer: dict[str, Any], options: Options
+    original: Model, model: Model, graphs: list[tuple[Operator, Container]], answer: dict[str, Any], options: Options
 ) -> report.Report:
     operators = _operators(original.main, model.main, options)
-    io = _io_bytes(model.main)
-    scratch = max((c.scratch_bytes for c in containers), default=0)
-    prefetch = max((c.sram_scratch_bytes for c in containers), default=0)
+    containers = [container for _, container in graphs]
+    io = [io_bytes(model.main, op, container) for op, container in graphs]
+    peaks = [size + c.scratch_bytes + c.sram_scratch_bytes for size, c in zip(io, containers, strict=True)]
     totals = report.Totals(
-        peak_bytes=io + scratch + prefetch if containers else 0,
-        io_bytes=io,
-        scratch_bytes=scratch,
-        prefetch_bytes=prefetch,
+        peak_bytes=max(peaks, default=0),
+        io_bytes=max(io, default=0),
+        scratch_bytes=max((c.scratch_bytes for c in containers), default=0),
+        prefetch_bytes=max((c.sram_scratch_bytes for c in containers), default=0),
         weight_bytes=sum(c.weights_bytes for c in containers),
         microcode_bytes=sum(c.microcode_bytes for c in containers),
         operators_total=len(operators),

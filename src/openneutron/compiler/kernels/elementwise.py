@@ -75,6 +75,11 @@ def one_byte_type(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
+@limit("input and output must be INT8 or UINT8, of one type, quantized per tensor")
+def one_input_type(op: OpSignature, target: Target) -> Verdict:
+    return one_byte_type.check(OpSignature(op.code, op.inputs[:1], op.outputs[:1], op.options), target)
+
+
 @limit("input and output must be INT8, quantized per tensor")
 def int8_only(op: OpSignature, target: Target) -> Verdict:
     if not op.inputs or op.inputs[0] is None:

@@ -1,4 +1,4 @@
-"""MAXIMUM and MINIMUM with broadcasting: stored values are compared, so all tensors share scale and zero point."""
+"""MAXIMUM and MINIMUM with broadcasting, on stored values."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from openneutron.compiler.kernels.elementwise import (
     same_shape,
 )
 from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import f32, multiplier, round_half_away
+from openneutron.compiler.quantize import multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
@@ -84,7 +84,7 @@ def legalize_relu(state: Legalizer) -> None:
     """The factor is a quotient of float32 (numerics-a §13); bounds are in steps of the output."""
     x, y = state.signature.inputs[0], state.signature.outputs[0]
     assert x is not None
-    m, shift = multiplier(f32(np.float32(x.scale) / np.float32(y.scale)))
+    m, shift = multiplier(float(np.float32(x.scale) / np.float32(y.scale)))
     low, high = range_of(y.dtype)
 
     def steps(real: float) -> int:

@@ -32,7 +32,8 @@ def same_quantization(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-def _bind_view(state: Legalizer) -> None:
+def bind_view(state: Legalizer) -> None:
+    """Let the output be the bytes of input 0 under its own shape; constants stay constants."""
     source = state.graph.values[state.value(0)]
     tensor = state.source.tensors[state.op.outputs[0]]
     y = state.signature.outputs[0]
@@ -52,10 +53,10 @@ def _bind_view(state: Legalizer) -> None:
 @serves("RESHAPE", "SQUEEZE", limits=(same_byte_type, not_empty, same_size))
 def legalize(state: Legalizer) -> None:
     """The output is an alias of the input."""
-    _bind_view(state)
+    bind_view(state)
 
 
 @serves("EXPAND_DIMS", limits=(same_byte_type, not_empty, same_size, same_quantization))
 def legalize_expand_dims(state: Legalizer) -> None:
     """The output is an alias of the input."""
-    _bind_view(state)
+    bind_view(state)

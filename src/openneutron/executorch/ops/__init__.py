@@ -18,7 +18,7 @@ from openneutron.verdict import Limit
 if TYPE_CHECKING:
     from torch.fx import Node
 
-    from openneutron.executorch.lower import Call
+    from openneutron.executorch.call import Call
     from openneutron.executorch.quantizer.annotator import Annotator
 
 Annotate = Callable[["Node", "Annotator"], None]

@@ -66,6 +66,10 @@ class Annotator:
         """The spec for reading `x`: its producer's parameters where it has some, else an observer of its own."""
         if self.result_spec(x) is not None:
             return SharedQuantizationSpec(x)
+        number = _scalar(x)
+        if number is not None:
+            # Its own magnitude as scale: the stored value is 1 or -1 and the number stays exact.
+            return fixed(abs(number) or 1.0, 0)
         return self.specs.activation()
 
     def fused_activation(self, node: Node) -> Node | None:
@@ -123,3 +127,13 @@ class Annotator:
     def argument(self, node: Node, name: str) -> Any:
         """An argument of the node by its schema's name."""
         return arguments(node)[name]
+
+
+def _scalar(node: Node) -> float | None:
+    """The value of a constant of one element, None for anything else."""
+    if node.op != "get_attr":
+        return None
+    found: Any = node.graph.owning_module
+    for part in str(node.target).split("."):
+        found = getattr(found, part, None)
+    return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None

@@ -1,0 +1,5 @@
+"""`python -m openneutron`: the command without its console script."""
+
+from openneutron.cli import main
+
+main()

@@ -1,0 +1,53 @@
+"""Arrays in and out of files: `.npy` for one, `.npz` for several by name."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import FormatError, OptionError
+from openneutron.files import read_file, write_file
+
+Array = npt.NDArray[Any]
+
+
+def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
+    """The arrays of a file: a list when they have no names of their own (`.npy`, or `np.savez` without keywords)."""
+    data = read_file(path)
+    try:
+        loaded = np.load(io.BytesIO(data), allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise FormatError(f"this is no .npy or .npz file ({error})", where=str(path), hint="write it with numpy") from error
+    if isinstance(loaded, np.ndarray):
+        return [loaded]
+    try:
+        arrays = {name: loaded[name] for name in loaded.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise FormatError(f"an array of the .npz file cannot be read ({error})", where=str(path)) from error
+    if arrays and all(re.fullmatch(r"(arr|input)_\d+", name) for name in arrays):
+        return [arrays[name] for name in sorted(arrays, key=lambda name: int(name.rpartition("_")[2]))]
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write arrays by name as `.npz`; a single one may also go to a `.npy` file."""
+    buffer = io.BytesIO()
+    if path.suffix == ".npy":
+        if len(arrays) != 1:
+            raise OptionError(f"{len(arrays)} outputs do not fit a .npy file", where=str(path), hint="name a .npz file")
+        np.save(buffer, next(iter(arrays.values())))
+    else:
+        # Not np.savez: it takes names as keywords, and an output may be called "file".
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, value in arrays.items():
+                with archive.open(f"{name}.npy", "w") as entry:
+                    np.lib.format.write_array(entry, np.asanyarray(value), allow_pickle=False)
+    write_file(path, buffer.getvalue())

@@ -1,0 +1,31 @@
+"""`openneutron disasm`: the microcode of a file as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def disassemble_file(
+    file: Annotated[Path, typer.Argument(help="A .pte, .tflite, payload or microcode file.")],
+) -> None:
+    """Print the microcode, one instruction per line with its operands and parameters.
+
+    Example: openneutron disasm cifarnet.pte
+    """
+    from openneutron.cli import console
+    from openneutron.cli.blocks import blocks_of_file
+    from openneutron.errors import FormatError
+    from openneutron.files import read_file
+    from openneutron.microcode.disassemble import disassemble
+
+    data = read_file(file)
+    with console.progress("reading"):
+        found = blocks_of_file(data, str(file))
+        if not found:
+            raise FormatError("the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`")
+        texts = [(blocks.where, disassemble(blocks.program())) for blocks in found]
+    for where, text in texts:
+        print(f"; {where}\n{text}", end="")

@@ -1,0 +1,143 @@
+"""`openneutron run`: run a compiled file on this machine, and compare it bit by bit with the model it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from openneutron.cli.compare import Difference
+    from openneutron.litert_runner import RunResult
+
+
+def run_file(
+    file: Annotated[Path, typer.Argument(help="A .pte or .tflite file.")],
+    input: Annotated[
+        Path | None, typer.Option(help=".npy for one input, .npz by name for several; random data without it.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the outputs there (.npz, or .npy for one).")] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Run this .tflite in LiteRT's reference kernels; exit 1 unless 0 LSB apart.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random data.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run a file: NeutronGraphs in the simulator, everything else in the stock runtime's kernels.
+
+    Examples:
+
+    openneutron run cifarnet.pte --input image.npy --output scores.npz
+
+    openneutron run out.tflite --check model.tflite
+    """
+    from openneutron.cli import console
+    from openneutron.cli.main import DIFFERS
+    from openneutron.errors import FormatError
+    from openneutron.files import check_target, kind_of, read_file
+
+    if output is not None:
+        check_target(output, ".npz", ".npy")
+    data = read_file(file)
+    kind = kind_of(data)
+    if kind not in ("pte", "tflite"):
+        raise FormatError("only .pte and .tflite files run", where=str(file), hint="`openneutron inspect` says what it is")
+    with console.progress("running"):
+        run = _run_pte if kind == "pte" else _run_litert
+        inputs, result = run(data, str(file), input, seed)
+        differences = None if check is None else _check(check, inputs, result.outputs)
+    if output is not None:
+        from openneutron.cli.arrays import write_arrays
+
+        write_arrays(output, result.outputs)
+    _print(result, differences, check, as_json)
+    if differences is not None and not all(one.equal for one in differences):
+        raise typer.Exit(DIFFERS)
+
+
+def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
+    from openneutron.cli.arrays import read_arrays
+    from openneutron.litert_runner import LiteRtRunner, bind_inputs, random_inputs
+
+    runner = LiteRtRunner(data, source=where)
+    arrays = random_inputs(runner.inputs, seed=seed) if given is None else read_arrays(given)
+    inputs = bind_inputs(runner.inputs, arrays, source=where)
+    return inputs, runner.run(inputs)
+
+
+def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
+    from openneutron.cli.arrays import read_arrays
+    from openneutron.cli.pte import read_pte
+    from openneutron.cli.quiet import quiet
+    from openneutron.litert.graph import DType, Tensor
+    from openneutron.litert_runner import RunResult, bind_inputs, random_inputs
+
+    with quiet():
+        import torch
+
+        from openneutron.executorch.runtime import load_program
+
+        program = load_program(data)
+        wanted = read_pte(data, where)[0]
+        tensors = [Tensor(one.name, one.shape, DType(one.dtype)) for one in wanted]
+        arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
+        inputs = bind_inputs(tensors, arrays, source=where)
+        values = [torch.from_numpy(array.copy()) for array in inputs]
+        for position, one in enumerate(wanted):
+            if one.order:
+                values[position] = values[position].to(memory_format=torch.channels_last)
+        outputs = {f"output_{at}": value.numpy() for at, value in enumerate(program.run(*values))}
+    return inputs, RunResult(outputs, 0)
+
+
+def _check(reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]) -> list[Difference]:
+    from openneutron.cli.compare import compare
+    from openneutron.errors import OptionError
+    from openneutron.files import kind_of, read_file
+    from openneutron.litert_runner import LiteRtRunner
+
+    where = str(reference)
+    data = read_file(reference)
+    if kind_of(data) == "pte":
+        raise OptionError("--check takes a LiteRT model", where=where, hint="give the .tflite the file came from")
+    runner = LiteRtRunner(data, source=where)
+    if runner.neutron_graphs:
+        raise OptionError("this model is compiled itself", where=where, hint="give the .tflite the file came from")
+    return compare(outputs, runner.run(inputs).outputs, where=where)
+
+
+def _print(result: RunResult, differences: list[Difference] | None, check: Path | None, as_json: bool) -> None:
+    import dataclasses
+    import json
+
+    from openneutron.cli import console
+
+    if as_json:
+        described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}
+        verdict = None if differences is None else [dataclasses.asdict(one) for one in differences]
+        print(json.dumps({"outputs": described, "cycles": result.cycles, "check": verdict}, indent=2))
+        return
+    screen = console.stdout()
+    for name, value in result.outputs.items():
+        screen.print(f"{name}: {_described(value)}", markup=False)
+    if result.cycles:
+        screen.print(f"simulated cycles: {result.cycles:,}")
+    for one in differences or ():
+        if one.equal:
+            screen.print(f"{one.name}: 0 LSB from {check} on {one.elements:,} values", markup=False, style="green")
+        else:
+            text = f"{one.name}: {one.differing:,} of {one.elements:,} values differ from {check}, by {one.largest:g} at most"
+            screen.print(text, markup=False, style="red")
+
+
+def _described(value: Any) -> str:
+    """Type, shape, range and the first values."""
+    shape = "x".join(map(str, value.shape)) or "scalar"
+    if value.size == 0:
+        return f"{value.dtype} {shape}"
+    # Eight values show a small output whole and a large one's beginning.
+    first = ", ".join(f"{one:.6g}" if value.dtype.kind == "f" else str(one) for one in value.reshape(-1)[:8])
+    more = ", ..." if value.size > 8 else ""
+    return f"{value.dtype} {shape}, {value.min():.6g} to {value.max():.6g}: {first}{more}"

@@ -1,0 +1,104 @@
+"""Strided copies of whole tensors: what TRANSPOSE, TILE and the block rearrangements become.
+
+Both sides are held densely (the strides are the call's own, not the operands'), so a copy does not stream by rows; parts
+and steps along the four dimensions are the `slice` kernel's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.strides import Loop, is_plain, merged
+from openneutron.errors import InternalError
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.verdict import OK, Verdict, no
+
+RANK = 6  # nested loops of the firmware; block rearrangements of images need six
+
+
+@dataclass(frozen=True)
+class CopyParams:
+    """Parameters of a `copy` call."""
+
+    input_offset: int = param("byte of the input where the loops start")
+    output_offset: int = param("byte of the output where the loops start")
+    dims: tuple[int, ...] = param("steps of each loop, outermost first", RANK)
+    input_strides: tuple[int, ...] = param("bytes from step to step in the input, may be negative", RANK)
+    output_strides: tuple[int, ...] = param("bytes from step to step in the output", RANK)
+
+
+ABI = register(
+    KernelAbi(
+        id=23,
+        name="copy",
+        abi=1,
+        operands=("input", "output"),
+        params=CopyParams,
+        cost="element",
+        meaning="up to six nested loops of byte copies with strides on both sides",
+    )
+)
+
+
+def loops_fit(loops: Sequence[Loop]) -> Verdict:
+    """Can these loops, once merged, be one copy?"""
+    count = len(merged(loops))
+    return OK if count <= RANK else no(f"it needs {count} nested loops", hint="reshape to fewer dimensions first")
+
+
+def copy_params(loops: Sequence[Loop], input_offset: int = 0) -> CopyParams:
+    """Parameters of a copy; unused outer loops make one step."""
+    ordered = merged(loops)
+    if len(ordered) > RANK:
+        raise InternalError(f"a copy of {len(ordered)} loops passed its check")
+    ordered = [Loop(1, 0, 0)] * (RANK - len(ordered)) + ordered
+    return CopyParams(
+        input_offset,
+        0,
+        tuple(loop.count for loop in ordered),
+        tuple(loop.read for loop in ordered),
+        tuple(loop.write for loop in ordered),
+    )
+
+
+def emit_copy(state: Legalizer, source: int, output: int, loops: Sequence[Loop], input_offset: int = 0) -> None:
+    """One `copy` node between two densely held values."""
+    state.emit(Node(ABI.name, [source, output], output, copy_params(loops, input_offset)))
+
+
+def emit_copy_or_view(state: Legalizer, loops: Sequence[Loop]) -> None:
+    """Input 0 to the output by loops; a view when the bytes stay where they are."""
+    from openneutron.compiler.kernels.views import bind_view
+
+    if is_plain(merged(loops), prod(state.signature.outputs[0].shape)):
+        bind_view(state)
+    else:
+        emit_copy(state, state.value(0), state.output(), loops)
+
+
+def copy_node(graph: KernelGraph, source: int, output: int) -> Node:
+    """A node that copies one value to another of the same size, byte by byte; either may be a strided alias.
+
+    Example:
+        >>> graph.nodes.append(copy_node(graph, view, graph.add_value(output)))
+    """
+    loops: list[Loop] = []
+    (n, h, w, _), strides = graph.values[source].shape, (_strides(graph, source), _strides(graph, output))
+    for count, read, write in zip((n, h, w), *strides, strict=True):
+        loops.append(Loop(count, read, write))
+    loops.append(Loop(graph.values[source].bytes // (n * h * w), 1, 1))
+    return Node(ABI.name, [source, output], output, copy_params(loops))
+
+
+def _strides(graph: KernelGraph, value: int) -> tuple[int, int, int]:
+    """Bytes between images, rows and pixels of a value."""
+    v = graph.values[value]
+    if v.alias is not None:
+        return v.alias.plane, v.alias.pitch, v.alias.pixel
+    _, h, w, _ = v.shape
+    pixel = v.row_bytes // w
+    return h * w * pixel, w * pixel, pixel

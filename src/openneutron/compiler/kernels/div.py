@@ -1,0 +1,65 @@
+"""DIV by one constant, as a table."""
+
+from __future__ import annotations
+
+from openneutron.compiler import tables
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import (
+    data_inputs,
+    known_activation,
+    not_empty,
+    one_byte_type,
+    output_range,
+    range_of,
+    same_shape,
+    scaling_of,
+    two_inputs,
+)
+from openneutron.compiler.kernels.lut import emit_lut
+from openneutron.compiler.kernels.movement import numbers
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.signature import OpSignature
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+_MAX_SHIFT = 31  # beyond it the reference's rounding shift is undefined
+
+
+@limit("the divisor must be a single constant other than zero")
+def one_divisor(op: OpSignature, target: Target) -> Verdict:
+    divisor, given = op.inputs[1], numbers(op, 1)
+    assert divisor is not None
+    if not divisor.constant or given is None or len(given) != 1:
+        return no(f"it has shape {list(divisor.shape)}", hint="multiply by the reciprocal")
+    return OK if given[0] != divisor.zero_point else no("it is zero")
+
+
+@limit("the scales must let every quotient be computed without shifting past 31 bits")
+def quotients_fit(op: OpSignature, target: Target) -> Verdict:
+    x, divisor = data_inputs(op)
+    given = numbers(op, 1)
+    assert given is not None
+    low, high = range_of(x.dtype)
+    _, shift = tables.quotient_factor(scaling_of(op), divisor.scale)
+    shifts = [
+        tables.quotient_shift(stored - x.zero_point, given[0] - divisor.zero_point, shift)
+        for stored in range(low, high + 1)
+    ]
+    if max(shifts) > _MAX_SHIFT or min(shifts) < 0:
+        return no(f"shifts reach from {min(shifts)} to {max(shifts)}", hint="multiply by the reciprocal")
+    return OK
+
+
+@serves(
+    "DIV", limits=(not_empty, two_inputs, one_byte_type, same_shape, known_activation, one_divisor, quotients_fit)
+)
+def legalize(state: Legalizer) -> None:
+    """The table of x / constant in the reference's fixed point (numerics-b, DIV)."""
+    op = state.signature
+    _, divisor = data_inputs(op)
+    given = numbers(op, 1)
+    assert given is not None
+    emit_lut(
+        state,
+        tables.divided(scaling_of(op), given[0] - divisor.zero_point, divisor.scale, output_range(op)),
+    )

@@ -1,0 +1,98 @@
+"""GATHER with constant or run-time indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import not_empty
+from openneutron.compiler.kernels.movement import numbers, same_byte_type
+from openneutron.compiler.l1 import Node
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.signature import OpSignature
+from openneutron.litert.graph import DType
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+
+@dataclass(frozen=True)
+class GatherParams:
+    """Parameters of a `gather` call; all operands are held densely."""
+
+    batches: int = param("leading elements that input and indices share")
+    outer: int = param("input elements between them and the axis")
+    axis: int = param("size of the axis; an index outside it picks the nearest end")
+    count: int = param("indices per batch")
+    slice_bytes: int = param("bytes behind the axis, copied for each index")
+
+
+ABI = register(
+    KernelAbi(
+        id=29,
+        name="gather",
+        abi=1,
+        operands=("input", "indices", "output"),
+        params=GatherParams,
+        cost="element",
+        meaning="slices of the input picked by INT32 or INT64 indices",
+    )
+)
+
+
+def _axes(op: OpSignature) -> tuple[int, int]:
+    """Axis and number of batch dimensions, as given."""
+    return (int(op.options.axis), int(op.options.batchDims)) if op.options else (0, 0)
+
+
+@limit("indices must be INT32 or INT64")
+def indices_type(op: OpSignature, target: Target) -> Verdict:
+    indices = op.input(1)
+    if indices is None or indices.dtype not in (DType.INT32, DType.INT64):
+        return no(f"they are {indices.dtype if indices else 'absent'}")
+    return OK
+
+
+@limit("axis and batch_dims must fit the shapes")
+def axes_fit(op: OpSignature, target: Target) -> Verdict:
+    x, indices, y = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert x is not None and indices is not None
+    axis, batch = _axes(op)
+    rank = len(x.shape)
+    given = f"axis {axis}, batch_dims {batch}, shapes {list(x.shape)} and {list(indices.shape)}"
+    if not -rank <= axis < rank or not -len(indices.shape) <= batch <= len(indices.shape):
+        return no(given)
+    axis, batch = axis % rank, batch + len(indices.shape) if batch < 0 else batch
+    if batch > axis or x.shape[:batch] != indices.shape[:batch]:
+        return no(given)
+    expected = (*x.shape[:axis], *indices.shape[batch:], *x.shape[axis + 1 :])
+    return OK if expected == y.shape else no(f"{given} do not give {list(y.shape)}")
+
+
+@limit("constant indices must lie inside the axis")
+def indices_inside(op: OpSignature, target: Target) -> Verdict:
+    x, given = op.inputs[0], numbers(op, 1)
+    assert x is not None
+    size = x.shape[_axes(op)[0]]
+    wrong = [index for index in given or () if not 0 <= index < size]
+    return OK if not wrong else no(f"index {wrong[0]} of {size}")
+
+
+@serves("GATHER", limits=(same_byte_type, not_empty, indices_type, axes_fit, indices_inside))
+def legalize(state: Legalizer) -> None:
+    """One node on whole tensors."""
+    x, indices = state.signature.inputs[0], state.signature.inputs[1]
+    assert x is not None and indices is not None
+    axis, batch = _axes(state.signature)
+    axis %= len(x.shape)
+    batch += len(indices.shape) if batch < 0 else 0
+    params = GatherParams(
+        batches=prod(x.shape[:batch]),
+        outer=prod(x.shape[batch:axis]),
+        axis=x.shape[axis],
+        count=prod(indices.shape[batch:]),
+        slice_bytes=prod(x.shape[axis + 1 :]),
+    )
+    output = state.output()
+    state.emit(Node(ABI.name, [state.value(0), state.value(1), output], output, params))

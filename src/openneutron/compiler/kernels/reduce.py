@@ -1,0 +1,161 @@
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN over any axes, in place of their strides: nothing is transposed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import not_empty, one_input_type, range_of, rescale_fits, reshaped
+from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_byte_type, same_quantization
+from openneutron.compiler.l1 import Node, RowDemand
+from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.quantize import multiplier
+from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.microcode.table import Rounding
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+_MODES = {"MEAN": 0, "SUM": 0, "REDUCE_MAX": 1, "REDUCE_MIN": 2}
+_MAX_ELEMENTS = 1 << 23  # 2^23 values of 8 bits, offset by a zero point, still sum to less than 2^31 in magnitude
+
+
+@dataclass(frozen=True)
+class ReduceParams:
+    """Parameters of a `reduce` call; modes 1 and 2 use only the first two."""
+
+    axes: int = param("bits: 1 batch, 2 height, 4 width, 8 channels")
+    mode: int = param("0 sum, 1 maximum, 2 minimum")
+    offset: int = param("added to the sum: minus zero point times elements")
+    multiplier: int = param("brings the sum to the output's scale, divided by the elements for a mean")
+    shift: int = param("power of two that goes with it")
+    output_zero: int = param("added last")
+    clamp_low: int = param("smallest output")
+    clamp_high: int = param("largest output")
+
+
+ABI = register(
+    KernelAbi(
+        id=27,
+        name="reduce",
+        abi=1,
+        operands=("input", "output"),
+        params=ReduceParams,
+        cost="reduce",
+        meaning="sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there",
+    )
+)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The reduction in four dimensions: input and output shape, and which are reduced."""
+
+    inner: Shape4
+    outer: Shape4
+    axes: tuple[int, ...]
+
+
+def _axes(op: OpSignature) -> set[int] | None:
+    x, given = op.inputs[0], numbers(op, 1)
+    assert x is not None and given is not None
+    rank = len(x.shape)
+    if any(not -rank <= axis < rank for axis in given):
+        return None
+    return {axis % rank for axis in given}
+
+
+def _plan(op: OpSignature) -> _Plan | None:
+    """Natural up to rank 4; above it adjacent dimensions of one kind are joined, None when more than four remain."""
+    x, axes = op.inputs[0], _axes(op)
+    assert x is not None and axes is not None
+    groups: list[tuple[bool, int]] = [(axis in axes, size) for axis, size in enumerate(x.shape)]
+    if len(groups) > 4:
+        short: list[tuple[bool, int]] = []
+        for reduced, size in groups:
+            if size == 1:
+                continue
+            if short and short[-1][0] == reduced:
+                short[-1] = (reduced, short[-1][1] * size)
+            else:
+                short.append((reduced, size))
+        groups = short
+    if len(groups) > 4:
+        return None
+    groups = [(False, 1)] * (4 - len(groups)) + groups
+    return _Plan(
+        shape4(tuple(size for _, size in groups)),
+        shape4(tuple(1 if reduced else size for reduced, size in groups)),
+        tuple(at for at, (reduced, _) in enumerate(groups) if reduced),
+    )
+
+
+@limit("axes must be constant, inside the input, and leave at most four groups of dimensions")
+def axes_fit(op: OpSignature, target: Target) -> Verdict:
+    x, axes = op.inputs[0], _axes(op)
+    assert x is not None
+    if axes is None:
+        return no(f"axes {numbers(op, 1)} of shape {list(x.shape)}")
+    plan = _plan(op)
+    if plan is None:
+        return no(f"axes {sorted(axes)} of shape {list(x.shape)}", hint="reduce in two steps")
+    count = prod(plan.inner) // prod(plan.outer)
+    if count > _MAX_ELEMENTS:
+        return no(f"{count} elements are reduced to one")
+    if prod(plan.outer) != prod(op.outputs[0].shape):
+        return no(f"axes {sorted(axes)} of shape {list(x.shape)} do not give {list(op.outputs[0].shape)}")
+    return OK
+
+
+def mean_multiplier(real: float, count: int) -> tuple[int, int]:
+    """Multiplier and shift of a mean of `count`: the division is folded into the multiplier (numerics-b, MEAN)."""
+    m, shift = multiplier(real)
+    bits = min(count.bit_length() - 1, 32, 31 + shift)
+    return (m << bits) // count, shift - bits
+
+
+def _input_and_count(state: Legalizer) -> tuple[TensorSignature, int]:
+    x, plan = state.signature.inputs[0], _plan(state.signature)
+    assert x is not None and plan is not None
+    return x, prod(plan.inner) // prod(plan.outer)
+
+
+def _legalize(state: Legalizer, factor: tuple[int, int], offset: int, rounding: Rounding) -> None:
+    op = state.signature
+    plan = _plan(op)
+    assert plan is not None
+    y = op.outputs[0]
+    low, high = range_of(y.dtype)
+    x, output = reshaped(state, state.value(0), plan.inner), reshaped(state, state.output(), plan.outer)
+    mask = sum(1 << axis for axis in plan.axes)
+    params = ReduceParams(mask, _MODES[op.code], offset, *factor, y.zero_point, low, high)
+    demand: dict[int, RowDemand] | None = None if 1 in plan.axes else {0: RowDemand()}
+    if state.graph.values[x].data is not None:
+        demand = {}
+    state.emit(Node(ABI.name, [x, output], output, params, rounding, demand))
+
+
+_SHAPES = (not_empty, constant_argument, axes_fit)
+
+
+@serves("MEAN", limits=(one_input_type, *_SHAPES, rescale_fits))
+def legalize_mean(state: Legalizer) -> None:
+    """Quotient of scales in double, the number of elements folded into the multiplier (numerics-b)."""
+    x, count = _input_and_count(state)
+    factor = mean_multiplier(x.scale / state.signature.outputs[0].scale, count)
+    _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
+
+
+@serves("SUM", limits=(one_input_type, *_SHAPES, rescale_fits))
+def legalize_sum(state: Legalizer) -> None:
+    """Quotient of scales in double (numerics-b, the integer form)."""
+    x, count = _input_and_count(state)
+    factor = multiplier(x.scale / state.signature.outputs[0].scale)
+    _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
+
+
+@serves("REDUCE_MAX", "REDUCE_MIN", limits=(same_byte_type, *_SHAPES, same_quantization))
+def legalize_extreme(state: Legalizer) -> None:
+    """Stored values are compared, so scales must agree."""
+    _legalize(state, (0, 0), 0, Rounding.NONE)

@@ -1,0 +1,88 @@
+"""RESIZE_BILINEAR in integers with 10 fractional bits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.elementwise import int8_only, not_empty
+from openneutron.compiler.kernels.movement import same_byte_type
+from openneutron.compiler.kernels.resize_nearest import resizes_images
+from openneutron.compiler.l1 import Node, RowDemand
+from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.signature import OpSignature
+from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+_ONE = 1024  # 10 fractional bits, as in the reference
+
+
+@dataclass(frozen=True)
+class ResizeBilinearParams:
+    """Parameters of a `resize_bilinear` call."""
+
+    scale_height: int = param("input rows per output row, in 1/1024")
+    scale_width: int = param("input columns per output column, in 1/1024")
+    half_pixel: int = param("1: pixel centres are at half positions")
+
+
+ABI = register(
+    KernelAbi(
+        id=26,
+        name="resize_bilinear",
+        abi=1,
+        operands=("input", "output"),
+        params=ResizeBilinearParams,
+        cost="element",
+        meaning="bilinear interpolation of 8-bit images in integers",
+    )
+)
+
+
+def scale_of(size: int, wanted: int, align_corners: bool) -> int:
+    """Input steps per output step in 1/1024, rounded (numerics-b, Resize)."""
+    if align_corners and wanted > 1:
+        size, wanted = size - 1, wanted - 1
+    return (_ONE * size + wanted // 2) // wanted
+
+
+def demand_of(height: int, wanted: int, scale: int, half_pixel: bool) -> RowDemand:
+    """Covers the two input rows of every output row."""
+    rows: list[tuple[int, int]] = []
+    for y in range(wanted):
+        t = y * scale + (scale // 2 - _ONE // 2 if half_pixel else 0)
+        low, high = max(t, 0) // _ONE, max(t + _ONE - 1, 0) // _ONE
+        rows.append((min(low, height - 1), min(high, height - 1)))
+    stride, divide = (height, wanted) if height % wanted else (height // wanted, 1)
+    if wanted % height == 0:
+        stride, divide = 1, wanted // height
+    before = max(y * stride // divide - low for y, (low, _) in enumerate(rows))
+    last = max(high - (y * stride // divide - before) for y, (_, high) in enumerate(rows))
+    return RowDemand(stride, divide, before, last + 1)
+
+
+@limit("align_corners and half_pixel_centers exclude each other")
+def one_convention(op: OpSignature, target: Target) -> Verdict:
+    options = op.options
+    return no("both are set") if options and options.alignCorners and options.halfPixelCenters else OK
+
+
+@serves("RESIZE_BILINEAR", limits=(same_byte_type, not_empty, int8_only, resizes_images, one_convention))
+def legalize(state: Legalizer) -> None:
+    """Integer scales; scales and zero points of the tensors play no part."""
+    x, y, options = state.signature.inputs[0], state.signature.outputs[0], state.op.options
+    assert x is not None
+    align, half = (bool(options.alignCorners), bool(options.halfPixelCenters)) if options else (False, False)
+    tall, wide = scale_of(x.shape[1], y.shape[1], align), scale_of(x.shape[2], y.shape[2], align)
+    source, output = state.value(0), state.output()
+    constant = state.graph.values[source].data is not None
+    state.emit(
+        Node(
+            ABI.name,
+            [source, output],
+            output,
+            ResizeBilinearParams(tall, wide, int(half)),
+            demand={} if constant else {0: demand_of(x.shape[1], y.shape[1], tall, half)},
+        )
+    )

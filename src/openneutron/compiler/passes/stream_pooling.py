@@ -1,0 +1,56 @@
+"""Let global pools stream: sums are kept per channel while rows arrive, and rounded once at the end.
+
+Before:  y = avg_pool2d(x) over the whole image, or reduce(x) as the mean over height and width
+After:   s = pool_sum(x) (one row of INT32); y = pool_mean(s)
+
+Exact: the sums are the same integers, the rounding is the same formula on them.
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler.kernels.avg_pool2d import AvgPool2dParams
+from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
+from openneutron.compiler.kernels.pool_sum import pool_sum
+from openneutron.compiler.kernels.reduce import ReduceParams
+from openneutron.compiler.l1 import KernelGraph, Node
+
+# Below this many input bytes the second call costs more than the input's memory is worth.
+MINIMUM_BYTES = 1024
+_HEIGHT_AND_WIDTH = 2 | 4  # `reduce`'s bits for the axes of an image
+_SUM = 0  # `reduce`'s mode
+_MAX_PIXELS = (1 << 31) // 256 - 1  # sums of bytes stay in INT32
+
+
+def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
+    source, output = node.operands[0], graph.values[node.output]
+    assert isinstance(source, int)
+    n, h, w, _ = graph.values[source].shape
+    if n != 1 or output.shape[1:3] != (1, 1) or h * w > _MAX_PIXELS:
+        return None
+    p = node.params
+    if isinstance(p, AvgPool2dParams) and (p.kernel_h, p.kernel_w, p.pad_top, p.pad_left) == (h, w, 0, 0):
+        return PoolMeanParams(h * w, 0, 0, 0, 0, p.clamp_low, p.clamp_high)
+    if isinstance(p, ReduceParams) and (p.axes, p.mode) == (_HEIGHT_AND_WIDTH, _SUM):
+        return PoolMeanParams(h * w, p.offset, p.multiplier, p.shift, p.output_zero, p.clamp_low, p.clamp_high)
+    return None
+
+
+def stream_pooling(graph: KernelGraph) -> int:
+    """Replace each global pool of a value worth streaming."""
+    nodes: list[Node] = []
+    acted = 0
+    for node in graph.nodes:
+        source = node.operands[0]
+        params = _params(graph, node) if isinstance(source, int) and node.kernel in ("avg_pool2d", "reduce") else None
+        if params is None or not isinstance(source, int) or graph.values[source].bytes < MINIMUM_BYTES:
+            nodes.append(node)
+            continue
+        first, sums = pool_sum(graph, source)
+        second = pool_mean(sums, graph.values[source].shape[1], node.output, params, node.rounding)
+        second.operands[1] = node.operands[1] if node.kernel == "avg_pool2d" else None
+        first.sources = second.sources = node.sources
+        second.notes = (*node.notes, "streamed")
+        nodes += [first, second]
+        acted += 1
+    graph.nodes = nodes
+    return acted

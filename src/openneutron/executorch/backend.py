@@ -1,0 +1,146 @@
+"""`NeutronBackend`: turns a delegated subgraph into the delegate's payload."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from openneutron.convert import Result, convert
+from openneutron.errors import ConverterError, OpenNeutronError
+from openneutron.executorch.compile_spec import NeutronOptions, from_specs
+from openneutron.executorch.encoding import Constants, Rejected
+from openneutron.executorch.intermediates import write_intermediates
+from openneutron.executorch.lower import Lowered, Lowering
+from openneutron.executorch.payload import build_payload
+from openneutron.litert.graph import Graph
+from openneutron.litert.passes import run_passes
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.report.model import Report
+
+UPSTREAM = "executorch.backends.nxp.nxp_backend"
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Everything learnt about one compiled partition; travels beside the program, not inside it."""
+
+    index: int
+    litert: bytes
+    converted: bytes
+    report: Report
+    debug_handles: tuple[tuple[int, ...], ...]
+    input_formats: tuple[int, ...]
+    output_formats: tuple[int, ...]
+    kernel_selection_code: str = ""
+    log: str = ""
+    passes: dict[str, int] = field(default_factory=dict)
+    transposes: int = 0
+
+
+class NeutronBackend(BackendDetails):
+    """The backend ExecuTorch calls by its class name."""
+
+    @classmethod
+    def copy_exported_program_for_preprocess(cls, edge_program: ExportedProgram, compile_specs: list[Any]) -> Any:
+        """Nothing here edits the program, so it is not copied."""
+        return edge_program
+
+    @staticmethod
+    def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
+        """Lower to LiteRT, convert, wrap; what was learnt is in `_delegate_info_meta` as a `Partition`."""
+        options = from_specs(compile_specs)
+        lowered, partition, payload = compile_partition(edge_program, options)
+        handles = {index: one for index, one in enumerate(partition.debug_handles) if one}
+        return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
+
+
+def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Lowered, Partition, bytes]:
+    """A delegated subgraph as LiteRT, what was learnt, and the payload."""
+    lowered, passes = lower_program(program, convert_inside=options.use_neutron_for_format_conversion)
+    litert = write_model(lowered.model)
+    result = convert(litert, options.conversion(f"partition {options.partition}"))
+    neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
+    blocks = _blocks(neutron, options, result)
+    arguments = [node for node in program.graph.nodes if node.op == "placeholder" and node not in Constants(program)]
+    source = lowered.model.main
+    input_map = _map(neutron, neutron.inputs, source, source.inputs, [arguments.index(node) for node in lowered.inputs])
+    positions = list(range(len(lowered.outputs)))
+    output_map = _map(neutron, neutron.outputs, source, source.outputs, positions)
+    formats = dict(zip((arguments.index(node) for node in lowered.inputs), lowered.input_formats, strict=True))
+    payload = build_payload(
+        *blocks, [formats[index] for index in input_map], [lowered.output_formats[index] for index in output_map],
+        input_map, output_map, len(arguments), 1 if options.use_profiling else 0, options.config, options.converter,
+        result.report.converter_version,
+    )  # fmt: skip
+    partition = Partition(
+        index=options.partition, litert=litert, converted=result.model, report=result.report,
+        debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
+        output_formats=tuple(lowered.output_formats), kernel_selection_code=result.kernel_selection_code,
+        log=result.log, passes=passes, transposes=lowered.transposes,
+    )  # fmt: skip
+    if options.intermediates_dir:
+        write_intermediates(options.intermediates_dir, partition, result.intermediates)
+    return lowered, partition, payload
+
+
+def lower_program(program: ExportedProgram, *, convert_inside: bool) -> tuple[Lowered, dict[str, int]]:
+    """A delegated subgraph as a LiteRT model after the L0 passes, and how often each pass changed something."""
+    constants = Constants(program)
+    graph = program.graph
+    inputs = [node for node in graph.nodes if node.op == "placeholder" and node not in constants]
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    results = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
+    try:
+        lowered = Lowering(constants, convert_inside).run(nodes, inputs, results)
+    except Rejected as rejected:
+        raise ConverterError(
+            f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",
+            hint="partition with NeutronPartitioner, which checks that",
+        ) from rejected
+    return lowered, run_passes(lowered.model, (lowered.debug_handles, lowered.nodes))
+
+
+def ensure_only_backend() -> None:
+    """ExecuTorch looks backends up by class name and takes the first: refuse to run beside upstream's."""
+    for cls in BackendDetails.__subclasses__():
+        if cls.__name__ == NeutronBackend.__name__ and cls is not NeutronBackend:
+            raise OpenNeutronError(
+                f"another class named NeutronBackend is loaded, from {cls.__module__}",
+                where="NeutronPartitioner",
+                hint="ExecuTorch picks backends by class name and would use the other one; do not import it in this process",
+            )
+    if UPSTREAM in sys.modules:
+        raise OpenNeutronError(
+            f"{UPSTREAM} is loaded in this process", where="NeutronPartitioner", hint="do not import it beside openneutron"
+        )
+
+
+def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[bytes, bytes, bytes]:
+    """Microcode, weights and kernels of the one NeutronGraph."""
+    codes = [op.label for op in graph.operators]
+    if codes != ["NeutronGraph"]:
+        left = [f"{op.code}: {op.reason}" for op in result.report.operators if not op.converted]
+        raise ConverterError(
+            f"the {options.converter} converter left operators outside its graph: {', '.join(codes)}",
+            where=f"partition {options.partition}",
+            hint="; ".join(left) or "name them in operators_not_to_delegate",
+        )
+    constants = [graph.tensors[index].data for index in graph.operators[0].inputs[-3:]]
+    if any(block is None for block in constants):
+        raise ConverterError("the converted model has no microcode, weights or kernels", where=f"partition {options.partition}")
+    return tuple(block.tobytes() for block in constants if block is not None)  # type: ignore[return-value]
+
+
+def _map(converted: Graph, tensors: list[int], source: Graph, names: list[int], positions: list[int]) -> list[int]:
+    """Position of each converted input or output among the delegate's arguments, by tensor name."""
+    by_name = {source.tensors[tensor].name: place for tensor, place in zip(names, positions, strict=True)}
+    try:
+        return [by_name[converted.tensors[tensor].name] for tensor in tensors]
+    except KeyError as error:
+        raise ConverterError(f"the converted model has an input or output named {error}, the source has none") from error

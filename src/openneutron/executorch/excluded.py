@@ -1,0 +1,49 @@
+"""`operators_not_to_delegate`: exact names or glob patterns, never substrings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from torch.fx import Node
+
+from openneutron.executorch.fx import operator_name
+
+
+class Excluded:
+    """What the user does not want delegated.
+
+    An operator may be written "aten.add.Tensor", "aten::add.Tensor", "aten.add", "aten::add", "aten_add_tensor" or
+    "aten_add"; a node by its name. "aten_add" names additions and nothing else.
+
+    Example:
+        >>> Excluded(["aten_add"]).names("aten.addmm.default")
+        ''
+    """
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = tuple(patterns)
+
+    def pattern(self, node: Node) -> str:
+        """The pattern that names this node or its operator, "" when none does."""
+        return self._match({node.name}) or self.names(operator_name(node))
+
+    def names(self, operator: str) -> str:
+        """The pattern that names this operator, "" when none does."""
+        return self._match(spellings(operator)) if self.patterns else ""
+
+    def may_name(self, operator: str) -> bool:
+        """Whether some pattern names the operator or could name one of its nodes in the Edge graph."""
+        stem = operator.replace(".", "_").lower()
+        return any(pattern.startswith(stem) for pattern in self.patterns) or bool(self.names(operator))
+
+    def _match(self, names: set[str]) -> str:
+        return next((p for p in self.patterns for name in names if fnmatchcase(name, p)), "")
+
+
+def spellings(operator: str) -> set[str]:
+    """Every accepted way to write an operator's name."""
+    namespace, _, rest = operator.partition(".")
+    short = rest.partition(".")[0]
+    names = {operator, f"{namespace}::{rest}", f"{namespace}.{short}", f"{namespace}::{short}"}
+    return names | {f"{namespace}_{rest.replace('.', '_').lower()}", f"{namespace}_{short}"}

@@ -1,0 +1,28 @@
+"""Clamp and hardtanh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.layout import Value
+from openneutron.executorch.ops import annotates, lowers
+from openneutron.executorch.ops._clamp import finite_bounds, lower_clamp
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.call import Call
+    from openneutron.executorch.quantizer.annotator import Annotator
+
+
+@annotates("aten.clamp.default", "aten.clamp_.default", "aten.hardtanh.default", "aten.hardtanh_.default")
+@annotates("aten.clamp_min.default", "aten.clamp_max.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@lowers("aten.clamp.default", "aten.hardtanh.default", limits=(finite_bounds,), activation=True)
+def lower(call: Call) -> Value:
+    """A RELU form where LiteRT has one, else MAXIMUM and MINIMUM with constants."""
+    return lower_clamp(call)

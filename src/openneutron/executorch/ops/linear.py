@@ -1,0 +1,71 @@
+"""Linear layers: Edge has them as addmm or mm over a permuted constant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.layout import Value, plain
+from openneutron.executorch.ops import annotates, lowers
+from openneutron.executorch.ops._activation import fuse_activation
+from openneutron.executorch.ops._weights import constant_bias, constant_weights, weights_and_bias
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.call import Call
+    from openneutron.executorch.quantizer.annotator import Annotator
+
+
+@annotates("aten.linear.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Input, weights per output feature (dimension 0), output; the bias stays float and is quantized at lowering."""
+    a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(0)})
+
+
+@annotates("aten.addmm.default")
+def annotate_addmm(node: Node, a: Annotator) -> None:
+    """The second matrix are the weights when it is a parameter; its output features are dimension 1."""
+    if getattr(node.args[2], "op", "") == "get_attr":
+        a.compute(node, [node.args[1]], {node.args[2]: a.specs.weight(1)})
+
+
+@annotates("aten.mm.default", "aten.matmul.default")
+def annotate_mm(node: Node, a: Annotator) -> None:
+    """With a parameter on the right a linear layer, else a product of activations."""
+    if getattr(node.args[1], "op", "") == "get_attr":
+        a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(1)})
+    else:
+        a.compute(node, list(node.args[:2]))
+
+
+@limit("alpha and beta must be 1")
+def unscaled(call: Call) -> Verdict:
+    scales = call["alpha"], call["beta"]
+    return OK if scales == (1, 1) else no(f"alpha is {scales[0]}, beta is {scales[1]}", hint="scale the weights instead")
+
+
+@lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain")
+def lower_addmm(call: Call) -> Value:
+    """FULLY_CONNECTED with bias."""
+    return _fully_connected(call, call.activation("mat1"), call.value("mat2"), call.value("self"))
+
+
+@lowers("aten.mm.default", limits=(constant_weights,), layout="plain")
+def lower_mm(call: Call) -> Value:
+    """FULLY_CONNECTED without bias."""
+    return _fully_connected(call, call.activation("self"), call.value("mat2"), None)
+
+
+def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
+    """`weight` is [inputs, outputs], as addmm has it."""
+    quantization = call.output_quantization()
+    weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 0), 1, bias)
+    source = call.tensor(x, plain(2))
+    activation = fuse_activation(call)
+    value, made = call.result(plain(2), quantization)
+    call.emit(
+        "FULLY_CONNECTED", [source, weight_tensor, bias_tensor], [made], fused_activation_function=activation,
+        keep_num_dims=False,
+    )  # fmt: skip
+    return value

@@ -1,0 +1,31 @@
+"""Multiplication of two tensors, with any broadcasting; division by a number arrives as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.layout import Value
+from openneutron.executorch.ops import annotates, lowers
+from openneutron.executorch.ops._activation import fuse_activation
+from openneutron.executorch.ops._binary import lower_binary, quantized_operands
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.call import Call
+    from openneutron.executorch.quantizer.annotator import Annotator
+
+
+@annotates("aten.mul.Tensor", "aten.mul_.Tensor")
+def annotate(node: Node, a: Annotator) -> None:
+    """Each operand and the result have ranges of their own."""
+    a.compute(node, list(node.args[:2]))
+
+
+@lowers("aten.mul.Tensor", limits=(quantized_operands,))
+def lower(call: Call) -> Value:
+    """MUL with its fused activation."""
+    quantization = call.output_quantization()
+    activation = fuse_activation(call)
+    operands = call.value("self"), call.value("other")
+    return lower_binary(call, "MUL", operands, quantization, fused_activation_function=activation)

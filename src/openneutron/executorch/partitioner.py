@@ -1,0 +1,198 @@
+"""`NeutronPartitioner`: decides what the NPU runs, and says of each node why or why not.
+
+It lowers each cluster without data and asks the same `check` as the compiler, then cuts, then lowers and checks each
+partition whole. The graph is never edited and no random number is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.backend.utils import tag_constant_data
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from openneutron import targets
+from openneutron.errors import OptionError
+from openneutron.executorch.backend import NeutronBackend, ensure_only_backend
+from openneutron.executorch.clusters import Check, Cluster, examine, find_clusters, try_lower
+from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_specs
+from openneutron.executorch.encoding import Constants
+from openneutron.executorch.excluded import Excluded
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.ops import lowerings
+from openneutron.executorch.options import CustomDelegationOptions
+from openneutron.executorch.partition import cut
+from openneutron.executorch.passes.program.split_dequantize import split_dequantize
+from openneutron.executorch.target_spec import NeutronTargetSpec
+from openneutron.executorch.verdicts import verdicts_of
+from openneutron.report.model import Node as Verdict
+from openneutron.verdict import Reason
+
+WHERE = "NeutronPartitioner"
+
+
+class NeutronPartitioner(Partitioner):
+    """Partitions a quantized Edge program for the NPU. With nothing optional given it delegates as much as possible.
+
+    `preserve_ops` are operators to keep from decomposition in addition to those we keep anyway; one that would not be
+    delegated decomposes all the same. After partitioning `verdicts` tells of each node who runs it and why.
+
+    Example:
+        >>> partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
+        >>> edge = to_edge_transform_and_lower(exported, partitioner=[partitioner])
+        >>> [(v.name, v.reason) for v in partitioner.verdicts if not v.delegated]
+    """
+
+    def __init__(
+        self,
+        compile_spec: Sequence[Any],
+        neutron_target_spec: NeutronTargetSpec | None = None,
+        custom_delegation_options: CustomDelegationOptions | None = None,
+        post_quantization_state_dict: Mapping[str, torch.Tensor] | None = None,
+        preserve_ops: Sequence[Any] | None = None,
+    ) -> None:
+        super().__init__()
+        self.options: NeutronOptions = from_specs(compile_spec)
+        if neutron_target_spec is not None and neutron_target_spec.name != self.options.config:
+            raise OptionError(
+                f"the target spec is for {neutron_target_spec.name}, the compile spec for {self.options.config}",
+                where=WHERE,
+            )
+        if custom_delegation_options is not None and not isinstance(custom_delegation_options, CustomDelegationOptions):
+            raise OptionError(f"custom_delegation_options is {custom_delegation_options!r}", where=WHERE)
+        self.custom = custom_delegation_options or CustomDelegationOptions()
+        self.excluded = Excluded(self.options.operators_not_to_delegate)
+        self._known: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
+        self._preserve = _preserved(preserve_ops or ())
+        self.verdicts: list[Verdict] = []
+        self.partitions: list[list[Cluster]] = []
+        ensure_only_backend()
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag the nodes of each partition; the program itself is not changed."""
+        graph = exported_program.graph
+        constants = Constants(exported_program, self._known)
+        check = self._check()
+        clusters = find_clusters(graph)
+        for cluster in clusters:
+            self._examine(cluster, constants, check)
+        partitions = cut(graph, clusters)
+        while not self._all_compile(partitions, constants, check):
+            partitions = cut(graph, clusters)
+        partitions = self._without_no_ops(partitions)
+        tags: dict[str, DelegationSpec] = {}
+        for index, members in enumerate(partitions):
+            tag = f"neutron_{index}"
+            specs = to_specs(_numbered(self.options, index))
+            tags[tag] = DelegationSpec(NeutronBackend.__name__, specs)
+            for cluster in members:
+                for node in cluster.nodes:
+                    node.meta["delegation_tag"] = tag
+        tag_constant_data(exported_program)
+        self.partitions = partitions
+        self.verdicts = verdicts_of(graph, clusters, partitions)
+        return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+        """Operators to keep whole; the filter is the predicate of delegation itself."""
+        wanted = {operator_name(node): node.target for node in ep.graph.nodes if self._is_preservable(node)}
+        if not wanted:
+            return [], None
+        kept = self._delegable(ep, frozenset(wanted))
+        return [getattr(target, "_op", target) for target in wanted.values()], lambda node: node in kept
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        """Remember the real tensors (`partition` sees none) and give every reader its own dequantize."""
+        self._known.update(exported_program.state_dict)
+        self._known.update({k: v for k, v in exported_program.constants.items() if isinstance(v, torch.Tensor)})
+        split_dequantize(exported_program.graph_module)
+        return exported_program
+
+    def _is_preservable(self, node: Node) -> bool:
+        name = operator_name(node)
+        rule = lowerings().get(name)
+        return rule is not None and (rule.preserve or name in self._preserve) and not self.excluded.may_name(name)
+
+    def _delegable(self, ep: ExportedProgram, names: frozenset[str]) -> set[Node]:
+        constants, check = Constants(ep, self._known), self._check()
+        kept: set[Node] = set()
+        for cluster in find_clusters(ep.graph):
+            found = [node for node in cluster.nodes if operator_name(node) in names]
+            if found:
+                self._examine(cluster, constants, check)
+                kept.update(found if cluster.accepted else ())
+        return kept
+
+    def _examine(self, cluster: Cluster, constants: Constants, check: Check) -> None:
+        for node in cluster.cores:
+            pattern = self.excluded.pattern(node)
+            if pattern:
+                message = f"operators_not_to_delegate names it ({pattern})"
+                cluster.refuse(node, Reason("excluded", message, node.name, "remove it from the list"))
+                return
+        examine(cluster, constants, check, self.options.use_neutron_for_format_conversion)
+
+    def _all_compile(self, partitions: list[list[Cluster]], constants: Constants, check: Check) -> bool:
+        """Whether each partition as a whole lowers to operators that `check` accepts; refuses the first that does not.
+
+        Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
+        """
+        for members in partitions:
+            position = {node: cluster for cluster in members for node in cluster.nodes}
+            nodes = [node for node in members[0].nodes[0].graph.nodes if node in position]
+            problem, _ = try_lower(nodes, constants, check, self.options.use_neutron_for_format_conversion)
+            if problem is not None:
+                node, reason = problem
+                position[node].refuse(node, reason)
+                return False
+        return True
+
+    def _without_no_ops(self, partitions: list[list[Cluster]]) -> list[list[Cluster]]:
+        if self.custom.allow_no_op_partitions:
+            return partitions
+        kept = []
+        for members in partitions:
+            if not all(cluster.no_op for cluster in members):
+                kept.append(members)
+                continue
+            for cluster in members:
+                node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
+                message, hint = "its partition would compute nothing", "CustomDelegationOptions(allow_no_op_partitions=True)"
+                cluster.refuse(node, Reason("no_op_partition", message, node.name, hint))
+        return kept
+
+    def _check(self) -> Check:
+        if self.options.converter == "nxp":
+            from openneutron.vendor.limits import check as check_nxp
+
+            return partial(_second, check_nxp, self.options.config)
+        from openneutron.compiler.kernels import check
+
+        return partial(_second, check, targets.load(self.options.config))
+
+
+def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> Any:
+    return check(signature, target)
+
+
+def _numbered(options: NeutronOptions, index: int) -> NeutronOptions:
+    import dataclasses
+
+    return dataclasses.replace(options, partition=index)
+
+
+def _preserved(operators: Sequence[Any]) -> frozenset[str]:
+    for operator in operators:
+        if not isinstance(operator, torch._ops.OpOverload):
+            raise OptionError(
+                f"preserve_ops contains {operator!r}", where=WHERE,
+                hint="give operators such as torch.ops.aten.hardswish.default",
+            )  # fmt: skip
+    return frozenset(str(operator) for operator in operators)

@@ -1,0 +1,1 @@
+"""Rewrites of exported ATen programs before they become Edge programs."""

@@ -1,0 +1,232 @@
+"""What "bit-exact" is compared with: LiteRT's reference kernels, operator by operator, and the few exceptions.
+
+`reference` gives the expected outputs of any model, `assert_exact` compiles and executes one and compares at 0 LSB.
+`ModelMaker` collects several independent operators in one model, so that a test pays for one compilation;
+the strategies draw quantization parameters and shapes that exercise the arithmetic rather than only saturate it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from hypothesis import strategies as st
+
+from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.compiler.quantize import f32, multiplier
+from openneutron.convert import Options, convert
+from openneutron.litert.build import GraphBuilder
+from openneutron.litert.graph import DType, Graph, Model, Operator
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+
+Array = npt.NDArray[Any]
+
+
+def rounding_shift(x: Array, bits: int) -> Array:
+    """Right shift of int64, halves away from zero."""
+    return x if bits == 0 else (x + (1 << (bits - 1)) - (x < 0)) >> bits
+
+
+def rescale(x: Array, m: int, shift: int) -> Array:
+    """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values (numerics-a §0)."""
+    left = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
+    return rounding_shift((left * m + (1 << 30)) >> 31, max(-shift, 0))
+
+
+def _sum(graph: Graph, op: Operator, values: dict[int, Array]) -> list[Array]:
+    """SUM in its intended integer form (numerics-b): the reference reads INT8 as bytes."""
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    assert x.quantization is not None and y.quantization is not None
+    (in_scale, in_zero), (out_scale, out_zero) = x.quantization.scalar, y.quantization.scalar
+    axes = tuple({int(axis) % len(x.shape) for axis in np.asarray(values[op.inputs[1]]).reshape(-1)})
+    count = math.prod(x.shape[axis] for axis in axes)
+    total = values[op.inputs[0]].astype(np.int64).sum(axis=axes) - in_zero * count
+    m, shift = multiplier(in_scale / out_scale)
+    limits = np.iinfo(y.dtype.numpy)
+    result = np.clip(rescale(total, m, shift) + out_zero, limits.min, limits.max)
+    return [result.astype(y.dtype.numpy).reshape(y.shape)]
+
+
+@dataclass(frozen=True)
+class Golden:
+    """Where an operator's expected values come from, and why not from the reference kernels."""
+
+    resolver: OpResolverType | None
+    why: str
+    compute: Callable[[Graph, Operator, dict[int, Array]], list[Array]] | None = None
+
+
+REFERENCE = Golden(OpResolverType.BUILTIN_REF, "the definition")
+EXCEPTIONS = {
+    "ELU": Golden(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "not registered among the reference kernels"),
+    "SUM": Golden(None, "the reference reads INT8 bytes as UINT8", _sum),
+}
+
+
+def _interpret(model: bytes, inputs: Sequence[Array], resolver: OpResolverType) -> list[Array]:
+    interpreter = Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    interpreter.invoke()
+    return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
+
+
+def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
+    """The expected outputs. Models with an exceptional operator are evaluated one operator at a time."""
+    graph = read_model(model).main
+    if not any(op.code in EXCEPTIONS for op in graph.operators):
+        return _interpret(model, inputs, OpResolverType.BUILTIN_REF)
+    values = {at: t.data for at, t in enumerate(graph.tensors) if t.data is not None}
+    values |= dict(zip(graph.inputs, inputs, strict=True))
+    for op in graph.operators:
+        golden = EXCEPTIONS.get(op.code, REFERENCE)
+        if golden.compute is not None:
+            made = golden.compute(graph, op, values)
+        else:
+            assert golden.resolver is not None
+            read = [i for i in dict.fromkeys(op.inputs) if i >= 0 and graph.tensors[i].data is None]
+            part = Model([Graph("one", graph.tensors, [op], read, list(op.outputs))])
+            made = _interpret(write_model(part), [values[i] for i in read], golden.resolver)
+        values |= dict(zip(op.outputs, made, strict=True))
+    return [values[i] for i in graph.outputs]
+
+
+def execute(converted: bytes, inputs: Sequence[Array]) -> list[Array]:
+    """Run a model of NeutronGraphs only; every graph runs twice, and what it leaves behind may not matter."""
+    from openneutron.simulator import Simulator
+
+    graph = read_model(converted).main
+    values = dict(zip(graph.inputs, inputs, strict=True))
+    for op in graph.operators:
+        assert is_graph_op(op), f"{op.label} was not converted"
+        compiled = blocks_of(graph, op, outputs=len(op.outputs))
+        simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels)
+        given = [values[i] for i in compiled.inputs]
+        first = simulator.run(given).outputs
+        second = simulator.run(given).outputs
+        for index, one, two in zip(compiled.outputs, first, second, strict=False):
+            assert np.array_equal(one, two), f"{graph.tensors[index].name}: two runs differ"
+            values[index] = one.view(graph.tensors[index].dtype.numpy).reshape(graph.tensors[index].shape)
+    return [values[i] for i in graph.outputs]
+
+
+def assert_exact(model: bytes, inputs: Sequence[Array], target: str = "imxrt700", **options: Any) -> None:
+    """Every operator is converted, and every output byte equals the reference."""
+    result = convert(model, Options(target=target, **options))
+    left = [f"{op.code}: {op.reason}" for op in result.report.operators if op.reason]
+    assert not left, f"not converted: {'; '.join(left)}"
+    expected = reference(model, inputs)
+    graph = read_model(model).main
+    for index, want, got in zip(graph.outputs, expected, execute(result.model, inputs), strict=True):
+        assert want.shape == got.shape and want.dtype == got.dtype, f"{graph.tensors[index].name}: {got.shape}"
+        wrong = np.argwhere(want != got)
+        if wrong.size:
+            at = tuple(int(i) for i in wrong[0])
+            raise AssertionError(
+                f"{graph.tensors[index].name}{list(at)} is {got[at]}, the reference says {want[at]}; "
+                f"{len(wrong)} of {want.size} elements differ"
+            )
+
+
+def refusal(model: Model, target: str = "imxrt700") -> str:
+    """Why the first operator of the model is not converted; "" when it is."""
+    from openneutron import targets
+    from openneutron.compiler import kernels
+    from openneutron.compiler.signature import of_operator
+
+    verdict = kernels.check(of_operator(model.main, model.main.operators[0]), targets.load(target))
+    return str(verdict.reason) if verdict.reason else ""
+
+
+@dataclass
+class ModelMaker:
+    """Collects operators with inputs and outputs of their own into one model, then checks it.
+
+    Example:
+        >>> maker = ModelMaker(np.random.default_rng(0))
+        >>> x = maker.input((1, 4), DType.INT8, 0.5, -3)
+        >>> maker.op("SOFTMAX", [x], maker.output((1, 4), DType.INT8, 1 / 256, -128), beta=1.0)
+        >>> maker.check()
+    """
+
+    rng: np.random.Generator
+    builder: GraphBuilder = field(default_factory=GraphBuilder)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    data: list[Array] = field(default_factory=list)
+
+    def values(self, shape: Sequence[int], dtype: DType) -> Array:
+        """Random data: uniform, or one value nearly everywhere, or only the extremes."""
+        limits = np.iinfo(dtype.numpy)
+        kind = self.rng.integers(4)
+        if kind == 0:
+            return self.rng.choice([limits.min, limits.max], shape).astype(dtype.numpy)
+        made = self.rng.integers(limits.min, limits.max, shape, endpoint=True)
+        if kind == 1:
+            made = np.where(self.rng.random(shape) < 0.9, made.reshape(-1)[0], made)
+        return made.astype(dtype.numpy)
+
+    def input(self, shape: Sequence[int], dtype: DType, scale: float, zero_point: int) -> int:
+        """A graph input with random data."""
+        index = self.builder.tensor(f"in{len(self.inputs)}", shape, dtype, scale, zero_point)
+        self.inputs.append(index)
+        self.data.append(self.values(shape, dtype))
+        return index
+
+    def output(self, shape: Sequence[int], dtype: DType, scale: float, zero_point: int) -> int:
+        """A graph output."""
+        index = self.builder.tensor(f"out{len(self.outputs)}", shape, dtype, scale, zero_point)
+        self.outputs.append(index)
+        return index
+
+    def constant(
+        self, data: npt.ArrayLike, dtype: DType, scale: Any = None, zero_point: Any = None, axis: int = 0
+    ) -> int:
+        """A constant tensor."""
+        array = np.asarray(data)
+        name = f"const{len(self.builder.graph.tensors)}"
+        return self.builder.tensor(name, array.shape, dtype, scale, zero_point, axis, array)
+
+    def op(self, code: str, inputs: Sequence[int], output: int, **options: Any) -> None:
+        """An operator with one output."""
+        self.builder.op(code, inputs, [output], **options)
+
+    def model(self) -> Model:
+        """The finished model."""
+        return self.builder.finish(self.inputs, self.outputs)
+
+    def check(self, target: str = "imxrt700", **options: Any) -> None:
+        """`assert_exact` on what was collected."""
+        assert_exact(write_model(self.model()), self.data, target, **options)
+
+
+ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
+TARGETS = ("imxrt700", "mcxn94x", "imx95")
+
+
+def scales(low: float = -8.0, high: float = 0.0) -> st.SearchStrategy[float]:
+    """float32 scales between 2^low and 2^high."""
+    return st.floats(low, high, width=32).map(lambda exponent: f32(2.0**exponent))
+
+
+def zero_points(dtype: DType) -> st.SearchStrategy[int]:
+    """Zero points of an 8-bit type, its ends included."""
+    limits = np.iinfo(dtype.numpy)
+    return st.sampled_from([int(limits.min), int(limits.max), 0]) | st.integers(int(limits.min), int(limits.max))
+
+
+def seeds() -> st.SearchStrategy[int]:
+    """Seed of the data, which hypothesis need not shrink."""
+    return st.integers(0, 2**32 - 1)
+
+
+def spread(in_scale: float, weight_scale: float, terms: int, gain: float) -> float:
+    """An output scale that maps sums of `terms` random products to about 8 bits; `gain` moves it off."""
+    return f32(in_scale * weight_scale * math.sqrt(terms) * 50.0 * gain)
