@@ -128,7 +128,11 @@ def test_changed_line_ends_are_no_edit() -> None:
 @pytest.mark.parametrize(
     ("other", "error", "message"),
     [
-        (selection_code([1], "imxrt700", "0.2.0"), OptionError, r"b\.c: converter version 0\.2\.0 differs from 0\.1\.0 of a\.c"),
+        (
+            selection_code([1], "imxrt700", "0.2.0"),
+            OptionError,
+            r"b\.c: converter version 0\.2\.0 differs from 0\.1\.0 of a\.c",
+        ),
         (selection_code([1], "mcxn94x", "0.1.0"), OptionError, r"b\.c: target mcxn94x differs from imxrt700 of a\.c"),
         ("int main(void) { return 0; }\n", FormatError, r"b\.c: this is no kernel selection"),
         ("", FormatError, r"b\.c: this is no kernel selection"),

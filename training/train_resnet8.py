@@ -17,7 +17,7 @@ from torch import nn
 
 from openneutron.zoo.resnet8 import ResNet8
 
-# 20 epochs take about 13 minutes on one core with bfloat16 instructions.
+# 20 epochs take about 14 minutes on one core with bfloat16 instructions.
 EPOCHS = 20
 
 

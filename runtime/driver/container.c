@@ -107,6 +107,9 @@ static NeutronError check_layout(nd_program *program, const NeutronModelSizes *s
     if (!profiling && (words[4] != h->call_count || words[5] != 0)) {
         return header_error(detail, HEADER_AT(layout) + 16, "the number of calls", words[4]);
     }
+    if (program->debug_bytes) { /* nothing writes it yet, so a size can only be a mistake */
+        return header_error(detail, HEADER_AT(layout) + 8, "the size of the debug buffer", program->debug_bytes);
+    }
     /* A tensor's index is one byte. */
     if (program->inputs > 256) return header_error(detail, HEADER_AT(layout), "the number of inputs", program->inputs);
     if (program->outputs < 1 || program->outputs > 256) {

@@ -42,6 +42,8 @@ typedef struct {
 /* Longest sentence of detail: a kernel's reason of about 100 characters with its place. */
 enum { ND_DETAIL_BYTES = 200 };
 
+enum { ND_PROFILE_RECORD_BYTES = 16 }; /* a start and a stop point of NXP's profile buffer */
+
 enum { ND_IDLE, ND_RUNNING, ND_DONE };
 
 struct NeutronModel {

@@ -2,7 +2,8 @@
 
 #include "model.h"
 
-/* A record of NXP's profile buffer; opCode 6 marks kernel calls. Times are the low 32 bits of simulated cycles. */
+/* Half a record of NXP's profile buffer; opCode 6 marks kernel calls, and only those are recorded: the buffer has room for
+ * one record per call. Times are the low 32 bits of simulated cycles. */
 typedef struct {
     uint8_t event, opcode, function, clock;
     uint32_t time;
@@ -11,12 +12,11 @@ typedef struct {
 enum { POINT_START = 1, POINT_STOP = 2, OPCODE_KERNEL = 6, CLOCK_CYCLES = 0 };
 
 static void profile_event(nd_profile *profile, const NeutronEvent *event) {
-    const uint8_t opcode = event->opcode == NEUTRON_OPCODE_CALL ? OPCODE_KERNEL : event->opcode;
     const profile_point points[2] = {
-        {POINT_START, opcode, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->start},
-        {POINT_STOP, opcode, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->end},
+        {POINT_START, OPCODE_KERNEL, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->start},
+        {POINT_STOP, OPCODE_KERNEL, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->end},
     };
-    if (profile->at == NULL || profile->left < sizeof points) return;
+    if (event->opcode != NEUTRON_OPCODE_CALL || profile->at == NULL || profile->left < sizeof points) return;
     memcpy(profile->at, points, sizeof points);
     profile->at += sizeof points;
     profile->left -= (uint32_t)sizeof points;

@@ -1,3 +1,4 @@
+#include <stddef.h>
 #include <string.h>
 
 #include "model.h"
@@ -104,6 +105,12 @@ static NeutronError check_code(walk *w) {
     if (w->calls != h->call_count) {
         nd_say(w->detail, "the code makes %llu calls, the header says %u", (unsigned long long)w->calls, h->call_count);
         return NEUTRON_ERROR_CALL_COUNT;
+    }
+    if (w->program->profile_bytes > w->executed * ND_PROFILE_RECORD_BYTES) {
+        nd_say(w->detail, "byte %u: %u bytes of profile for %llu instructions",
+               (uint32_t)(offsetof(NeutronHeaderRecord, layout) + sizeof(uint32_t)), w->program->profile_bytes,
+               (unsigned long long)w->executed);
+        return NEUTRON_ERROR_HEADER;
     }
     return nd_check_kernels_block(w->program, w->called, w->detail);
 }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from executorch.exir import to_edge
-from executorch.exir.lowered_backend_module import LoweredBackendModule
+from executorch.exir import schema
+from executorch.exir._serialize import _PTEFile, _serialize_pte_binary
+from executorch.exir.scalar_type import ScalarType
 from torch import Tensor
 
 from openneutron import __version__
@@ -21,51 +22,81 @@ from openneutron.litert.write import write_model
 VALID = 1  # LiteRT's padding: windows stay inside the image
 
 
-class _Shapes(torch.nn.Module):
-    """Stands in for the delegated graph: only the shapes, types and memory formats of its outputs matter."""
-
-    def __init__(self, outputs: Sequence[Tensor]) -> None:
-        super().__init__()
-        self.outputs = [(tuple(t.shape), t.dtype, t.dim() == 4 and is_channels_last(t)) for t in outputs]
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        made = []
-        for shape, dtype, channels_last in self.outputs:
-            tensor = torch.zeros(shape, dtype=dtype)
-            made.append(tensor.to(memory_format=torch.channels_last) if channels_last else tensor)
-        return tuple(made)
-
-
-class _Caller(torch.nn.Module):
-    """Calls its delegates one after the other: the outputs of one are the inputs of the next."""
-
-    def __init__(self, delegates: Sequence[LoweredBackendModule]) -> None:
-        super().__init__()
-        self.count = len(delegates)
-        for index, delegate in enumerate(delegates):
-            setattr(self, f"delegate_{index}", delegate)
-
-    def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
-        for index in range(self.count):
-            values = tuple(getattr(self, f"delegate_{index}")(*values))
-        return values
+_SCALAR_TYPES = {torch.int8: ScalarType.CHAR, torch.uint8: ScalarType.BYTE, torch.float32: ScalarType.FLOAT}
 
 
 def is_channels_last(tensor: Tensor) -> bool:
     """Whether the memory order really is channels-last, which one-channel and one-pixel tensors leave open."""
-    return tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
+    if tensor.dim() != 4 or tensor.is_contiguous():
+        return False
+    return tensor.is_contiguous(memory_format=torch.channels_last)
 
 
-def program_of(payloads: Sequence[bytes], inputs: Sequence[Tensor], outputs: Sequence[Sequence[Tensor]]) -> bytes:
-    """A `.pte` that chains the payloads; `outputs` has examples of each one's outputs."""
-    delegates = []
-    feeds = tuple(inputs)
-    for payload, made in zip(payloads, outputs, strict=True):
-        edge = to_edge(torch.export.export(_Shapes(made), feeds)).exported_program()
-        delegates.append(LoweredBackendModule(edge, BACKEND_ID, payload, []))
-        feeds = tuple(made)
-    exported = torch.export.export(_Caller(delegates), tuple(inputs))
-    return to_edge(exported).to_executorch().buffer
+def program_of(
+    payloads: Sequence[bytes],
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Sequence[Tensor]],
+    *,
+    segments: bool = True,
+    misaligned: int = 0,
+) -> bytes:
+    """A `.pte` that chains delegates: the outputs of one are the inputs of the next.
+
+    Tensors are examples of shape, type and order; `misaligned` shifts them in the memory plan by so many bytes, and
+    without `segments` the payloads lie inside the flatbuffer. Written from the schema, because exporting takes seconds.
+    """
+    tensors: list[Tensor] = [*inputs, *(tensor for made in outputs for tensor in made)]
+    values, end = [], 0
+    for tensor in tensors:
+        values.append(schema.EValue(_planned(tensor, end + misaligned)))
+        end += -(-(tensor.nbytes + misaligned) // 16) * 16
+    calls, first, at = [], 0, len(inputs)
+    for index, made in enumerate(outputs):
+        arguments = list(range(first, at + len(made)))
+        calls.append(schema.Instruction(schema.DelegateCall(delegate_index=index, args=arguments)))
+        first, at = at, at + len(made)
+    plan = schema.ExecutionPlan(
+        name="forward",
+        container_meta_type=schema.ContainerMetadata(encoded_inp_str="", encoded_out_str=""),
+        values=values,
+        inputs=list(range(len(inputs))),
+        outputs=list(range(first, at)),
+        chains=[schema.Chain(inputs=[], outputs=[], instructions=calls, stacktrace=None)],
+        operators=[],
+        delegates=[
+            schema.BackendDelegate(
+                id=BACKEND_ID,
+                processed=schema.BackendDelegateDataReference(location=schema.DataLocation.INLINE, index=index),
+                compile_specs=[],
+            )
+            for index in range(len(payloads))
+        ],
+        non_const_buffer_sizes=[0, end],
+    )
+    program = schema.Program(
+        version=0,
+        execution_plan=[plan],
+        constant_buffer=[schema.Buffer(storage=b""), schema.Buffer(storage=bytes(16))],  # the runtime wants a segment
+        backend_delegate_data=[schema.BackendDelegateInlineData(data=payload) for payload in payloads],
+        segments=[],
+        constant_segment=schema.SubsegmentOffsets(segment_index=0, offsets=[]),
+    )
+    return bytes(_serialize_pte_binary(_PTEFile(program=program), extract_delegate_segments=segments))
+
+
+def _planned(tensor: Tensor, offset: int) -> schema.Tensor:
+    order = [0, 2, 3, 1] if is_channels_last(tensor) else list(range(tensor.dim()))
+    return schema.Tensor(
+        scalar_type=_SCALAR_TYPES[tensor.dtype],
+        storage_offset=0,
+        sizes=list(tensor.shape),
+        dim_order=order,
+        requires_grad=False,
+        layout=0,
+        data_buffer_idx=0,
+        allocation_info=schema.AllocationDetails(memory_id=1, memory_offset_low=offset, memory_offset_high=0),
+        shape_dynamism=schema.TensorShapeDynamism.STATIC,
+    )
 
 
 def compiled(model: Model, *, profiling: bool = False, target: str = "imxrt700") -> Compiled:

@@ -100,10 +100,17 @@ def test_several_delegates_in_one_program():
     assert torch.equal(load(payloads, [x], [[y], [z]]).run(x)[0], z)
 
 
-def test_input_at_an_odd_address():
-    x = random_int8(1 + 2 * 5 * 8 * 6)[1:].view(2, 5, 8, 6)
-    program = load([payload_of(compiled(pool_model(nhwc(x))), [1], [1])], [x], [[pool(x)]])
-    assert torch.equal(program.run(x)[0], pool(x))
+@pytest.mark.parametrize("channels_last", [False, True], ids=["transposed", "as they are"])
+def test_tensors_and_payload_at_odd_addresses(channels_last: bool):
+    x = random_int8(2, 5, 8, 6)
+    if channels_last:
+        x = x.to(memory_format=CHANNELS_LAST)
+    payload = payload_of(compiled(pool_model(nhwc(x))), [1], [1])
+    for misaligned in (1, 4):
+        pte = program_of([payload], [x], [[pool(x)]], misaligned=misaligned, segments=False)
+        # One byte more in front of the flatbuffer's data moves the payload to an odd address as well.
+        program = LoadedProgram(pte, where="test.pte", etdump=False)
+        assert torch.equal(program.run(x)[0], pool(x))
 
 
 def test_programs_live_side_by_side():
@@ -215,7 +222,7 @@ def _events(program: LoadedProgram, path: Path) -> list:
 
 def _metadata(event) -> dict[str, int]:
     (text,) = event.delegate_debug_metadatas
-    return {key: int(value) for key, value in (item.split("=") for item in text.split())}
+    return {key: int(value) for key, value in (item.split("=") for item in text.decode().split())}
 
 
 def test_profiled_kernel_calls_become_events_in_target_time(tmp_path: Path):

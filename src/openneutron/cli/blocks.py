@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OpenNeutronError
 from openneutron.files import kind_of
 from openneutron.microcode.decode import decode
@@ -29,6 +30,7 @@ class Blocks:
 
     def program(self) -> Program:
         """The decoded program; a `FormatError` when NXP's converter made it or the checksum is wrong."""
+        kernels.rules()  # kernels declare their parameters when their files are imported
         try:
             return decode(self.microcode, self.weights, self.kernels, verify=not self.alone)
         except OpenNeutronError as error:

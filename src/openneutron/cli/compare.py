@@ -51,13 +51,15 @@ def compare(ours: Mapping[str, Array], reference: Mapping[str, Array], *, where:
 
 
 def _difference(name: str, a: Array, b: Array) -> Difference:
+    if a.size == 0:
+        return Difference(name, 0, 0, 0.0)
     if a.dtype.kind in "fc":
         # Bits, not values: a NaN equals itself, and 0.0 differs from -0.0.
-        differing = a.reshape(-1).view(np.uint8).reshape(a.size, -1) != b.reshape(-1).view(np.uint8).reshape(b.size, -1)
-        count = int(differing.any(axis=1).sum()) if a.size else 0
+        bits = [np.ascontiguousarray(value).reshape(-1).view(np.uint8).reshape(value.size, -1) for value in (a, b)]
+        count = int((bits[0] != bits[1]).any(axis=1).sum())
         with np.errstate(invalid="ignore", over="ignore"):
             distance = np.abs(a - b)
         largest = float(np.nanmax(distance)) if count and not np.isnan(distance).all() else 0.0
         return Difference(name, a.size, count, largest)
     distance = np.abs(a.astype(np.int64) - b.astype(np.int64))
-    return Difference(name, a.size, int(np.count_nonzero(distance)), float(distance.max()) if a.size else 0.0)
+    return Difference(name, a.size, int(np.count_nonzero(distance)), float(distance.max()))

@@ -79,7 +79,7 @@ def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[li
 
         from openneutron.executorch.runtime import load_program
 
-        program = load_program(data)
+        program = load_program(where)
         wanted = read_pte(data, where)[0]
         tensors = [Tensor(one.name, one.shape, DType(one.dtype)) for one in wanted]
         arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)

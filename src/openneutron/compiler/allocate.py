@@ -9,6 +9,7 @@ depth-first search would close the last percent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,7 +46,7 @@ class _Pairs:
         for o in overlaps:
             if o.dying in index and o.born in index:
                 dying, born = index[o.dying], index[o.born]
-                self.of[dying, born] = self.of[born, dying] = Overlap(dying, born, o.distance, o.exact)
+                self.of[dying, born] = self.of[born, dying] = replace(o, dying=dying, born=born)
 
     def forbidden(self, placing: int, size: int, other: int, low: int, high: int) -> tuple[int, int]:
         """Offsets strictly between these two bounds clash with buffer `other` at [low, high)."""
@@ -53,8 +54,8 @@ class _Pairs:
         if pair is None:
             return low - size, high
         if placing == pair.born:
-            return low - pair.distance, high
-        return low - size, low + pair.distance
+            return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
+        return (high - pair.distance - size, high) if pair.upward else (low - size, low + pair.distance)
 
 
 def _place(buffers: Sequence[Buffer], order: list[int], pairs: _Pairs) -> tuple[int, list[int]]:

@@ -28,7 +28,7 @@ class Group:
 
 
 @dataclass
-class Plan:
+class Cut:
     """Groups in execution order, and the reason for each operator that stays."""
 
     groups: list[Group]
@@ -52,7 +52,7 @@ def _colour(graph: Graph, accepted: list[bool]) -> list[int]:
     return colours
 
 
-def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[str, ...] = ()) -> Plan:
+def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[str, ...] = ()) -> Cut:
     """Check every operator and group the accepted ones.
 
     `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU.
@@ -74,7 +74,7 @@ def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[st
             groups.setdefault(colour, Group(accepted[index])).operators.append(index)
         small = [g for g in groups.values() if g.converted and _too_small(graph, g, minimum)]
         if not small:
-            return Plan([groups[colour] for colour in sorted(groups)], reasons)
+            return Cut([groups[colour] for colour in sorted(groups)], reasons)
         for group in small:
             for index in group.operators:
                 name = graph.tensors[graph.operators[index].outputs[0]].name

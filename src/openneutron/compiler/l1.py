@@ -90,6 +90,10 @@ class RowDemand:
         hi = (last - 1) * self.stride // self.divide - self.before + self.extent
         return max(lo, 0), min(max(hi, 0), height)
 
+    def mirrored(self, height: int, source: int) -> RowDemand:
+        """The same demand with rows counted from the bottom of an output of `height` and an input of `source` rows."""
+        return RowDemand(self.stride, 1, (height - 1) * self.stride + self.extent - source - self.before, self.extent)
+
 
 @dataclass
 class Node:
@@ -109,6 +113,7 @@ class Node:
     macs: int = 0
     sources: tuple[int, ...] = ()
     workspace: int = 0  # bytes of scratch the kernel needs while it runs; operand role "workspace"
+    downward: bool = False  # rows must be made from the top down, because a call builds on the one before
     in_place: tuple[int, ...] = ()  # operand positions whose buffer the output may overwrite element by element
     notes: tuple[str, ...] = ()  # what fusing did, for the report
 

@@ -93,13 +93,15 @@ Task: TypeAlias = Call | Dma | Wait | Loop
 class Overlap:
     """A segment's input `dying` may lie over its output `born`: rows are written no earlier than others are released.
 
-    The output starts at least `distance` bytes below the input; `exact` also allows equal offsets (element-wise in place).
+    Rows made from the top down: the output starts at least `distance` bytes below the input. From the bottom up (`upward`):
+    it ends at least `distance` bytes above the input's end. `exact` also allows equal offsets (element-wise in place).
     """
 
     dying: int
     born: int
     distance: int
     exact: bool
+    upward: bool = False
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """Overlap: how far a segment's whole output may lie over its dying whole input.
 
-Rows are made and released from the top. With the output placed `distance` bytes below the input, no row is written before
+Rows are made and released from one end. With the output placed `distance` bytes below the input, no row is written before
 every row it covers has been read for the last time: distance = max over calls of (end of the rows written so far - start of
 the first row still needed). Element-wise kernels may also work exactly in place.
 """
@@ -14,7 +14,7 @@ from openneutron.microcode.encode import align
 
 
 def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int, int]]:
-    """Clipped output rows of a node in each iteration."""
+    """Clipped output rows of a node in each iteration, counted from where the segment starts."""
     output = graph.nodes[node].output
     s, height = segment.streams[output], graph.values[output].shape[1]
     found = []
@@ -33,6 +33,9 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
         for position, operand in enumerate(node.operands):
             if isinstance(operand, int) and operand == value and operand != node.output:
                 demand = (node.demand or {}).get(position)
+                if demand is not None and segment.reverse:
+                    rows = graph.values[node.output].shape[1]
+                    demand = demand.mirrored(rows, height) if demand.divide == 1 else None
                 for i, (first, last) in enumerate(_windows(graph, segment, n)):
                     if first < last:
                         low = 0 if demand is None else demand.rows(first, last, height)[0]
@@ -43,8 +46,7 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
 
 
 def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:
-    """Pairs of (input, output) buffers of this segment that may share bytes; whether the input dies here is for the
-    allocator's lifetimes to say: a pair that lives on elsewhere would clash there."""
+    """Pairs of (input, output) buffers of this segment that may share bytes, provided that the input dies in it."""
     sink = graph.nodes[segment.last].output
     out = graph.values[sink]
     if out.alias is not None or sink not in stored or out.shape[0] != 1 or out.accumulator:
@@ -70,5 +72,7 @@ def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) ->
                 last_node.operands[p] == value for p in last_node.in_place if isinstance(last_node.operands[p], int)
             )
         )
-        found.append(Overlap(stored[value], stored[sink], align(max(distance, 0)), in_place))
+        # From the bottom, rows count from the tensor's end, which may lie a little before the buffer's aligned one.
+        slack = align(out.bytes) - out.bytes if segment.reverse else 0
+        found.append(Overlap(stored[value], stored[sink], align(max(distance, 0) + slack), in_place, segment.reverse))
     return found

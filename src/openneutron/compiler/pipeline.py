@@ -11,20 +11,19 @@ from dataclasses import dataclass, replace
 from openneutron import targets
 from openneutron._version import __version__
 from openneutron.compiler import l1, text
-from openneutron.compiler.allocate import allocate
 from openneutron.compiler.emit import emit
 from openneutron.compiler.fuse import fuse
 from openneutron.compiler.graph_op import add_graph_op
-from openneutron.compiler.ingest import Plan, extract, ingest
+from openneutron.compiler.ingest import Cut, extract, ingest
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.legalize import legalize
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
+from openneutron.compiler.plan import plan
 from openneutron.compiler.predict import Timed, predict
-from openneutron.compiler.schedule import schedule
 from openneutron.compiler.summary import Part, report_of
-from openneutron.compiler.tile import Tiling, tile
+from openneutron.compiler.tile import Tiling
 from openneutron.compiler.verify import verify
 from openneutron.convert import OPTIMIZE, Options, Result
 from openneutron.errors import OptionError, UnsupportedError
@@ -63,25 +62,32 @@ def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
     if options.fit_bytes is not None:
         io = sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
         budget = max(options.fit_bytes - io, 0)
-    tiling = tile(graph, target, optimize=options.optimize, scratch_budget=budget)
-    tasks = allocate(schedule(graph, tiling.segments, target, fetch_constants=options.fetch_constants_to_sram))
+    chosen = plan(
+        graph,
+        target,
+        optimize=options.optimize,
+        scratch_budget=budget,
+        fetch_constants=options.fetch_constants_to_sram,
+    )
+    tiling, tasks = chosen.tiling, chosen.tasks
     verify(graph, tasks, target)
     program = emit(part, graph, tasks, target, profiling=options.use_profiling)
     events, cycles = predict(program, target)
     return Unit(graph, tiling, tasks, program, encode(program), events, cycles, passes)
 
 
-def _operator_order(graph: Graph, plan: Plan, units: dict[int, Operator]) -> list[Operator]:
+def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:
     """Groups in execution order: a NeutronGraph, or the operators that stay."""
     ordered: list[Operator] = []
-    for at, group in enumerate(plan.groups):
+    for at, group in enumerate(cut.groups):
         ordered += [units[at]] if at in units else [graph.operators[i] for i in group.operators]
     return ordered
 
 
 def _selection(parts: list[Part], target: Target) -> str:
     """The kernels that all NeutronGraphs of the model call, as C source."""
-    return selection_code((abi_of(node.kernel).id for part in parts for node in part.graph.nodes), target.name, __version__)
+    called = {abi_of(node.kernel).id for part in parts for node in part.graph.nodes}
+    return selection_code(called, target.name, __version__)
 
 
 def compile_model(data: bytes, options: Options) -> Result:
@@ -102,13 +108,13 @@ def compile_model(data: bytes, options: Options) -> Result:
     target = targets.load(options.target)
     model = read_model(data, source=options.source)
     graph = model.main
-    plan = ingest(
+    cut = ingest(
         graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate
     )
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
     operators: dict[int, Operator] = {}
-    for at, group in enumerate(plan.groups):
+    for at, group in enumerate(cut.groups):
         if not group.converted:
             continue
         part, inputs, outputs = extract(graph, group)
@@ -124,8 +130,8 @@ def compile_model(data: bytes, options: Options) -> Result:
     source_operators = list(graph.operators)
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)
-    graph.operators = _operator_order(graph, plan, operators)
-    report = report_of(graph, source_operators, plan.reasons, parts, target, options, __version__)
+    graph.operators = _operator_order(graph, cut, operators)
+    report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__)
     written = write_model(model)
     return Result(
         model=written,

@@ -165,8 +165,8 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
                 else:
                     operands.append(_flat(b.weights_buffer, source, operand.size))
         stream: Stream = segment.streams[node.output]
-        first = segment.start * stream.advance + stream.lead
-        step = stream.advance if segment.iterations > 1 else 0
+        first, _ = segment.rows(node.output, b.graph.values[node.output].shape[1], 0)
+        step = 0 if segment.iterations == 1 else -stream.advance if segment.reverse else stream.advance
         calls.append(Call(n, tuple(operands), first, stream.advance, step))
     return calls
 
@@ -208,6 +208,10 @@ def schedule(graph: KernelGraph, segments: list[Segment], target: Target, *, fet
         if following is not None:
             b.out.tasks += following.copies
         b.out.tasks += body
+    # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
+    b.out.overlaps = [
+        o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS
+    ]
     b.out.weights = bytes(b.block)
     b.out.buffers[b.weights_buffer].size = len(b.block)
     return b.out

@@ -35,6 +35,13 @@ class Segment:
     start: int  # first iteration, at most 0: the body starts early enough to fill the leads
     iterations: int
     streams: dict[int, Stream]
+    reverse: bool = False  # rows run from the bottom up; leads and iterations count rows from the bottom
+
+    def rows(self, value: int, height: int, iteration: int) -> tuple[int, int]:
+        """Rows [first, last) of a value made in an iteration from 0 on, not yet clipped to the tensor."""
+        s = self.streams[value]
+        first = (self.start + iteration) * s.advance + s.lead
+        return (height - first - s.advance, height - first) if self.reverse else (first, first + s.advance)
 
 
 @dataclass
@@ -64,12 +71,14 @@ def whole(structure: Structure, node: int) -> Segment:
     return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)})
 
 
-def extend(structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int) -> Stream | None:
+def extend(
+    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int, reverse: bool = False
+) -> Stream | None:
     """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal."""
     graph = structure.graph
     made = graph.nodes[node]
     value = graph.values[made.output]
-    if made.demand is None or value.shape[0] != 1:
+    if made.demand is None or value.shape[0] != 1 or (reverse and made.downward):
         return None
     if made.output in structure.aliased:
         root = graph.root(made.output)
@@ -78,25 +87,27 @@ def extend(structure: Structure, streams: dict[int, Stream], node: int, last: in
                 return None  # storage written in the segment is read in it under another name
     if node == last:
         return Stream(min(rows, value.shape[1]), 0, 0)
-    return _stream_of(structure, made.output, last, streams)
+    return _stream_of(structure, made.output, last, streams, reverse)
 
 
-def segment_of(structure: Structure, first: int, last: int, rows: int) -> Segment:
+def segment_of(structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False) -> Segment:
     """The segment of nodes [first, last], known to be legal."""
     graph = structure.graph
     streams: dict[int, Stream] = {}
     for node in range(last, first - 1, -1):
-        made = extend(structure, streams, node, last, rows)
+        made = extend(structure, streams, node, last, rows, reverse)
         if made is None:
             raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
         streams[graph.nodes[node].output] = made
     start = min((-s.lead) // s.advance for s in streams.values())
     sink = graph.nodes[last].output
     stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
-    return Segment(first, last, start, stop - start, streams)
+    return Segment(first, last, start, stop - start, streams, reverse)
 
 
-def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream]) -> Stream | None:
+def _stream_of(
+    structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool
+) -> Stream | None:
     graph = structure.graph
     readers = structure.consumers.get(value, [])
     inside = [c for c in readers if c <= last]
@@ -115,6 +126,8 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
             demand = node.demand.get(position)
             if demand is None or demand.divide != 1:
                 return None
+            if reverse:
+                demand = demand.mirrored(graph.values[node.output].shape[1], graph.values[value].shape[1])
             s = demand.stride
             advances.add(s * reader.advance)
             leads.append(s * reader.lead + demand.extent - s - demand.before)

@@ -8,12 +8,12 @@ counted as the sum of live bytes, which the allocator may exceed by fragmentatio
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from openneutron.compiler.cost import CostModel
-from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.compiler.segments import Segment, Stream, Structure, extend, segment_of, whole
-from openneutron.errors import UnsupportedError
 from openneutron.microcode.encode import align
 from openneutron.targets import Target
 
@@ -21,6 +21,7 @@ MAX_SEGMENT = 32  # nodes; longer segments were never chosen on the reference mo
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)
+TRIES = 6  # tilings handed to the allocator: its fragmentation may reorder near neighbours
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
 
 
@@ -37,7 +38,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Tiling:
-    """The chosen segments, and the (scratch bytes, cycles) points that were on offer."""
+    """Segments in order, and the (estimated scratch bytes, cycles) points that were on offer."""
 
     segments: list[Segment]
     pareto: tuple[tuple[int, int], ...]
@@ -97,7 +98,9 @@ def _grow(
     graph = structure.graph
     found: list[Candidate] = []
     streams: dict[int, Stream] = {}
-    held, cycles = 0, 0
+    held, steady, cycles, transient = 0, 0, 0, 0
+    readers: dict[int, list[tuple[Stream, RowDemand]]] = {}
+    sink = graph.root(graph.nodes[last].output)
     for first in range(last, max(last - MAX_SEGMENT, -1), -1):
         made = extend(structure, streams, first, last, rows)
         if made is None:
@@ -107,15 +110,47 @@ def _grow(
         value = graph.values[node.output]
         root = graph.root(node.output)
         if made.ring:
-            held += align(made.ring * value.row_bytes)
+            size = align(made.ring * value.row_bytes)
+            # Transient rows of neighbouring steps coexist only in pairs: the largest two bound what they need.
+            steady, transient = (steady, max(transient, size)) if made.transient else (steady + size, transient)
         elif spans.get(root, (-1, -1))[0] == first:
-            held += sizes[root]
-        held += align(node.workspace)
+            steady += sizes[root]
+        held = steady + 2 * transient + align(node.workspace)
         cycles += costs.striped(first, value.shape[1], made.advance, made.lead)
+        readers.pop(node.output, None)
+        assert node.demand is not None
+        for position, operand in enumerate(node.operands):
+            if isinstance(operand, int) and operand != node.output and position in node.demand:
+                readers.setdefault(operand, []).append((made, node.demand[position]))
         if first == last and made.advance >= value.shape[1]:
             continue  # the whole-tensor candidate
-        found.append(Candidate(first, last, rows, alive_before[first] + held, cycles))
+        memory = alive_before[first] + held
+        if sink in sizes and graph.values[sink].alias is None:
+            memory -= _shared(graph, spans, readers, sink, streams[graph.nodes[last].output], last)
+        found.append(Candidate(first, last, rows, memory, cycles))
     return found
+
+
+def _shared(
+    graph: KernelGraph, spans: dict[int, tuple[int, int]], readers: dict[int, list[tuple[Stream, RowDemand]]],
+    sink: int, stream: Stream, last: int,
+) -> int:  # fmt: skip
+    """Bytes that the sink may share with one input that dies in the segment (`overlap` gives the exact distance)."""
+    out = graph.values[sink]
+    best = 0
+    stop = -(-out.shape[1] // stream.advance)
+    for value, uses in readers.items():
+        v = graph.values[value]
+        if spans.get(value, (0, -1))[1] != last or v.alias is not None or v.accumulator:
+            continue
+        distance = 0
+        for i in {0, 1, stop // 2, stop - 2, stop - 1}:
+            if 0 <= i < stop:
+                written = min((i + 1) * stream.advance, out.shape[1]) * out.row_bytes
+                needed = min(d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, v.shape[1])[0] for s, d in uses)
+                distance = max(distance, written - min(needed, v.shape[1]) * v.row_bytes)
+        best = max(best, v.bytes + out.bytes - max(align(distance) + v.bytes, out.bytes))
+    return best
 
 
 def _best(n: int, found: list[Candidate], budget: int) -> tuple[int, list[Candidate]] | None:
@@ -141,47 +176,70 @@ def _best(n: int, found: list[Candidate], budget: int) -> tuple[int, list[Candid
     return cost[n], chosen[::-1]
 
 
-def tile(graph: KernelGraph, target: Target, *, optimize: str = "default", scratch_budget: int | None = None) -> Tiling:
-    """Segments for the whole graph; with a budget, the fastest ones that fit it.
+def tile(
+    graph: KernelGraph, target: Target, *, optimize: str = "default", scratch_budget: int | None = None
+) -> list[Tiling]:
+    """Tilings of the whole graph worth allocating, most promising first; with a budget, fast ones that should fit it.
 
     Example:
-        >>> tiling = tile(kernel_graph, targets.load("imxrt700"))
+        >>> tiling, *others = tile(kernel_graph, targets.load("imxrt700"))
         >>> [(s.first, s.last) for s in tiling.segments]
     """
     costs = CostModel(graph, target)
     n = len(graph.nodes)
     found = candidates(graph, costs, stream=optimize != "fast")
     budgets = sorted({item.memory for item in found})
-    fastest = _best(n, found, budgets[-1]) if budgets else (0, [])
-    assert fastest is not None
-    if scratch_budget is not None:
-        chosen = _best(n, found, scratch_budget)
-        if chosen is None:
-            least = next(b for b in budgets if _best(n, found, b) is not None)
-            raise UnsupportedError(
-                f"the smallest schedule needs {least} bytes of scratch, {least - scratch_budget} more than the budget",
-                hint="lower the input resolution, or raise --fit",
-            )
-    elif optimize == "fast":
-        chosen = fastest
-    else:
-        limit = fastest[0] * SLACK[0] // SLACK[1]
-        low, high = 0, len(budgets) - 1
-        while low < high:
-            middle = (low + high) // 2
-            attempt = _best(n, found, budgets[middle])
-            if attempt is not None and attempt[0] <= limit:
-                high = middle
-            else:
-                low = middle + 1
-        chosen = (_best(n, found, budgets[low]) if budgets else None) or fastest
     structure = Structure.of(graph)
-    segments = [
+    if not budgets:
+        return [Tiling([], ())]
+    tried: dict[int, tuple[int, list[Candidate]] | None] = {}
+
+    def best(at: int) -> tuple[int, list[Candidate]] | None:
+        if at not in tried:
+            tried[at] = _best(n, found, budgets[at])
+        return tried[at]
+
+    fastest = best(len(budgets) - 1)
+    assert fastest is not None
+    if optimize == "fast" and scratch_budget is None:
+        return [Tiling(_segments(structure, fastest[1]), ())]
+    limit = fastest[0] * SLACK[0] // SLACK[1] if scratch_budget is None else 1 << 62
+    low, high = 0, len(budgets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        attempt = best(middle)
+        if attempt is not None and attempt[0] <= limit:
+            high = middle
+        else:
+            low = middle + 1
+    if scratch_budget is None:
+        chosen = _distinct(best, range(low, len(budgets)))
+    else:
+        fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
+        chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
+    points = tuple((budgets[at], p[0]) for at in range(low, len(budgets)) if (p := tried.get(at)) is not None)
+    return [Tiling(_segments(structure, items), _pareto(points)) for items in chosen]
+
+
+def _distinct(
+    best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]
+) -> list[list[Candidate]]:
+    """The first few different choices along an order of budgets."""
+    chosen: list[list[Candidate]] = []
+    for at in order:
+        attempt = best(at)
+        if attempt is not None and attempt[1] not in chosen:
+            chosen.append(attempt[1])
+            if len(chosen) == TRIES:
+                break
+    return chosen
+
+
+def _segments(structure: Structure, chosen: list[Candidate]) -> list[Segment]:
+    return [
         whole(structure, item.last) if item.rows == 0 else segment_of(structure, item.first, item.last, item.rows)
-        for item in chosen[1]
+        for item in chosen
     ]
-    points = tuple((b, p[0]) for b in budgets[:: max(len(budgets) // 16, 1)] if (p := _best(n, found, b)) is not None)
-    return Tiling(segments, _pareto(points))
 
 
 def _pareto(points: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:

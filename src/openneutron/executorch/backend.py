@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,15 +14,12 @@ from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import NeutronOptions, from_specs
 from openneutron.executorch.encoding import Constants, Rejected
 from openneutron.executorch.intermediates import write_intermediates
-from openneutron.executorch.lower import Lowered, Lowering
+from openneutron.executorch.lower import Lowered, lower
 from openneutron.executorch.payload import build_payload
 from openneutron.litert.graph import Graph
-from openneutron.litert.passes import run_passes
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.report.model import Report
-
-UPSTREAM = "executorch.backends.nxp.nxp_backend"
 
 
 @dataclass(frozen=True)
@@ -62,16 +58,20 @@ class NeutronBackend(BackendDetails):
 
 def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Lowered, Partition, bytes]:
     """A delegated subgraph as LiteRT, what was learnt, and the payload."""
-    lowered, passes = lower_program(program, convert_inside=options.use_neutron_for_format_conversion)
+    conversion = options.conversion(f"partition {options.partition}")
+    lowered = lower_program(program, options)
     litert = write_model(lowered.model)
-    result = convert(litert, options.conversion(f"partition {options.partition}"))
+    result = convert(litert, conversion)
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)
     arguments = [node for node in program.graph.nodes if node.op == "placeholder" and node not in Constants(program)]
     source = lowered.model.main
-    input_map = _map(neutron, neutron.inputs, source, source.inputs, [arguments.index(node) for node in lowered.inputs])
+    # The microcode numbers its buffers as the operator lists them, which need not be the graph's order.
+    operator, spare = neutron.operators[0], 3 if options.use_profiling else 1
+    places = [arguments.index(node) for node in lowered.inputs]
+    input_map = _map(neutron, operator.inputs[:-3], source, source.inputs, places)
     positions = list(range(len(lowered.outputs)))
-    output_map = _map(neutron, neutron.outputs, source, source.outputs, positions)
+    output_map = _map(neutron, operator.outputs[:-spare], source, source.outputs, positions)
     formats = dict(zip((arguments.index(node) for node in lowered.inputs), lowered.input_formats, strict=True))
     payload = build_payload(
         *blocks, [formats[index] for index in input_map], [lowered.output_formats[index] for index in output_map],
@@ -82,28 +82,27 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
         index=options.partition, litert=litert, converted=result.model, report=result.report,
         debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
         output_formats=tuple(lowered.output_formats), kernel_selection_code=result.kernel_selection_code,
-        log=result.log, passes=passes, transposes=lowered.transposes,
+        log=result.log, passes=lowered.passes, transposes=lowered.transposes,
     )  # fmt: skip
     if options.intermediates_dir:
         write_intermediates(options.intermediates_dir, partition, result.intermediates)
     return lowered, partition, payload
 
 
-def lower_program(program: ExportedProgram, *, convert_inside: bool) -> tuple[Lowered, dict[str, int]]:
-    """A delegated subgraph as a LiteRT model after the L0 passes, and how often each pass changed something."""
+def lower_program(program: ExportedProgram, options: NeutronOptions) -> Lowered:
+    """A delegated subgraph as a LiteRT model, the L0 passes done."""
     constants = Constants(program)
     graph = program.graph
     inputs = [node for node in graph.nodes if node.op == "placeholder" and node not in constants]
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     results = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
     try:
-        lowered = Lowering(constants, convert_inside).run(nodes, inputs, results)
+        return lower(nodes, inputs, results, constants, options)
     except Rejected as rejected:
         raise ConverterError(
             f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",
             hint="partition with NeutronPartitioner, which checks that",
         ) from rejected
-    return lowered, run_passes(lowered.model, (lowered.debug_handles, lowered.nodes))
 
 
 def ensure_only_backend() -> None:
@@ -115,10 +114,6 @@ def ensure_only_backend() -> None:
                 where="NeutronPartitioner",
                 hint="ExecuTorch picks backends by class name and would use the other one; do not import it in this process",
             )
-    if UPSTREAM in sys.modules:
-        raise OpenNeutronError(
-            f"{UPSTREAM} is loaded in this process", where="NeutronPartitioner", hint="do not import it beside openneutron"
-        )
 
 
 def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[bytes, bytes, bytes]:
@@ -133,7 +128,9 @@ def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[byte
         )
     constants = [graph.tensors[index].data for index in graph.operators[0].inputs[-3:]]
     if any(block is None for block in constants):
-        raise ConverterError("the converted model has no microcode, weights or kernels", where=f"partition {options.partition}")
+        raise ConverterError(
+            "the converted model has no microcode, weights or kernels", where=f"partition {options.partition}"
+        )
     return tuple(block.tobytes() for block in constants if block is not None)  # type: ignore[return-value]
 
 
@@ -143,4 +140,6 @@ def _map(converted: Graph, tensors: list[int], source: Graph, names: list[int], 
     try:
         return [by_name[converted.tensors[tensor].name] for tensor in tensors]
     except KeyError as error:
-        raise ConverterError(f"the converted model has an input or output named {error}, the source has none") from error
+        raise ConverterError(
+            f"the converted model has an input or output named {error}, the source has none"
+        ) from error

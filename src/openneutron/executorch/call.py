@@ -95,7 +95,9 @@ class Call:
         logical = self.shape if shape is None else tuple(shape)
         return self.layouts.produced(name or self.node.name, logical, order, dtype, quantization)
 
-    def constant(self, suffix: str, data: Any, dtype: DType, quantization: Quantization | None = None, axis: int = 0) -> int:
+    def constant(
+        self, suffix: str, data: Any, dtype: DType, quantization: Quantization | None = None, axis: int = 0
+    ) -> int:
         """A constant tensor of its own."""
         array = np.asarray(data, dtype.numpy)
         return self.lowering.builder.tensor(
@@ -124,7 +126,9 @@ class Call:
 
 def check_activation(node: Node, encoding: Encoding) -> None:
     if encoding.dtype is not DType.INT8:
-        raise reject(node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8")
+        raise reject(
+            node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8"
+        )
     if encoding.quantization.per_channel:
         raise reject(node, "activation_per_channel", f"{node.name} quantizes activations per channel")
     if (encoding.low, encoding.high) != (-128, 127):

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from torch.fx import Graph, Node
 
 from openneutron.compiler.signature import OpSignature, of_operator
+from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.encoding import Constants, Rejected
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_quantize, is_static, operator_name
-from openneutron.executorch.lower import Lowered, Lowering
+from openneutron.executorch.lower import Lowered, lower
 from openneutron.verdict import Reason, Verdict
 
 Check = Callable[[OpSignature], Verdict]
@@ -101,13 +102,13 @@ def stored_outputs(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if is_quantize(node) and any(user not in inside for user in node.users)]
 
 
-def examine(cluster: Cluster, constants: Constants, check: Check, convert_inside: bool) -> None:
+def examine(cluster: Cluster, constants: Constants, check: Check, options: NeutronOptions) -> None:
     """Lower the cluster without data and ask `check` about each operator; refuse it when something does not fit."""
     problem = _float_border(cluster, constants)
     if problem is not None:
         cluster.refuse(*problem)
         return
-    problem, lowered = try_lower(cluster.nodes, constants, check, convert_inside)
+    problem, lowered = try_lower(cluster.nodes, constants, check, options)
     if problem is not None:
         cluster.refuse(*problem)
     elif lowered is not None:
@@ -116,11 +117,11 @@ def examine(cluster: Cluster, constants: Constants, check: Check, convert_inside
 
 
 def try_lower(
-    nodes: list[Node], constants: Constants, check: Check, convert_inside: bool
+    nodes: list[Node], constants: Constants, check: Check, options: NeutronOptions
 ) -> tuple[tuple[Node, Reason] | None, Lowered | None]:
     """Lower nodes and check every operator: the first problem and whose it is, or the result."""
     try:
-        lowered = Lowering(constants, convert_inside).run(nodes, stored_inputs(nodes, constants), stored_outputs(nodes))
+        lowered = lower(nodes, stored_inputs(nodes, constants), stored_outputs(nodes), constants, options)
     except Rejected as rejected:
         return (rejected.node, rejected.reason), None
     graph = lowered.model.main

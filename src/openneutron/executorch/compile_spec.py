@@ -54,7 +54,9 @@ class NeutronOptions:
                 raise OptionError(f"{field.name} is {value!r}", where=WHERE, hint="use True or False")
         for name, allowed in (("converter", CONVERTERS), ("optimize", OPTIMIZE)):
             if getattr(self, name) not in allowed:
-                raise OptionError(f"{name} is {getattr(self, name)!r}", where=WHERE, hint=f"one of {', '.join(allowed)}")
+                raise OptionError(
+                    f"{name} is {getattr(self, name)!r}", where=WHERE, hint=f"one of {', '.join(allowed)}"
+                )
         if self.converter == "open":
             targets.load(self.config)
         self.conversion()

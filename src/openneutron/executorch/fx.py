@@ -9,6 +9,7 @@ import operator
 import re
 from typing import Any
 
+from torch._ops import OpOverload
 from torch.fx import Node
 
 _QD = "quantized_decomposed."
@@ -29,7 +30,9 @@ def operator_name(node: Node) -> str:
         return ""
     if node.target is operator.getitem:
         return GETITEM
-    return str(getattr(node.target, "_op", node.target))
+    # An Edge operator wraps the ATen one it was made from.
+    target = node.target if isinstance(node.target, OpOverload) else getattr(node.target, "_op", node.target)
+    return str(target)
 
 
 def is_quantize(node: Node) -> bool:

@@ -37,5 +37,7 @@ def _write(path: Path, data: bytes) -> Path:
             stream.write(data)
         os.replace(temporary, path)
     except OSError as error:
-        raise OpenNeutronError(f"cannot write {path.name}: {error.strerror}", where=f"intermediates_dir {path.parent}") from error
+        raise OpenNeutronError(
+            f"cannot write {path.name}: {error.strerror}", where=f"intermediates_dir {path.parent}"
+        ) from error
     return path

@@ -131,7 +131,6 @@ class Layouts:
         self.emit = emit
         self.convert_inside = convert_inside
         self.formats: dict[int, int] = {}
-        self.transposes = 0
         self._names: dict[str, int] = {}
 
     def unique(self, name: str) -> str:
@@ -258,7 +257,6 @@ class Layouts:
         indices = self.builder.tensor(
             self.unique("permutation"), (len(permutation),), DType.INT32, data=np.array(permutation, np.int32)
         )
-        self.transposes += 1
         self.emit("TRANSPOSE", [source, indices], [made])
         return made if target == axes else self._reshape(storage, axes, made)
 

@@ -15,6 +15,7 @@ from torch.fx import Node
 
 from openneutron.errors import InternalError
 from openneutron.executorch.call import Call, check_activation
+from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.encoding import Constants, Encoding, encoding_of, reject
 from openneutron.executorch.fx import (
     GETITEM,
@@ -30,6 +31,7 @@ from openneutron.executorch.layout import Layouts, Order, Value, channels_last, 
 from openneutron.executorch.ops import lowerings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
+from openneutron.litert.passes import PASSES, run_passes
 from openneutron.verdict import first_reason
 
 
@@ -44,7 +46,38 @@ class Lowered:
     outputs: list[Node]
     input_formats: list[int]
     output_formats: list[int]
-    transposes: int = 0
+    passes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def transposes(self) -> int:
+        """How many transposes are left after all passes."""
+        return sum(op.code == "TRANSPOSE" for op in self.model.main.operators)
+
+
+def lower(
+    nodes: Sequence[Node],
+    inputs: Sequence[Node],
+    outputs: Sequence[Node],
+    constants: Constants,
+    options: NeutronOptions,
+) -> Lowered:
+    """Lower quantized nodes to a LiteRT model and run the L0 passes that `options` does not switch off.
+
+    Example:
+        >>> lowered = lower(nodes, inputs, outputs, Constants(program), NeutronOptions("imxrt700"))
+        >>> data = write_model(lowered.model)
+    """
+    lowered = Lowering(constants, options.use_neutron_for_format_conversion).run(nodes, inputs, outputs)
+    operators = lowered.model.main.operators
+    place = {id(op): position for position, op in enumerate(operators)}
+    off = set(options.conversion().passes_off) & set(PASSES)
+    before = list(operators)  # keeps the identities alive while passes drop operators
+    lowered.passes = run_passes(lowered.model, off)
+    kept = [place[id(op)] for op in operators]
+    lowered.nodes = [lowered.nodes[position] for position in kept]
+    lowered.debug_handles = [lowered.debug_handles[position] for position in kept]
+    del before
+    return lowered
 
 
 @dataclass
@@ -170,7 +203,9 @@ class Lowering:
             return self.layouts.constant(source.name, data, encoding.dtype, encoding.quantization)
         value: Value = self.value(source, node)
         if value.quantization != encoding.quantization:
-            raise reject(node, "mixed_encodings", f"{source.name} is quantized and dequantized with differing parameters")
+            raise reject(
+                node, "mixed_encodings", f"{source.name} is quantized and dequantized with differing parameters"
+            )
         return value
 
     def common_order(self, values: Sequence[Value], node: Node) -> Order:
@@ -231,7 +266,6 @@ class Lowering:
             outputs=list(outputs),
             input_formats=[self.layouts.formats[tensor] for tensor in entering.values()],
             output_formats=formats,
-            transposes=self.layouts.transposes,
         )
 
     def _entries(self, node: Node) -> list[int]:

@@ -23,4 +23,6 @@ class CustomDelegationOptions:
         for field in fields(self):
             value = getattr(self, field.name)
             if not isinstance(value, bool):
-                raise OptionError(f"{field.name} is {value!r}", where="CustomDelegationOptions", hint="use True or False")
+                raise OptionError(
+                    f"{field.name} is {value!r}", where="CustomDelegationOptions", hint="use True or False"
+                )

@@ -6,6 +6,7 @@ partition whole. The graph is never edited and no random number is drawn.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -137,7 +138,7 @@ class NeutronPartitioner(Partitioner):
                 message = f"operators_not_to_delegate names it ({pattern})"
                 cluster.refuse(node, Reason("excluded", message, node.name, "remove it from the list"))
                 return
-        examine(cluster, constants, check, self.options.use_neutron_for_format_conversion)
+        examine(cluster, constants, check, self.options)
 
     def _all_compile(self, partitions: list[list[Cluster]], constants: Constants, check: Check) -> bool:
         """Whether each partition as a whole lowers to operators that `check` accepts; refuses the first that does not.
@@ -147,7 +148,7 @@ class NeutronPartitioner(Partitioner):
         for members in partitions:
             position = {node: cluster for cluster in members for node in cluster.nodes}
             nodes = [node for node in members[0].nodes[0].graph.nodes if node in position]
-            problem, _ = try_lower(nodes, constants, check, self.options.use_neutron_for_format_conversion)
+            problem, _ = try_lower(nodes, constants, check, self.options)
             if problem is not None:
                 node, reason = problem
                 position[node].refuse(node, reason)
@@ -164,7 +165,10 @@ class NeutronPartitioner(Partitioner):
                 continue
             for cluster in members:
                 node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
-                message, hint = "its partition would compute nothing", "CustomDelegationOptions(allow_no_op_partitions=True)"
+                message, hint = (
+                    "its partition would compute nothing",
+                    "CustomDelegationOptions(allow_no_op_partitions=True)",
+                )
                 cluster.refuse(node, Reason("no_op_partition", message, node.name, hint))
         return kept
 
@@ -183,8 +187,6 @@ def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> An
 
 
 def _numbered(options: NeutronOptions, index: int) -> NeutronOptions:
-    import dataclasses
-
     return dataclasses.replace(options, partition=index)
 
 

@@ -27,10 +27,15 @@ def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[
         reason = None if partition >= 0 else _reason(node, cluster)
         found.append(
             Verdict(
-                name=node.name, operator=operator_name(node), delegated=partition >= 0,
-                reason=reason.message if reason else "", code=reason.code if reason else "",
-                hint=reason.hint if reason else "", source=source_line(node),
-                debug_handle=(debug_handles(node) or (-1,))[0], partition=partition,
+                name=node.name,
+                operator=operator_name(node),
+                delegated=partition >= 0,
+                reason=reason.message if reason else "",
+                code=reason.code if reason else "",
+                hint=reason.hint if reason else "",
+                source=source_line(node),
+                debug_handle=(debug_handles(node) or (-1,))[0],
+                partition=partition,
             )  # fmt: skip
         )
     return found

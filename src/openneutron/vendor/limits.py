@@ -4,13 +4,14 @@ The partitioner asks this table when the nxp converter is chosen. An operator th
 publishes no complete list, and what the converter leaves out costs a trial conversion.
 
 Example:
-    >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
+    >>> check(of_operator(graph, graph.operators[0]), "imxrt700").reason
 """
 
 from __future__ import annotations
 
 import math
 
+from openneutron import targets
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.litert.graph import DType
 from openneutron.targets import Target
@@ -291,11 +292,22 @@ LIMITS: dict[str, tuple[Limit, ...]] = {
 }
 
 
-def check(signature: OpSignature, target: Target) -> Verdict:
+def _figures(target: Target | str) -> Target:
+    if isinstance(target, Target):
+        return target
+    if target in targets.names():
+        return targets.load(target)
+    # The longest dot product known rounds channels up the most, so it accepts the least.
+    return max((targets.load(name) for name in targets.names()), key=lambda known: known.length)
+
+
+def check(signature: OpSignature, target: Target | str) -> Verdict:
     """Does NXP's converter take this operator, as far as is published?
 
+    A target may be given by name, because NXP's converter has targets that are not documented.
+
     Example:
-        >>> check(of_operator(graph, op), targets.load("imxrt700"))
+        >>> check(of_operator(graph, op), "imxrt700")
         Verdict(reason=None)
     """
     where = signature.outputs[0].name if signature.outputs else ""
@@ -304,7 +316,7 @@ def check(signature: OpSignature, target: Target) -> Verdict:
         name = signature.code.removeprefix("CUSTOM:")
         message = f"operator {name} is not among those NXP's converter is known to take"
         return Verdict(Reason("nxp_unknown_operator", message, where, "it runs on the CPU, or use --converter open"))
-    verdict = first_reason(limits, signature, target)
+    verdict = first_reason(limits, signature, _figures(target))
     if verdict.reason is not None and not verdict.reason.where:
         r = verdict.reason
         return Verdict(Reason(r.code, r.message, where, r.hint))

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from typing import Any
 
-from openneutron import targets
 from openneutron.compiler.graph_op import is_graph_op
 from openneutron.compiler.signature import of_operator
 from openneutron.convert import Options
@@ -84,10 +83,9 @@ def _homes(original: Graph, converted: Graph, left: dict[str, Operator]) -> dict
 
 
 def _reason(graph: Graph, op: Operator, options: Options) -> Reason:
-    if options.target in targets.names():
-        verdict = limits.check(of_operator(graph, op), targets.load(options.target))
-        if verdict.reason is not None:
-            return verdict.reason
+    verdict = limits.check(of_operator(graph, op), options.target)
+    if verdict.reason is not None:
+        return verdict.reason
     return Reason("nxp_left_out", "NXP's converter left it on the CPU", hint="its log may say why")
 
 

@@ -38,4 +38,4 @@ def pool_sum(graph: KernelGraph, source: int) -> tuple[Node, int]:
     _, height, width, channels = graph.values[source].shape
     name = f"{graph.values[source].name} (sums)"
     total = graph.add_value(Value(name, (1, height, 1, channels), ElementType.INT32, accumulator=True))
-    return Node(ABI.name, [source, total], total, PoolSumParams(width), demand={0: RowDemand()}), total
+    return Node(ABI.name, [source, total], total, PoolSumParams(width), demand={0: RowDemand()}, downward=True), total

@@ -45,7 +45,9 @@ def lower_clamp(call: Call) -> Value:
         if math.isfinite(bound):
             order = call.common_order([x])
             value, made = call.result(order, quantization)
-            limit_tensor = call.constant("bound", np.full((1,) * x.rank, stored(bound, quantization)), DType.INT8, quantization)
+            limit_tensor = call.constant(
+                "bound", np.full((1,) * x.rank, stored(bound, quantization)), DType.INT8, quantization
+            )
             call.emit(operator, [call.tensor(x, order), limit_tensor], [made])
             x = value
     return x

@@ -33,7 +33,9 @@ def constant_weights(call: Call) -> Verdict:
 def constant_bias(call: Call) -> Verdict:
     name = "bias" if "bias" in call.arguments else "self"
     bias = call.optional(name)
-    return OK if bias is None or bias.is_constant else no("the bias is computed at run time", hint="make it a parameter")
+    return (
+        OK if bias is None or bias.is_constant else no("the bias is computed at run time", hint="make it a parameter")
+    )
 
 
 def weights_and_bias(

@@ -29,7 +29,7 @@ class Window:
         return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     def mode(self, sizes: Sequence[int], out: Sequence[int]) -> str:
-        """"SAME" or "VALID" when LiteRT's rule places every window where PyTorch does, else "" (pad first)."""
+        """ "SAME" or "VALID" when LiteRT's rule places every window where PyTorch does, else "" (pad first)."""
         if all(self._after(axis, sizes, out) == 0 for axis in (0, 1)) and not any(self.padding):
             return "VALID"
         return "SAME" if all(self._is_same(axis, sizes[axis], out[axis]) for axis in (0, 1)) else ""
@@ -49,9 +49,7 @@ class Window:
         return [[0, 0], *spatial, [0, 0]]
 
 
-def padded(
-    call: Call, x: Value, window: Window, out: Sequence[int], fill: int | None = None
-) -> tuple[int, str]:
+def padded(call: Call, x: Value, window: Window, out: Sequence[int], fill: int | None = None) -> tuple[int, str]:
     """The NHWC tensor of `x` and the padding mode; `fill` is the stored value to pad with, by default the zero point."""
     sizes = x.shape[2:]
     tensor = call.tensor(x, NHWC)

@@ -42,7 +42,9 @@ def annotate_mm(node: Node, a: Annotator) -> None:
 @limit("alpha and beta must be 1")
 def unscaled(call: Call) -> Verdict:
     scales = call["alpha"], call["beta"]
-    return OK if scales == (1, 1) else no(f"alpha is {scales[0]}, beta is {scales[1]}", hint="scale the weights instead")
+    return (
+        OK if scales == (1, 1) else no(f"alpha is {scales[0]}, beta is {scales[1]}", hint="scale the weights instead")
+    )
 
 
 @lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain")

@@ -73,5 +73,11 @@ class NeutronQuantizer(Quantizer):
         if not self.exclude:
             return False
         kinds = module_types(node)
-        names = {node.name, operator_name(node), module_path(node), *kinds, *(kind.rpartition(".")[2] for kind in kinds)}
+        names = {
+            node.name,
+            operator_name(node),
+            module_path(node),
+            *kinds,
+            *(kind.rpartition(".")[2] for kind in kinds),
+        }
         return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in names if name)

@@ -1,0 +1,76 @@
+"""Plan: turn tilings into allocated task lists and keep the one with the least scratch.
+
+The directions of streamed segments are settled here: rows run from the top down, or, every other time along a chain of
+segments whose output lies over their input, from the bottom up, so that the shared region does not drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from openneutron.compiler.allocate import allocate
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.schedule import schedule
+from openneutron.compiler.segments import Segment, Structure, segment_of
+from openneutron.compiler.tile import Tiling, tile
+from openneutron.errors import UnsupportedError
+from openneutron.targets import Target
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tiling with its allocated tasks."""
+
+    tiling: Tiling
+    tasks: TaskList
+
+
+def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[Segment]:
+    """Every other streamed segment along the order reversed, where its nodes allow it."""
+    turned: list[Segment] = []
+    count = parity
+    for segment in segments:
+        if segment.iterations == 1:
+            turned.append(segment)
+            continue
+        count += 1
+        nodes = structure.graph.nodes[segment.first : segment.last + 1]
+        if count % 2 and not any(node.downward for node in nodes):
+            rows = segment.streams[nodes[-1].output].advance
+            turned.append(segment_of(structure, segment.first, segment.last, rows, reverse=True))
+        else:
+            turned.append(segment)
+    return turned
+
+
+def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Segment]]:
+    yield segments
+    if any(segment.iterations > 1 for segment in segments):
+        yield _turned(structure, segments, 0)
+        yield _turned(structure, segments, 1)
+
+
+def plan(
+    graph: KernelGraph, target: Target, *, optimize: str, scratch_budget: int | None, fetch_constants: bool
+) -> Plan:
+    """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget."""
+    structure = Structure.of(graph)
+    best: Plan | None = None
+    for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
+        for segments in _variants(structure, tiling.segments):
+            tasks = allocate(schedule(graph, segments, target, fetch_constants=fetch_constants))
+            if best is None or tasks.scratch_bytes < best.tasks.scratch_bytes:
+                best = Plan(Tiling(segments, tiling.pareto), tasks)
+            if scratch_budget is not None and tasks.scratch_bytes <= scratch_budget:
+                return Plan(Tiling(segments, tiling.pareto), tasks)
+    assert best is not None
+    if scratch_budget is not None:
+        missing = best.tasks.scratch_bytes - scratch_budget
+        raise UnsupportedError(
+            f"the smallest schedule found needs {best.tasks.scratch_bytes} bytes of scratch, {missing} more than the "
+            f"budget leaves beside inputs and outputs",
+            hint="lower the input resolution, or raise --fit by that much",
+        )
+    return best

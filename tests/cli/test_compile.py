@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openneutron.report.model import from_json
+from tests import tiny
+from tests.cli.conftest import Command
+
+Refused = Callable[..., str]
+
+
+def test_a_litert_file_is_compiled_and_summed_up(command: Command, folder: Path) -> None:
+    outcome = command("compile", "convnet.tflite", "-o", "out.tflite")
+    assert (outcome.code, outcome.err) == (0, "")
+    size = (folder / "out.tflite").stat().st_size
+    for wanted in ("5 of 5 LiteRT operators in 1 NeutronGraph", f"out.tflite {size:,} bytes", "conv2d", "bound by"):
+        assert wanted in outcome.out
+
+
+def test_without_a_name_the_output_is_named_after_the_source(command: Command, folder: Path) -> None:
+    assert command("compile", "convnet.tflite").code == 0
+    assert (folder / "convnet_neutron.tflite").is_file()
+
+
+def test_json_is_the_whole_report_and_nothing_else(command: Command, folder: Path) -> None:
+    outcome = command("compile", "convnet.tflite", "--json", "-o", "out.tflite")
+    report = from_json(outcome.out)
+    assert (report.target, report.source) == ("imxrt700", "convnet.tflite")
+    assert (report.totals.operators_total, report.totals.operators_converted) == (5, 5)
+    assert report.totals.cycles > 0
+    assert report.files == {"out.tflite": (folder / "out.tflite").stat().st_size}
+
+
+def test_json_alone_writes_no_file(command: Command, folder: Path) -> None:
+    before = sorted(folder.iterdir())
+    assert json.loads(command("compile", "convnet.tflite", "--json").out)["files"] == {}
+    assert sorted(folder.iterdir()) == before
+
+
+def test_what_has_no_kernel_stays_with_its_reason(command: Command, folder: Path) -> None:
+    outcome = command("compile", "sandwich.tflite")
+    assert outcome.code == 0
+    assert "Left on the CPU" in outcome.out
+    assert "operator SIN has no kernel" in outcome.out
+
+
+def test_a_float_model_is_left_whole_and_says_how_to_quantize(command: Command, folder: Path) -> None:
+    report = from_json(command("compile", "floats.tflite", "--json").out)
+    assert report.totals.operators_converted == 0
+    assert all("float32" in op.reason and "quantize the model to INT8" in op.hint for op in report.operators)
+
+
+def test_every_target_compiles(command: Command, folder: Path) -> None:
+    cycles = {
+        target: from_json(command("compile", "convnet.tflite", "--json", "--target", target).out).totals.cycles
+        for target in ("imx95", "imxrt700", "mcxn94x")
+    }
+    assert cycles["imx95"] < cycles["imxrt700"] < cycles["mcxn94x"]
+
+
+def test_side_files_are_written_where_asked(command: Command, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "a.tflite", "--dump-kernel-selection", "--intermediates", "dumps").code == 0
+    assert "neutronKernels" in (folder / "a_kernel_selection.c").read_text()
+    assert {"graph0.l1.txt", "graph0.l2.txt", "graph0.microcode.txt"} <= {p.name for p in (folder / "dumps").iterdir()}
+
+
+def test_operators_can_be_kept_on_the_cpu_by_name(command: Command, folder: Path) -> None:
+    report = from_json(command("compile", "convnet.tflite", "--json", "--not-delegate", "SOFTMAX").out)
+    assert [op.code for op in report.operators if not op.converted] == ["SOFTMAX"]
+
+
+def test_a_budget_that_holds_changes_nothing_and_one_that_cannot_is_refused(
+    command: Command, refused: Refused, folder: Path
+) -> None:
+    assert command("compile", "convnet.tflite", "--json", "--fit", "64K").code == 0
+    assert "raise --fit" in refused("compile", "convnet.tflite", "-o", "small.tflite", "--fit", "200")
+    assert not (folder / "small.tflite").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing.tflite"], "nothing.tflite: there is no such file"),
+        (["no/model.pt"], "no/model.pt: there is no such file"),
+        (["cifarnot"], "the zoo has no model 'cifarnot'.*did you mean 'cifarnet'"),
+        (["convnet.tflite", "--target", "imxrt800"], "unknown target 'imxrt800'.*imx95, imxrt700, mcxn94x"),
+        (["convnet.tflite", "--target", "imx952"], "target 'imx952' has no public figures"),
+        (["convnet.tflite", "--converter", "gcc"], "converter is 'gcc'.*open, nxp"),
+        (["convnet.tflite", "--converter", "nxp"], "eiq_neutron_sdk"),
+        (["convnet.tflite", "--optimize", "O3"], "optimize is 'O3'.*fast, default, max"),
+        (["convnet.tflite", "--fit", "lots"], "--fit is 'lots'"),
+        (["convnet.tflite", "--pass-off", "fuse_everything"], "fuse_everything"),
+        (["convnet.tflite", "--channels-last"], "--channels-last is for PyTorch models"),
+        (["convnet.tflite", "-o", "."], "this is a folder"),
+        (["convnet.tflite", "-o", "no/such/out.tflite"], "folder 'no/such' does not exist"),
+        (["convnet.tflite", "-o", "out.pte"], "must end in .tflite"),
+        (["."], "this is a folder"),
+        (["noise.tflite"], "noise.tflite"),
+        (["half.tflite"], "half.tflite"),
+        (["empty.tflite"], "empty.tflite"),
+        (["program.pte"], "this is a compiled ExecuTorch program already"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
+    refused: Refused, folder: Path, arguments: list[str], message: str
+) -> None:
+    import re
+
+    (folder / "noise.tflite").write_bytes(bytes(range(256)))
+    (folder / "half.tflite").write_bytes(tiny.convnet()[:1500])
+    (folder / "empty.tflite").write_bytes(b"")
+    (folder / "program.pte").write_bytes(b"\x1c\0\0\0ET12")
+    before = sorted(folder.iterdir())
+    line = refused("compile", *arguments)
+    assert re.search(message, line), line
+    assert sorted(folder.iterdir()) == before

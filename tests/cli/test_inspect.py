@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openneutron.litert import read_model, write_model
+from tests import tiny
+from tests.cli.conftest import Command
+from tests.vendor import nxp_file
+
+Refused = Callable[..., str]
+
+
+def test_a_converted_model_shows_its_graph(command: Command, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    text = command("inspect", "out.tflite").out
+    for wanted in (
+        "LiteRT model",
+        "image: int8 1x8x8x3 (scale 0.0078125, zero point 0)",
+        "operators: NeutronGraph",
+        "NeutronGraph by OpenNeutron 0.1.0 for imxrt700",
+        "conv2d x1",
+    ):
+        assert wanted in text
+
+
+def test_json_has_the_same_figures_as_the_report(command: Command, folder: Path) -> None:
+    totals = json.loads(command("compile", "convnet.tflite", "-o", "out.tflite", "--json").out)["totals"]
+    (graph,) = json.loads(command("inspect", "out.tflite", "--json").out)["graphs"]
+    for ours, theirs in (("scratch_bytes", "scratch_bytes"), ("weights_bytes", "weight_bytes")):
+        assert graph[ours] == totals[theirs]
+    assert graph["microcode_bytes"] == totals["microcode_bytes"]
+    assert (graph["made_by"], graph["target"]) == ("open", "imxrt700")
+
+
+def test_an_unconverted_model_shows_its_operators(command: Command, folder: Path) -> None:
+    assert "operators: CONV_2D, MAX_POOL_2D, RESHAPE, FULLY_CONNECTED, SOFTMAX" in command("inspect", "convnet.tflite").out
+
+
+@pytest.mark.parametrize("profiling", [False, True], ids=["plain", "profiling"])
+def test_a_file_of_nxps_converter_is_recognised(command: Command, folder: Path, profiling: bool) -> None:
+    model = nxp_file.converted(read_model(tiny.convnet()), profiling=profiling)
+    (folder / "theirs.tflite").write_bytes(write_model(model))
+    outcome = command("inspect", "theirs.tflite")
+    assert outcome.code == 0
+    assert f"by NXP, version 0x{nxp_file.VERSION_WORD:08X}" in outcome.out
+    assert "only NXP's runtime can run it" in outcome.out
+    assert "scratch 256" in outcome.out
+
+
+def test_a_file_of_nxps_converter_does_not_run_and_says_why(refused: Refused, folder: Path) -> None:
+    (folder / "theirs.tflite").write_bytes(write_model(nxp_file.converted(read_model(tiny.convnet()))))
+    for verb in ("run", "disasm"):
+        assert "only NXP's runtime runs it" in refused(verb, "theirs.tflite")
+
+
+def test_microcode_alone_is_enough(command: Command, folder: Path) -> None:
+    from openneutron.cli.blocks import blocks_of_file
+
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    (blocks,) = blocks_of_file((folder / "out.tflite").read_bytes(), "out.tflite")
+    (folder / "code.bin").write_bytes(blocks.microcode)
+    assert "Neutron microcode" in command("inspect", "code.bin").out
+    whole, alone = command("disasm", "out.tflite").out, command("disasm", "code.bin").out
+    assert [line for line in whole.splitlines() if line[0] != ";"] == [line for line in alone.splitlines() if line[0] != ";"]
+
+
+@pytest.mark.parametrize("verb", ["inspect", "disasm"])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "no .pte, no .tflite, no Neutron payload and no microcode"),
+        (b"hello world, this is text" * 9, "no .pte, no .tflite"),
+        (b"nMCd" + bytes(40), "too few for a header"),
+        (b"\x1c\0\0\0TFL3" + bytes(300), "file"),
+        (b"\x1c\0\0\0ET12" + bytes(300), "damaged"),
+    ],
+    ids=["empty", "text", "microcode cut off", "broken tflite", "broken pte"],
+)
+def test_what_cannot_be_read_is_named(refused: Refused, folder: Path, verb: str, content: bytes, message: str) -> None:
+    (folder / "file").write_bytes(content)
+    assert message in refused(verb, "file")
+
+
+def test_a_changed_byte_of_the_weights_is_found(refused: Refused, command: Command, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    data = bytearray((folder / "out.tflite").read_bytes())
+    from openneutron.cli.blocks import blocks_of_file
+
+    (blocks,) = blocks_of_file(bytes(data), "out.tflite")
+    data[data.index(blocks.weights) + 3] ^= 1
+    (folder / "bad.tflite").write_bytes(data)
+    for verb in ("inspect", "disasm", "run"):
+        assert "checksum" in refused(verb, "bad.tflite")

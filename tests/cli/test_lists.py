@@ -1,0 +1,60 @@
+"""The subcommands that list what there is: targets, ops, zoo, doctor."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from openneutron import targets, zoo
+from openneutron.compiler import kernels
+from tests.cli.conftest import Command
+
+
+def test_every_target_is_listed_with_its_array(command: Command) -> None:
+    lines = command("targets").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == list(targets.names())
+    assert "1x8x8" in next(line for line in lines if "imxrt700" in line)
+    assert [row["name"] for row in json.loads(command("targets", "--json").out)] == list(targets.names())
+
+
+def test_every_operator_with_a_kernel_is_listed(command: Command) -> None:
+    rows = json.loads(command("ops", "--json").out)
+    assert [row["operator"] for row in rows] == list(kernels.rules())
+    assert f"{len(rows)} operators" in command("ops").out
+
+
+def test_an_operator_shows_its_limits(command: Command) -> None:
+    text = command("ops", "conv_2d").out
+    assert "CONV_2D runs in kernel conv2d" in text
+    assert all(f"- {limit.rule}" in text for limit in kernels.rules()["CONV_2D"].limits)
+
+
+def test_an_operator_without_kernel_is_an_error(refused: Callable[..., str]) -> None:
+    assert "operator SIN has no kernel" in refused("ops", "SIN")
+
+
+def test_the_zoo_is_listed_with_descriptions(command: Command) -> None:
+    rows = {row["name"]: row["description"] for row in json.loads(command("zoo", "--json").out)}
+    assert list(rows) == zoo.names()
+    assert all(rows.values())
+    assert rows["cifarnet"] in command("zoo").out
+
+
+def test_doctor_finds_this_installation_complete(command: Command) -> None:
+    outcome = command("doctor", "--json")
+    rows = {row["part"]: row for row in json.loads(outcome.out)}
+    assert outcome.code == 0, outcome.out
+    assert rows["executorch"]["found"].startswith("1.5.")
+    assert rows["NXP's SDK"]["ok"] in (None, True)
+
+
+def test_doctor_names_what_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    from openneutron.cli import doctor
+
+    monkeypatch.setattr(doctor, "_NEEDED", {"no-such-package": "", "numpy": "0.1."})
+    outcome = command("doctor")
+    assert outcome.code == 1
+    assert "pip install no-such-package" in outcome.out
+    assert "OpenNeutron needs 0.1.x" in outcome.out
