@@ -17,13 +17,17 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import strategies as st
 
+from openneutron import targets
+from openneutron.compiler import kernels
 from openneutron.compiler.graph_op import blocks_of, is_graph_op
 from openneutron.compiler.quantize import f32, multiplier
+from openneutron.compiler.signature import of_operator
 from openneutron.convert import Options, convert
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Graph, Model, Operator
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.simulator import Simulator
 
 Array = npt.NDArray[Any]
 
@@ -99,21 +103,18 @@ def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
 
 
 def execute(converted: bytes, inputs: Sequence[Array]) -> list[Array]:
-    """Run a model of NeutronGraphs only; every graph runs twice, and what it leaves behind may not matter."""
-    from openneutron.simulator import Simulator
-
+    """Run a model of NeutronGraphs only: each graph twice, on poisoned memory between guards."""
     graph = read_model(converted).main
     values = dict(zip(graph.inputs, inputs, strict=True))
     for op in graph.operators:
         assert is_graph_op(op), f"{op.label} was not converted"
         compiled = blocks_of(graph, op, outputs=len(op.outputs))
-        simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels)
         given = [values[i] for i in compiled.inputs]
-        first = simulator.run(given).outputs
-        second = simulator.run(given).outputs
+        with Simulator(compiled.microcode, compiled.weights, compiled.kernels, poison=True) as simulator:
+            first, second = simulator.run(given), simulator.run(given)
         for index, one, two in zip(compiled.outputs, first, second, strict=False):
             assert np.array_equal(one, two), f"{graph.tensors[index].name}: two runs differ"
-            values[index] = one.view(graph.tensors[index].dtype.numpy).reshape(graph.tensors[index].shape)
+            values[index] = one
     return [values[i] for i in graph.outputs]
 
 
@@ -137,10 +138,6 @@ def assert_exact(model: bytes, inputs: Sequence[Array], target: str = "imxrt700"
 
 def refusal(model: Model, target: str = "imxrt700") -> str:
     """Why the first operator of the model is not converted; "" when it is."""
-    from openneutron import targets
-    from openneutron.compiler import kernels
-    from openneutron.compiler.signature import of_operator
-
     verdict = kernels.check(of_operator(model.main, model.main.operators[0]), targets.load(target))
     return str(verdict.reason) if verdict.reason else ""
 

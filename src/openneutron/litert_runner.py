@@ -25,11 +25,12 @@ from openneutron.errors import FormatError, OpenNeutronError, OptionError, Runti
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.microcode.decode import header_of
 from openneutron.simulator import Simulator
+from openneutron.vendor.container import container_of
 
 Array = npt.NDArray[Any]
 
+ONLY_NXP = "only NXP's runtime runs it; `openneutron inspect` shows its header"
 # Builtins that LiteRT does not register among its reference kernels; their only kernel is the definition.
 _WITHOUT_REFERENCE = frozenset({"ELU"})
 
@@ -212,10 +213,8 @@ def _part(
 
 def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
     compiled = blocks_of(graph, op, outputs=len(op.outputs), where=where)
-    try:
-        header_of(compiled.microcode)
-    except FormatError as error:
-        raise FormatError(error.message, where=where, hint=error.hint) from None
+    if container_of(graph, op, where=where).made_by == "nxp":
+        raise FormatError("it was made by NXP's converter", where=where, hint=ONLY_NXP)
     simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels, where=where)
     return _NeutronStep(simulator, compiled.inputs, compiled.outputs[: len(simulator.outputs)])
 

@@ -136,7 +136,6 @@ class Simulator:
         self.info = _info(self._handle)
         self.tensors = _tensors(self._handle)
         self._events: list[Event] = []
-        self._sink = driver.EventSink(self._keep)
         self._inputs = [_Buffer(t.bytes) for t in self.inputs]
         self._outputs = [_Buffer(t.bytes) for t in self.outputs]
         self._scratch, self._prefetch = _Buffer(self.info.scratch_bytes), _Buffer(self.info.prefetch_bytes)
@@ -183,7 +182,8 @@ class Simulator:
         """`run`, and the timeline of every executed call and copy."""
         handle = self._open()
         self._events = []
-        driver.check(driver.library().neutronSetEventSink(handle, self._sink, None), handle, self._where)
+        sink = driver.EventSink(self._keep)  # made here: kept in the object it would be a cycle that delays its release
+        driver.check(driver.library().neutronSetEventSink(handle, sink, None), handle, self._where)
         try:
             outputs = self.run(inputs)
         finally:

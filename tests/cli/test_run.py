@@ -32,7 +32,7 @@ def test_a_difference_is_exit_code_one_and_counted(command: Command, compiled: P
 
     model = read_model((compiled / "convnet.tflite").read_bytes())
     dense = next(tensor for tensor in model.main.tensors if tensor.name == "offset")
-    dense.data = np.array([90000, 0, 0, 0, 0], np.int32)
+    dense.data = np.array([-90000, 0, 0, 0, 0], np.int32)
     (compiled / "other.tflite").write_bytes(write_model(model))
     outcome = command("run", "convnet_out.tflite", "--check", "other.tflite", "--json")
     assert outcome.code == 1

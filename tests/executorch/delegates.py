@@ -37,13 +37,12 @@ def program_of(
     inputs: Sequence[Tensor],
     outputs: Sequence[Sequence[Tensor]],
     *,
-    segments: bool = True,
     misaligned: int = 0,
 ) -> bytes:
     """A `.pte` that chains delegates: the outputs of one are the inputs of the next.
 
-    Tensors are examples of shape, type and order; `misaligned` shifts them in the memory plan by so many bytes, and
-    without `segments` the payloads lie inside the flatbuffer. Written from the schema, because exporting takes seconds.
+    Tensors are examples of shape, type and order. `misaligned` shifts them in the memory plan by so many bytes, and
+    their payloads in the file. Written from the schema, because exporting takes seconds.
     """
     tensors: list[Tensor] = [*inputs, *(tensor for made in outputs for tensor in made)]
     values, end = [], 0
@@ -73,15 +72,20 @@ def program_of(
         ],
         non_const_buffer_sizes=[0, end],
     )
+    # The runtime wants a segment of constants; payloads lie behind it.
     program = schema.Program(
         version=0,
         execution_plan=[plan],
-        constant_buffer=[schema.Buffer(storage=b""), schema.Buffer(storage=bytes(16))],  # the runtime wants a segment
+        constant_buffer=[schema.Buffer(storage=b""), schema.Buffer(storage=bytes(16 + misaligned))],
         backend_delegate_data=[schema.BackendDelegateInlineData(data=payload) for payload in payloads],
         segments=[],
         constant_segment=schema.SubsegmentOffsets(segment_index=0, offsets=[]),
     )
-    return bytes(_serialize_pte_binary(_PTEFile(program=program), extract_delegate_segments=segments))
+    return bytes(
+        _serialize_pte_binary(
+            _PTEFile(program=program), extract_delegate_segments=True, segment_alignment=1 if misaligned else 128
+        )
+    )
 
 
 def _planned(tensor: Tensor, offset: int) -> schema.Tensor:

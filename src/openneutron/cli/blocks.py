@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OpenNeutronError
 from openneutron.files import kind_of
+from openneutron.litert_runner import ONLY_NXP
 from openneutron.microcode.decode import decode
 from openneutron.microcode.program import Program
 from openneutron.vendor.container import Container, container_of, decode_container
@@ -30,6 +31,8 @@ class Blocks:
 
     def program(self) -> Program:
         """The decoded program; a `FormatError` when NXP's converter made it or the checksum is wrong."""
+        if self.container.made_by == "nxp":
+            raise FormatError("it was made by NXP's converter", where=self.where, hint=ONLY_NXP)
         kernels.rules()  # kernels declare their parameters when their files are imported
         try:
             return decode(self.microcode, self.weights, self.kernels, verify=not self.alone)

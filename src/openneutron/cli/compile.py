@@ -86,7 +86,7 @@ def compile_model(
     files = _write(program, output, source, dump_kernel_selection, intermediates)
     report = dataclasses.replace(program.report, files=files)
     if as_json:
-        print(to_json(report))
+        console.put(to_json(report))
         return
     from openneutron.report.render import print_report
 
@@ -122,20 +122,18 @@ def _compile(source: str, is_litert: bool, stage: Callable[[str], None], *, chan
             raise OptionError("--channels-last is for PyTorch models; LiteRT models always are")
         return openneutron.compile(source, progress=stage, **options)
     from openneutron import zoo
-    from openneutron.cli.quiet import quiet
 
-    with quiet():
-        stage("loading the model")
-        model = zoo.load(source)
-        return openneutron.compile(
-            model.model,
-            model.example_inputs,
-            calibration=model.calibration,
-            channels_last=channels_last,
-            name=source,
-            progress=stage,
-            **options,
-        )
+    stage("loading the model")
+    model = zoo.load(source)
+    return openneutron.compile(
+        model.model,
+        model.example_inputs,
+        calibration=model.calibration,
+        channels_last=channels_last,
+        name=source,
+        progress=stage,
+        **options,
+    )
 
 
 def _write(

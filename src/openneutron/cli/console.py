@@ -13,6 +13,18 @@ if TYPE_CHECKING:
 PLEASE_REPORT = "This is a bug in OpenNeutron: run the command again with --debug and report what it prints"
 
 
+class ReaderGone(Exception):
+    """Nobody reads stdout any more (`| head`). Not an OSError, which click would turn into an exit code of its own."""
+
+
+def put(text: str) -> None:
+    """Print plain text, JSON or disassembly, on stdout."""
+    try:
+        print(text)
+    except BrokenPipeError:
+        raise ReaderGone from None
+
+
 def error(message: str) -> None:
     """Print one line on stderr."""
     print(f"openneutron: {message}", file=sys.stderr)
@@ -22,8 +34,14 @@ def stdout() -> Console:
     """The console for results. When piped it is plain and wide, so that nothing is cut or wrapped by a terminal."""
     from rich.console import Console
 
+    class Screen(Console):
+        """A console that leaves a closed pipe to `main`."""
+
+        def on_broken_pipe(self) -> None:
+            raise ReaderGone
+
     # Wide enough for every table we print; rich would assume 80 columns where there is no terminal.
-    return Console(width=None if sys.stdout.isatty() else 200, soft_wrap=False, highlight=False)
+    return Screen(width=None if sys.stdout.isatty() else 200, soft_wrap=False, highlight=False)
 
 
 @contextlib.contextmanager

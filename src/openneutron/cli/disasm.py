@@ -28,4 +28,4 @@ def disassemble_file(
             raise FormatError("the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`")
         texts = [(blocks.where, disassemble(blocks.program())) for blocks in found]
     for where, text in texts:
-        print(f"; {where}\n{text}", end="")
+        console.put(f"; {where}\n{text.rstrip()}")

@@ -31,7 +31,7 @@ def diagnose(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")
         _sdk(),
     ]
     if as_json:
-        print(json.dumps([{"part": part, "ok": ok, "found": found} for part, ok, found in rows], indent=2))
+        console.put(json.dumps([{"part": part, "ok": ok, "found": found} for part, ok, found in rows], indent=2))
     else:
         from rich.table import Table
 

@@ -35,7 +35,7 @@ def inspect_file(
     with console.progress("reading"):
         found = contents_of(data, str(file))
     if as_json:
-        print(json.dumps(dataclasses.asdict(found), indent=2))
+        console.put(json.dumps(dataclasses.asdict(found), indent=2))
         return
     _print(found, console.stdout())
 

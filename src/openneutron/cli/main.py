@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from openneutron.cli import console
+from openneutron.cli.quiet import quiet
 from openneutron.errors import InternalError, OpenNeutronError
 
 OK = 0
@@ -37,7 +39,8 @@ def run(arguments: list[str]) -> int:
     # Anywhere on the line, because it says how to fail, not what to do.
     debug = "--debug" in arguments
     try:
-        code = _dispatch([word for word in arguments if word != "--debug"])
+        with contextlib.nullcontext() if debug else quiet():
+            code = _dispatch([word for word in arguments if word != "--debug"])
         sys.stdout.flush()
         return code
     except OpenNeutronError as error:
@@ -51,7 +54,7 @@ def run(arguments: list[str]) -> int:
             raise
         console.error("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
+    except (console.ReaderGone, BrokenPipeError):
         # The reader has gone (`| head`); nothing more can be said on this pipe, not even by the interpreter at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE

@@ -31,7 +31,7 @@ def list_operators(
         for name in wanted
     ]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        console.put(json.dumps(rows, indent=2))
         return
     screen = console.stdout()
     if names:

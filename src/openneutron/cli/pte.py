@@ -13,17 +13,14 @@ Plan = tuple[tuple[TensorInfo, ...], tuple[TensorInfo, ...], dict[str, int], dic
 
 def read_pte(data: bytes, where: str) -> Plan:
     """Inputs, outputs, operator → calls on the CPU, and delegate → calls, of the program's `forward`."""
-    from openneutron.cli.quiet import quiet
+    from executorch.exir._serialize import _deserialize_pte_binary
 
-    with quiet():
-        from executorch.exir._serialize import _deserialize_pte_binary
-
-        try:
-            return _read(_deserialize_pte_binary(data).program.execution_plan[0])
-        except Exception as error:  # the wheel's reader checks little, so a damaged file can raise anything
-            raise FormatError(
-                f"the ExecuTorch program is damaged ({type(error).__name__}: {error})", where=where, hint="export it again"
-            ) from error
+    try:
+        return _read(_deserialize_pte_binary(data).program.execution_plan[0])
+    except Exception as error:  # the wheel's reader checks little, so a damaged file can raise anything
+        raise FormatError(
+            f"the ExecuTorch program is damaged ({type(error).__name__}: {error})", where=where, hint="export it again"
+        ) from error
 
 
 def _read(plan: Any) -> Plan:

@@ -7,21 +7,18 @@ import logging
 import warnings
 from collections.abc import Iterator
 
-# Loggers that announce optional parts they cannot load, deprecations inside torch, and their own experiments.
-_TALKERS = ("torchao", "torch", "executorch", "root")
-
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Hide warnings of libraries inside the block; errors are exceptions and pass."""
-    loggers = [logging.getLogger(name) for name in _TALKERS]
-    levels = [logger.level for logger in loggers]
+    """Hide warnings inside the block: optional parts that cannot be loaded, deprecations between libraries.
+
+    What concerns the user is an exception or part of a report and passes.
+    """
+    before = logging.root.manager.disable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
+        logging.disable(logging.WARNING)
         try:
             yield
         finally:
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
+            logging.disable(before)

@@ -68,27 +68,24 @@ def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple
 
 
 def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
+    import torch
+
     from openneutron.cli.arrays import read_arrays
     from openneutron.cli.pte import read_pte
-    from openneutron.cli.quiet import quiet
+    from openneutron.executorch.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
     from openneutron.litert_runner import RunResult, bind_inputs, random_inputs
 
-    with quiet():
-        import torch
-
-        from openneutron.executorch.runtime import load_program
-
-        program = load_program(where)
-        wanted = read_pte(data, where)[0]
-        tensors = [Tensor(one.name, one.shape, DType(one.dtype)) for one in wanted]
-        arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-        inputs = bind_inputs(tensors, arrays, source=where)
-        values = [torch.from_numpy(array.copy()) for array in inputs]
-        for position, one in enumerate(wanted):
-            if one.order:
-                values[position] = values[position].to(memory_format=torch.channels_last)
-        outputs = {f"output_{at}": value.numpy() for at, value in enumerate(program.run(*values))}
+    program = load_program(where)
+    wanted = read_pte(data, where)[0]
+    tensors = [Tensor(one.name, one.shape, DType(one.dtype)) for one in wanted]
+    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
+    inputs = bind_inputs(tensors, arrays, source=where)
+    values = [torch.from_numpy(array.copy()) for array in inputs]
+    for position, one in enumerate(wanted):
+        if one.order:
+            values[position] = values[position].to(memory_format=torch.channels_last)
+    outputs = {f"output_{at}": value.numpy() for at, value in enumerate(program.run(*values))}
     return inputs, RunResult(outputs, 0)
 
 
@@ -117,7 +114,7 @@ def _print(result: RunResult, differences: list[Difference] | None, check: Path 
     if as_json:
         described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}
         verdict = None if differences is None else [dataclasses.asdict(one) for one in differences]
-        print(json.dumps({"outputs": described, "cycles": result.cycles, "check": verdict}, indent=2))
+        console.put(json.dumps({"outputs": described, "cycles": result.cycles, "check": verdict}, indent=2))
         return
     screen = console.stdout()
     for name, value in result.outputs.items():

@@ -20,7 +20,7 @@ def list_targets(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
 
     found = [targets.load(name) for name in targets.names()]
     if as_json:
-        print(json.dumps([dataclasses.asdict(target) for target in found], indent=2))
+        console.put(json.dumps([dataclasses.asdict(target) for target in found], indent=2))
         return
     from rich.table import Table
 

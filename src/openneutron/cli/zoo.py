@@ -18,7 +18,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
 
     found = _described()
     if as_json:
-        print(json.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
+        console.put(json.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
         return
     from rich.table import Table
 

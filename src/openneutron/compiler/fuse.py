@@ -7,12 +7,21 @@ from collections.abc import Callable
 from openneutron.compiler import l1
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.passes.drop_unused import drop_unused
+from openneutron.compiler.passes.elide_concat import elide_concat
+from openneutron.compiler.passes.elide_slice import elide_slice
 from openneutron.compiler.passes.fuse_lut import fuse_lut
 from openneutron.compiler.passes.fuse_pad import fuse_pad
 from openneutron.compiler.passes.stream_pooling import stream_pooling
 from openneutron.errors import OptionError
 
-PASSES: tuple[Callable[[KernelGraph], int], ...] = (fuse_pad, fuse_lut, stream_pooling, drop_unused)
+PASSES: tuple[Callable[[KernelGraph], int], ...] = (
+    fuse_pad,
+    fuse_lut,
+    elide_concat,
+    elide_slice,
+    stream_pooling,
+    drop_unused,
+)
 
 
 def names() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from openneutron.convert import Result, convert
+from openneutron.convert import Options, Result, convert
 from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import NeutronOptions, from_specs
 from openneutron.executorch.encoding import Constants, Rejected
@@ -17,9 +18,10 @@ from openneutron.executorch.intermediates import write_intermediates
 from openneutron.executorch.lower import Lowered, lower
 from openneutron.executorch.payload import build_payload
 from openneutron.litert.graph import Graph
+from openneutron.litert.passes import PASSES
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.report.model import Report
+from openneutron.report.model import Kernel, Report, to_json
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,22 @@ class Partition:
     log: str = ""
     passes: dict[str, int] = field(default_factory=dict)
     transposes: int = 0
+    dumps: dict[str, str] = field(default_factory=dict)
+
+    def files(self) -> dict[str, bytes | str]:
+        """Everything worth looking at, by file name."""
+        stem = f"partition_{self.index}"
+        found: dict[str, bytes | str] = {
+            f"{stem}.tflite": self.litert,
+            f"{stem}_converted.tflite": self.converted,
+            f"{stem}_report.json": to_json(self.report),
+        }
+        found |= {f"{stem}_{name}": text for name, text in self.dumps.items()}
+        if self.log:
+            found[f"{stem}.log"] = self.log
+        if self.kernel_selection_code:
+            found[f"{stem}_kernel_selection.c"] = self.kernel_selection_code
+        return found
 
 
 class NeutronBackend(BackendDetails):
@@ -51,14 +69,14 @@ class NeutronBackend(BackendDetails):
     def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
         """Lower to LiteRT, convert, wrap; what was learnt is in `_delegate_info_meta` as a `Partition`."""
         options = from_specs(compile_specs)
-        lowered, partition, payload = compile_partition(edge_program, options)
-        handles = {index: one for index, one in enumerate(partition.debug_handles) if one}
+        partition, payload = compile_partition(edge_program, options)
+        handles = {f"{kernel.kernel}:{kernel.node}": _handles(kernel, partition) for kernel in partition.report.kernels}
         return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
 
 
-def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Lowered, Partition, bytes]:
-    """A delegated subgraph as LiteRT, what was learnt, and the payload."""
-    conversion = options.conversion(f"partition {options.partition}")
+def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Partition, bytes]:
+    """What was learnt from compiling a delegated subgraph, and its payload."""
+    conversion = without_l0_passes(options.conversion(f"partition {options.partition}"))
     lowered = lower_program(program, options)
     litert = write_model(lowered.model)
     result = convert(litert, conversion)
@@ -82,11 +100,11 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
         index=options.partition, litert=litert, converted=result.model, report=result.report,
         debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
         output_formats=tuple(lowered.output_formats), kernel_selection_code=result.kernel_selection_code,
-        log=result.log, passes=lowered.passes, transposes=lowered.transposes,
+        log=result.log, passes=lowered.passes, transposes=lowered.transposes, dumps=dict(result.intermediates),
     )  # fmt: skip
     if options.intermediates_dir:
-        write_intermediates(options.intermediates_dir, partition, result.intermediates)
-    return lowered, partition, payload
+        write_intermediates(options.intermediates_dir, partition)
+    return partition, payload
 
 
 def lower_program(program: ExportedProgram, options: NeutronOptions) -> Lowered:
@@ -114,6 +132,16 @@ def ensure_only_backend() -> None:
                 where="NeutronPartitioner",
                 hint="ExecuTorch picks backends by class name and would use the other one; do not import it in this process",
             )
+
+
+def without_l0_passes(conversion: Options) -> Options:
+    """The converter's options without the names of passes that run before it."""
+    return dataclasses.replace(conversion, passes_off=tuple(n for n in conversion.passes_off if n not in PASSES))
+
+
+def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:
+    """The debug handles behind a kernel, named in profiles as the delegate names its events."""
+    return tuple(sorted({handle for op in kernel.operators for handle in partition.debug_handles[op]}))
 
 
 def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[bytes, bytes, bytes]:

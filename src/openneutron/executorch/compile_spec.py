@@ -43,6 +43,9 @@ class NeutronOptions:
     intermediates_dir: str = ""
     converter: str = "open"
     optimize: str = "default"
+    passes_off: tuple[str, ...] = ()
+    fit_bytes: int | None = None
+    dump_intermediates: bool = False
     partition: int = 0
 
     def __post_init__(self) -> None:
@@ -70,7 +73,9 @@ class NeutronOptions:
             fetch_constants_to_sram=self.fetch_constants_to_sram,
             use_profiling=self.use_profiling,
             dump_kernel_selection_code=self.dump_kernel_selection_code,
-            dump_intermediates=bool(self.intermediates_dir),
+            dump_intermediates=self.dump_intermediates or bool(self.intermediates_dir),
+            passes_off=self.passes_off,
+            fit_bytes=self.fit_bytes,
             source=source,
         )
         if self.converter == "nxp":

@@ -29,16 +29,20 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _size(text: str) -> int:
+    units = {"K": 1 << 10, "M": 1 << 20}
+    return _positive(text[:-1]) * units[text[-1]] if text[-1:] in units else _positive(text)
+
+
 # Flag → (field of Options, reader of its value, or None for a switch).
 FLAGS: dict[str, tuple[str, Callable[[str], Any] | None]] = {
     "--optimize": ("optimize", _level),
-    "--passes-off": ("passes_off", _names),
-    "--fit-bytes": ("fit_bytes", _positive),
+    "--pass-off": ("passes_off", _names),
+    "--fit": ("fit_bytes", _size),
     "--minimum-operators-per-graph": ("minimum_operators_per_graph", _positive),
-    "--timeout-seconds": ("timeout_seconds", _positive),
     "--fetch-constants-to-sram": ("fetch_constants_to_sram", None),
     "--use-profiling": ("use_profiling", None),
-    "--dump-kernel-selection-code": ("dump_kernel_selection_code", None),
+    "--dump-kernel-selection": ("dump_kernel_selection_code", None),
 }
 
 
@@ -69,7 +73,8 @@ def apply_flags(options: Options, flags: Sequence[str], *, where: str) -> Option
             value = words[position]
             position += 1
         try:
-            changes[field] = read(value)
+            found = read(value)
+            changes[field] = changes.get(field, ()) + found if isinstance(found, tuple) else found
         except ValueError as error:
             raise OptionError(f"{name} is {value!r}", where=where, hint=str(error)) from error
     return dataclasses.replace(options, **changes)

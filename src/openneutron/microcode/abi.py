@@ -30,7 +30,8 @@ class KernelAbi:
 
     `operands` are roles in order; a role ending in "?" may be absent (region WEIGHTS, zero channels). The output is
     always the role "output". `cost` names the formula of `runtime/machine/` that prices a call; formulas find the
-    window and the groups in parameters named kernel_h, kernel_w and groups (1 where a kernel has none).
+    window and the groups in parameters named kernel_h, kernel_w and groups (1 where a kernel has none). A `dense` kernel
+    ignores the operands' pitches: it only takes tensors stored without gaps.
     """
 
     id: int
@@ -40,6 +41,7 @@ class KernelAbi:
     params: type
     cost: str
     meaning: str
+    dense: bool = False
 
 
 def param(meaning: str, size: int = 1) -> Any:

@@ -40,6 +40,7 @@ ABI = register(
         params=CopyParams,
         cost="element",
         meaning="up to six nested loops of byte copies with strides on both sides",
+        dense=True,
     )
 )
 

@@ -37,6 +37,7 @@ ABI = register(
         params=GatherParams,
         cost="element",
         meaning="slices of the input picked by INT32 or INT64 indices",
+        dense=True,
     )
 )
 

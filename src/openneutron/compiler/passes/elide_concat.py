@@ -1,0 +1,45 @@
+"""Let producers write straight into the tensor they would be copied into.
+
+Before:  a = conv2d(x); part of y = slice(a) (a plain copy); …
+After:   part of y = conv2d(x)
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler.kernels.slice import SliceParams
+from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.names import abi_of
+
+_PLAIN = SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
+
+
+def plain_copy(graph: KernelGraph, node: Node) -> bool:
+    """True for a `slice` that copies its whole input, element by element."""
+    source = node.operands[0]
+    same = isinstance(source, int) and graph.values[source].shape == graph.values[node.output].shape
+    return node.kernel == "slice" and node.params == _PLAIN and same
+
+
+def elide_concat(graph: KernelGraph) -> int:
+    """Redirect each producer whose only use is a plain copy into part of another tensor."""
+    producers, consumers = graph.producers(), graph.consumers()
+    roots = {value.alias.root for value in graph.values if value.alias is not None}
+    external = set(graph.inputs) | set(graph.outputs)
+    removed: set[int] = set()
+    for at, node in enumerate(graph.nodes):
+        source = node.operands[0]
+        if not isinstance(source, int) or not plain_copy(graph, node) or graph.values[node.output].alias is None:
+            continue
+        value = graph.values[source]
+        if value.alias is not None or value.data is not None or source in roots or source in external:
+            continue
+        readers = [graph.nodes[n] for n in consumers[source] if n != at]
+        maker = producers.get(source)
+        if maker is None or any(abi_of(n.kernel).dense for n in (graph.nodes[maker], *readers)):
+            continue
+        value.alias = graph.values[node.output].alias
+        assert value.alias is not None
+        roots.add(value.alias.root)
+        removed.add(at)
+    graph.nodes = [node for at, node in enumerate(graph.nodes) if at not in removed]
+    return len(removed)
