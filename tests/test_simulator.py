@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -79,7 +80,7 @@ def test_events_follow_each_other_on_the_array() -> None:
     with simulator(blocks) as s:
         _, events = s.run_with_events([image()])
     assert {event.kernel for event in events} >= {"conv2d", "softmax"}
-    for before, after in zip(events, events[1:], strict=False):
+    for before, after in itertools.pairwise(events):
         assert after.start == before.end
     assert all(event.end - event.start == sim.cycles_of(event.cost) and event.rows > 0 for event in events)
 

@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.compiler.geometry import SAME, axis
+from openneutron.convert import Options, convert
 from openneutron.litert.graph import DType
+from openneutron.litert.write import write_model
 from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seeds, spread, zero_points
 
 PADDINGS = ("SAME", "VALID")
@@ -121,6 +123,20 @@ def test_named(change: dict[str, Any], target: str) -> None:
     maker = ModelMaker(np.random.default_rng(7))
     add_convolution(maker, "CONV_2D", BASE | change)
     maker.check(target)
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+def test_fused_table(dtype: DType) -> None:
+    """CONV_2D followed by LOGISTIC is one kernel call, bit for bit the same."""
+    maker = ModelMaker(np.random.default_rng(11))
+    zero = 0 if dtype is DType.INT8 else 128
+    add_convolution(maker, "CONV_2D", BASE | {"dtype": dtype, "x_zero": zero + 3, "y_zero": zero - 5})
+    between = maker.outputs.pop()
+    y = maker.output((1, 8, 8, 16), dtype, 1 / 256, -128 if dtype is DType.INT8 else 0)
+    maker.op("LOGISTIC", [between], y)
+    maker.check()
+    result = convert(write_model(maker.model()), Options())
+    assert [kernel.kernel for kernel in result.report.kernels] == ["conv2d"]
 
 
 def refused(**change: Any) -> str:

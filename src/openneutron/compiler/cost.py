@@ -50,7 +50,8 @@ class CostModel:
         """Cycles of `height` rows made in stripes of `advance`, the first cut so that boundaries lie at lead mod advance."""
         first = min(lead % advance, height)
         full, rest = divmod(height - first, advance)
-        return self.cycles(node, first) + full * self.cycles(node, advance) + self.cycles(node, rest)
+        whole = full * self.cycles(node, advance) if full else 0
+        return self.cycles(node, first) + whole + self.cycles(node, rest)
 
     def _encode(self, node: Node) -> bytes:
         kernel = abi_of(node.kernel)

@@ -32,6 +32,8 @@ IDENTITY_VERSION: Final = 1
 _IDENTITY: Final = struct.Struct("<16s32s16sIIII")
 # bytes of the whole block, version, magic, CRC-32 of every byte of the payload before it: last, so that it covers all.
 _FOOTER: Final = struct.Struct("<IIII")
+# Programs for these chips plan megabytes; the runtime fills what a damaged size asks for with zeros, for minutes.
+_MAX_PLANNED_BYTES: Final = 1 << 30
 _CONTAINER_WORDS: Final = 15  # the words of NXP's container that the layout depends on
 
 
@@ -206,7 +208,8 @@ def _delegate_blobs(pte: bytes, where: str) -> list[bytes]:
 
     try:
         program = _deserialize_pte_binary(pte).program
-        return [
+        planned = sum(sum(plan.non_const_buffer_sizes) for plan in program.execution_plan)
+        blobs = [
             bytes(program.backend_delegate_data[delegate.processed.index].data)
             for plan in program.execution_plan
             for delegate in plan.delegates
@@ -216,6 +219,9 @@ def _delegate_blobs(pte: bytes, where: str) -> list[bytes]:
         raise FormatError(
             f"the ExecuTorch program is damaged ({type(error).__name__}: {error})", where=where, hint="export it again"
         ) from error
+    if planned > _MAX_PLANNED_BYTES:
+        raise FormatError(f"the program plans {planned} bytes of memory for its tensors", where=where)
+    return blobs
 
 
 @dataclass(frozen=True)

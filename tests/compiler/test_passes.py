@@ -1,0 +1,81 @@
+"""L1 passes: each acts where it should, and the result stays exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openneutron.convert import Options, convert
+from tests.compiler.networks import Network
+from tests.golden import assert_exact
+
+
+def _pad(net: Network) -> int:
+    return net.conv(net.pad(net.input, 1, 2, 1, 0), 8, 3, padding="VALID")
+
+
+def _lut(net: Network) -> int:
+    return net.logistic(net.conv(net.input, 8))
+
+
+def _concat(net: Network) -> int:
+    return net.conv(net.concat([net.conv(net.input, 8, 1), net.requantize(net.conv(net.input, 5, 3), 0.1, 1)]), 4)
+
+
+def _slice(net: Network) -> int:
+    return net.conv(net.slice(net.conv(net.input, 12), [0, 2, 0, 4], [1, 10, 16, 8]), 4)
+
+
+def _average(net: Network) -> int:
+    return net.global_pool(net.conv(net.input, 16), mean=False)
+
+
+def _mean(net: Network) -> int:
+    return net.global_pool(net.conv(net.input, 16), mean=True)
+
+
+CASES = {
+    "fuse_pad": _pad,
+    "fuse_lut": _lut,
+    "elide_concat": _concat,
+    "elide_slice": _slice,
+    "stream_pooling": _average,
+    "stream_pooling mean": _mean,
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pass_acts_and_keeps_every_bit(case: str) -> None:
+    name = case.split()[0]
+    net = Network(np.random.default_rng(2), (1, 14, 16, 6))
+    model = net.finish(CASES[case](net))
+    data = net.data()
+    on, off = convert(model, Options()).report, convert(model, Options(passes_off=(name,))).report
+    assert on.passes[name] > 0
+    assert name not in off.passes
+    assert_exact(model, [data])
+    assert_exact(model, [data], passes_off=(name,))
+
+
+def test_padding_that_others_read_is_kept() -> None:
+    net = Network(np.random.default_rng(3), (1, 14, 16, 6))
+    padded = net.pad(net.input, 1, 1, 1, 1)
+    model = net.finish(net.conv(padded, 8, 3, padding="VALID"), net.max_pool(padded))
+    assert convert(model, Options()).report.passes["fuse_pad"] == 0
+    assert_exact(model, [net.data()])
+
+
+def test_table_behind_a_value_that_others_read_is_not_fused() -> None:
+    net = Network(np.random.default_rng(4), (1, 8, 8, 4))
+    value = net.conv(net.input, 8)
+    model = net.finish(net.logistic(value), value)
+    assert convert(model, Options()).report.passes["fuse_lut"] == 0
+    assert_exact(model, [net.data()])
+
+
+def test_part_that_two_concatenations_read_is_written_once() -> None:
+    net = Network(np.random.default_rng(5), (1, 8, 8, 4))
+    part = net.conv(net.input, 8, 1)
+    first, second = net.concat([part, net.requantize(net.conv(net.input, 3), *net.quant[part])]), net.concat([part, part])
+    model = net.finish(net.conv(first, 4), net.conv(second, 4))
+    assert_exact(model, [net.data()])

@@ -1,0 +1,116 @@
+"""Whole compiles: exact, verified, predicted to the cycle, deterministic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.convert import Options, convert
+from openneutron.errors import OptionError, UnsupportedError
+from openneutron.litert.read import read_model
+from openneutron.simulator import Simulator
+from tests.compiler.networks import Network, random_network
+from tests.golden import assert_exact
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_networks_are_exact(seed: int) -> None:
+    model, data = random_network(seed)
+    assert_exact(model, [data], target=("imxrt700", "mcxn94x", "imx95")[seed % 3])
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_prefetched_constants_change_nothing_but_the_schedule(seed: int) -> None:
+    model, data = random_network(seed)
+    for target in ("imxrt700", "imx95"):
+        assert_exact(model, [data], target=target, fetch_constants_to_sram=True)
+    assert convert(model, Options(fetch_constants_to_sram=True)).report.totals.prefetch_bytes > 0
+
+
+@pytest.mark.parametrize("optimize", ["fast", "default", "max"])
+@pytest.mark.parametrize("seed", [1, 5, 9, 13])
+def test_prediction_equals_simulation_to_the_cycle(seed: int, optimize: str) -> None:
+    model, data = random_network(seed)
+    for fetch in (False, True):
+        result = convert(model, Options(target="imx95" if seed % 2 else "imxrt700", optimize=optimize, fetch_constants_to_sram=fetch))
+        graph = read_model(result.model).main
+        (op,) = [op for op in graph.operators if is_graph_op(op)]
+        blocks = blocks_of(graph, op, outputs=len(op.outputs) - 1)
+        with Simulator(blocks.microcode, blocks.weights, blocks.kernels) as simulator:
+            simulator.run([data])
+            assert simulator.cycles == result.report.totals.cycles > 0
+
+
+def _chain(height: int = 32) -> tuple[bytes, np.ndarray]:  # type: ignore[type-arg]
+    net = Network(np.random.default_rng(7), (1, height, 32, 8))
+    value = net.input
+    for channels in (32, 32, 16):
+        value = net.conv(value, channels, 3)
+    return net.finish(net.max_pool(value)), net.data()
+
+
+def test_cascades_hold_rows_instead_of_tensors() -> None:
+    model, data = _chain()
+    fast = convert(model, Options(optimize="fast")).report.totals
+    default = convert(model, Options()).report.totals
+    assert default.scratch_bytes < fast.scratch_bytes / 3
+    assert default.cycles <= 1.06 * fast.cycles
+    assert_exact(model, [data])
+
+
+def test_fit_keeps_every_budget_and_never_gets_faster_with_less() -> None:
+    model, data = _chain()
+    largest = convert(model, Options(optimize="fast")).report.totals.peak_bytes
+    smallest = convert(model, Options()).report.totals.peak_bytes
+    cycles: list[int] = []
+    for budget in (largest, (largest + smallest) // 2, smallest):
+        totals = convert(model, Options(fit_bytes=budget)).report.totals
+        assert totals.peak_bytes <= budget
+        cycles.append(totals.cycles)
+        assert_exact(model, [data], fit_bytes=budget)
+    assert cycles == sorted(cycles)
+
+
+def test_fit_that_is_impossible_says_how_many_bytes_are_missing() -> None:
+    model, _ = _chain()
+    io = convert(model, Options()).report.totals.io_bytes
+    with pytest.raises(UnsupportedError, match="more than the budget"):
+        convert(model, Options(fit_bytes=io + 64))
+
+
+def test_same_input_same_bytes() -> None:
+    model, _ = random_network(3)
+    assert convert(model, Options()).model == convert(model, Options()).model
+
+
+def test_every_pass_can_be_switched_off_and_nothing_else_changes() -> None:
+    from openneutron.compiler import fuse
+
+    model, data = random_network(11)
+    for name in fuse.names():
+        assert_exact(model, [data], passes_off=(name,))
+
+
+def test_unknown_options_are_refused_with_the_known_ones() -> None:
+    model, _ = random_network(0)
+    with pytest.raises(OptionError, match="fuse_pad"):
+        convert(model, Options(passes_off=("nonsense",)))
+    with pytest.raises(OptionError, match="fast, default, max"):
+        convert(model, Options(optimize="best"))
+    with pytest.raises(OptionError, match="imxrt700"):
+        convert(model, Options(target="imxrt7000"))
+    with pytest.raises(OptionError, match="no public figures"):
+        convert(model, Options(target="s32n79"))
+
+
+def test_left_out_operators_stay_with_their_reason() -> None:
+    net = Network(np.random.default_rng(1), (1, 8, 8, 4))
+    middle = net.logistic(net.conv(net.input, 8))
+    model = net.finish(net.conv(middle, 4))
+    report = convert(model, Options(operators_not_to_delegate=("LOGISTIC",))).report
+    assert [(op.code, op.converted) for op in report.operators] == [
+        ("CONV_2D", True), ("LOGISTIC", False), ("CONV_2D", True),
+    ]  # fmt: skip
+    assert report.operators[1].reason_code == "left_out"
+    assert report.totals.neutron_graphs == 2
