@@ -10,6 +10,7 @@ namespace openneutron {
 namespace {
 
 constexpr uint64_t kNanoseconds = 1000000000; /* per second */
+constexpr double kPartsPerCycle = 1024; /* unit of the machine model's costs */
 
 /* a * b / c without overflow while c * b fits in 64 bits. */
 uint64_t scale(uint64_t a, uint64_t b, uint64_t c) {
@@ -44,13 +45,12 @@ void EventRecorder::record(void* self, const NeutronEvent* event) {
   const int length = std::snprintf(
       metadata,
       sizeof(metadata),
-      "cycles=%" PRIu64 " start=%" PRIu64 " compute=%" PRIu64 " memory=%" PRIu64 " overhead=%" PRIu64
-      " first_row=%" PRId32 " rows=%" PRIu32,
+      "cycles=%" PRIu64 " start=%" PRIu64 " compute=%.1f memory=%.1f overhead=%.1f first_row=%" PRId32 " rows=%" PRIu32,
       event->end - event->start,
       event->start,
-      event->compute,
-      event->memory,
-      event->overhead,
+      static_cast<double>(event->compute) / kPartsPerCycle,
+      static_cast<double>(event->memory) / kPartsPerCycle,
+      static_cast<double>(event->overhead) / kPartsPerCycle,
       event->firstRow,
       event->rows);
   executorch::runtime::event_tracer_log_profiling_delegate(

@@ -4,6 +4,8 @@
 
 static size_t aligned(size_t size) { return (size + NEUTRON_ALIGNMENT - 1) / NEUTRON_ALIGNMENT * NEUTRON_ALIGNMENT; }
 
+_Static_assert(sizeof(struct NeutronModel) <= NEUTRON_CONTEXT_BYTES, "NEUTRON_CONTEXT_BYTES must hold a context");
+
 static size_t context_bytes(uint32_t tcm_bytes) { return aligned(sizeof(struct NeutronModel)) + aligned(tcm_bytes); }
 
 NeutronError nd_handle_error(NeutronModelHandle handle) {

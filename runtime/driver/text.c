@@ -1,6 +1,7 @@
 #include "text.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 
 void nd_text_reset(nd_text *out) {
     out->used = 0;
@@ -36,9 +37,9 @@ void nd_say(nd_text *out, const char *format, ...) {
         } else if (*++format == 's') {
             put_text(out, va_arg(args, const char *));
         } else if (*format == 'u') {
-            put_number(out, va_arg(args, unsigned));
+            put_number(out, va_arg(args, uint32_t));
         } else if (*format == 'd') {
-            const long long value = va_arg(args, int);
+            const long long value = va_arg(args, int32_t);
             if (value < 0) put(out, '-');
             put_number(out, (unsigned long long)(value < 0 ? -value : value));
         } else { /* %llu */

@@ -9,9 +9,16 @@ typedef struct {
     size_t size, used; /* `used` leaves out the final zero, which is always there when size > 0 */
 } nd_text;
 
+/* The compiler checks formats where uint32_t is unsigned int; on Arm's newlib it is unsigned long, of the same size. */
+#if defined(__unix__)
+#define ND_FORMAT __attribute__((format(printf, 2, 3)))
+#else
+#define ND_FORMAT
+#endif
+
 /* Make it empty. */
 void nd_text_reset(nd_text *out);
-/* Append; knows %s %u %d %llu. What does not fit is cut off. */
-void nd_say(nd_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Append; knows %s, %u and %d of 32 bits, %llu. What does not fit is cut off. */
+void nd_say(nd_text *out, const char *format, ...) ND_FORMAT;
 
 #endif

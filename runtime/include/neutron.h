@@ -132,6 +132,9 @@ NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
 /* Names the byte offset or value behind the last error of this handle; "" when there is nothing to add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
+/* Room for the context of any model without TCM (Neutron-C), on any processor, for static allocation; the exact figure is
+ * neutronGetModelContextSize(). */
+#define NEUTRON_CONTEXT_BYTES 768
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
 /* Trusts its caller about the sizes (NXP's signature has none): use the checked form for anything read from a file. */

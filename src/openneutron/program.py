@@ -22,7 +22,8 @@ class Program:
 
     `data` are the bytes of the file, `kind` says which file: "pte" from PyTorch, "tflite" from LiteRT. `report` has
     verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls.
-    `intermediates` are named dumps of what happened on the way, when asked for.
+    `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
+    PyTorch model became, for comparisons; None for other sources.
 
     Example:
         >>> program.save("model.pte")
@@ -35,6 +36,7 @@ class Program:
     report: Report
     kernel_selection: str = ""
     intermediates: Mapping[str, bytes | str] = field(default_factory=dict)
+    quantized: Any = None
 
     @property
     def pte(self) -> bytes:

@@ -91,9 +91,13 @@ class _Buffer:
     """Aligned bytes between two guards."""
 
     def __init__(self, size: int) -> None:
-        room = np.full(size + 2 * GUARD + ALIGNMENT, GUARD_BYTE, np.uint8)
+        try:
+            room = np.empty(size + 2 * GUARD + ALIGNMENT, np.uint8)
+        except MemoryError:
+            raise RuntimeFailure(f"this machine has no {size} bytes for a buffer of the model") from None
         start = GUARD + (-(room.ctypes.data + GUARD)) % ALIGNMENT
         self._before, self._after = room[start - GUARD : start], room[start + size : start + size + GUARD]
+        self._before[:] = self._after[:] = GUARD_BYTE
         self.data = room[start : start + size]
         self.pointer = ctypes.c_void_p(self.data.ctypes.data)
 
@@ -129,8 +133,8 @@ class Simulator:
         self._blocks = [_filled(block) for block in (microcode, weights, kernels)]
         pointers = [block.pointer for block in self._blocks]
         config = driver.ModelConfig(*pointers, timeout_seconds)
-        # The buffers of a run are made below from what prepare finds, so they are as large as any header can ask for.
-        sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**32, 2**32)
+        # The buffers of a run are made below as large as the header asks for, within the largest memory of any target.
+        sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
         self._handle = driver.prepare(config, sizes, where)
         self._finalizer = weakref.finalize(self, driver.unprepare, self._handle)
         self.info = _info(self._handle)

@@ -10,7 +10,7 @@ static int32_t check(nk_call *call, const nk_transpose_conv2d_params *p) {
     if (common) return common;
     /* The window runs over the output here. */
     if (!nk_window_ok(&window, out, in)) return nk_refuse(call, "the window is out of range");
-    if (!nk_zero_ok(p->input_zero)) return nk_refuse(call, "a zero point is out of range");
+    if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero)) return nk_refuse(call, "a zero point is out of range");
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
     if (!nk_inside_flat(&call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS], nk_dense_bytes(call, out->channels, taps, in->channels)))
         return nk_refuse(call, "the weights leave their region");
@@ -31,20 +31,21 @@ static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p, c
     const int8_t *weights = (const int8_t *)call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS].data;
     for (uint32_t channel = 0; channel < out->channels; channel += call->units) {
         const uint32_t count = out->channels - channel < call->units ? out->channels - channel : call->units;
-        /* Sum of x * w, and sum of w, whose product with the zero point is taken off. */
-        uint32_t acc[NK_MAX_UNITS] = {0}, sums[NK_MAX_UNITS] = {0};
+        /* Sums of x * w and of zero * w, whose difference counts; likewise of x and zero for a weight zero point. */
+        uint32_t acc[NK_MAX_UNITS] = {0}, zeros[NK_MAX_UNITS] = {0}, sum = 0;
         for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
             const int32_t iy = source(y, p->pad_top, ky, p->stride_h, in->height);
             for (int32_t kx = 0; kx < p->kernel_w; ++kx, weights += tap_bytes) {
                 const int32_t ix = iy < 0 ? -1 : source(x, p->pad_left, kx, p->stride_w, in->width);
                 if (ix < 0) continue;
                 const uint8_t *pixel = nk_row(in, image, iy) + (size_t)ix * in->pixel;
-                nk_dot(call, pixel, nk_flip(in), 0, in->channels, weights, acc);
-                nk_dot(call, NULL, 0, p->input_zero, in->channels, weights, sums);
+                sum += nk_dot(call, pixel, nk_flip(in), 0, in->channels, weights, acc);
+                sum -= nk_dot(call, NULL, 0, p->input_zero, in->channels, weights, zeros);
             }
         }
         for (uint32_t m = 0; m < count; ++m) {
-            const int32_t total = nk_wrap_add((int32_t)(acc[m] - sums[m]), nk_stage_bias(stage, channel + m));
+            const uint32_t dot = acc[m] - zeros[m] - sum * (uint32_t)p->weights_zero;
+            const int32_t total = nk_wrap_add((int32_t)dot, nk_stage_bias(stage, channel + m));
             to[channel + m] = nk_stage_output(stage, channel + m, total);
         }
     }

@@ -249,12 +249,13 @@ typedef struct {
     int32_t pad_top; /* rows cropped at the top */
     int32_t pad_left; /* columns cropped at the left */
     int32_t input_zero; /* subtracted from each input; not folded into the bias, because taps differ by position */
+    int32_t weights_zero; /* zero point of the stored weights */
     int32_t output_zero; /* added after requantizing */
     int32_t clamp_low; /* smallest output */
     int32_t clamp_high; /* largest output */
 } nk_transpose_conv2d_params;
 
-#define NEUTRON_TRANSPOSE_CONV2D_PARAM_WORDS 10
+#define NEUTRON_TRANSPOSE_CONV2D_PARAM_WORDS 11
 #define NEUTRON_TRANSPOSE_CONV2D_ABI 1
 enum { NK_TRANSPOSE_CONV2D_INPUT = 0, NK_TRANSPOSE_CONV2D_WEIGHTS = 1, NK_TRANSPOSE_CONV2D_TABLE = 2, NK_TRANSPOSE_CONV2D_LUT = 3, NK_TRANSPOSE_CONV2D_OUTPUT = 4, NK_TRANSPOSE_CONV2D_OPERANDS = 5 };
 

@@ -21,7 +21,9 @@ def _operand(graph: KernelGraph, operand: object) -> Operand:
         value = graph.values[operand]
         n, h, w, c = value.shape
         pixel = c * ITEM_BYTES[value.dtype]
-        return Operand(Region.SCRATCH, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c)
+        return Operand(
+            Region.SCRATCH, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c
+        )
     size = len(operand)  # type: ignore[arg-type]
     return Operand(Region.WEIGHTS, 0, ElementType.UINT8, 0, size, size, size, 1, 1, 1, 1, size)
 

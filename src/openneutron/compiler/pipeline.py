@@ -108,9 +108,7 @@ def compile_model(data: bytes, options: Options) -> Result:
     target = targets.load(options.target)
     model = read_model(data, source=options.source)
     graph = model.main
-    cut = ingest(
-        graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate
-    )
+    cut = ingest(graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate)
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
     operators: dict[int, Operator] = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from openneutron.compiler.allocate import allocate
+from openneutron.compiler.constants import constants_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.schedule import schedule
@@ -57,10 +58,11 @@ def plan(
 ) -> Plan:
     """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget."""
     structure = Structure.of(graph)
+    constants = constants_of(graph)
     best: Plan | None = None
     for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
         for segments in _variants(structure, tiling.segments):
-            tasks = allocate(schedule(graph, segments, target, fetch_constants=fetch_constants))
+            tasks = allocate(schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants))
             if best is None or tasks.scratch_bytes < best.tasks.scratch_bytes:
                 best = Plan(Tiling(segments, tiling.pareto), tasks)
             if scratch_budget is not None and tasks.scratch_bytes <= scratch_budget:

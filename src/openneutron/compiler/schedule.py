@@ -1,6 +1,6 @@
 """Schedule: segments become L2 tasks over buffers; a segment of one iteration is plain calls, more become a LOOP.
 
-Constants are gathered into one weights block, equal ones stored once. With `fetch_constants` each segment's constants
+With `fetch_constants` each segment's constants
 are copied to the prefetch buffer first: before it runs, or one segment ahead where the copy engine works beside the array.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from openneutron.compiler.constants import Constants, constants_of
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
 from openneutron.compiler.names import abi_of
@@ -29,11 +29,9 @@ PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
 class _Builder:
     graph: KernelGraph
     target: Target
-    fetch_constants: bool
+    constants: Constants
     out: TaskList = field(default_factory=TaskList)
     stored: dict[int, int] = field(default_factory=dict)  # root value → buffer
-    constants: dict[bytes, int] = field(default_factory=dict)  # data → offset in the weights block
-    block: bytearray = field(default_factory=bytearray)
     weights_buffer: int = -1
     segment: int = 0
     step: int = 0
@@ -50,15 +48,6 @@ class _Builder:
         b.first = first if b.first < 0 else min(b.first, first)
         b.last = max(b.last, last)
         return buffer
-
-    def constant(self, data: npt.NDArray[np.uint8]) -> int:
-        """Offset of the data in the weights block."""
-        key = data.tobytes()
-        if key not in self.constants:
-            self.block.extend(bytes(align(len(self.block)) - len(self.block)))
-            self.constants[key] = len(self.block)
-            self.block.extend(key)
-        return self.constants[key]
 
     def root_buffer(self, root: int) -> int:
         if root not in self.stored:
@@ -88,7 +77,7 @@ def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]
     root = b.graph.root(value)
     data = b.graph.values[root].data
     if data is not None:
-        buffer, offset = b.weights_buffer, b.constant(np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8))
+        buffer, offset = b.weights_buffer, b.constants.offset(data)
     else:
         buffer, offset = b.root_buffer(root), 0
     if v.alias is None:
@@ -113,7 +102,7 @@ def _prefetch(b: _Builder, nodes: list[Node]) -> _Prefetch | None:
     size = 0
     for node in nodes:
         for operand in node.operands:
-            if isinstance(operand, np.ndarray) and (source := b.constant(operand)) not in places:
+            if isinstance(operand, np.ndarray) and (source := b.constants.offset(operand)) not in places:
                 places[source] = size
                 pieces.append((source, size, operand.size))
                 size = align(size + operand.size)
@@ -159,7 +148,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
             elif isinstance(operand, int):
                 operands.append(_value_operand(b, operand, rings))
             else:
-                source = b.constant(operand)
+                source = b.constants.offset(operand)
                 if fetched is not None:
                     operands.append(_flat(b.touch(fetched.buffer), fetched.places[source], operand.size))
                 else:
@@ -171,9 +160,16 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
     return calls
 
 
-def schedule(graph: KernelGraph, segments: list[Segment], target: Target, *, fetch_constants: bool = False) -> TaskList:
+def schedule(
+    graph: KernelGraph,
+    segments: list[Segment],
+    target: Target,
+    *,
+    fetch_constants: bool = False,
+    constants: Constants | None = None,
+) -> TaskList:
     """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
-    b = _Builder(graph, target, fetch_constants)
+    b = _Builder(graph, target, constants or constants_of(graph))
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
     for k, value in enumerate(graph.inputs):
         b.stored[value] = b.add(
@@ -212,6 +208,6 @@ def schedule(graph: KernelGraph, segments: list[Segment], target: Target, *, fet
     b.out.overlaps = [
         o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS
     ]
-    b.out.weights = bytes(b.block)
-    b.out.buffers[b.weights_buffer].size = len(b.block)
+    b.out.weights = b.constants.block
+    b.out.buffers[b.weights_buffer].size = len(b.constants.block)
     return b.out

@@ -105,9 +105,7 @@ def segment_of(structure: Structure, first: int, last: int, rows: int, *, revers
     return Segment(first, last, start, stop - start, streams, reverse)
 
 
-def _stream_of(
-    structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool
-) -> Stream | None:
+def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool) -> Stream | None:
     graph = structure.graph
     readers = structure.consumers.get(value, [])
     inside = [c for c in readers if c <= last]

@@ -21,7 +21,7 @@ MAX_SEGMENT = 32  # nodes; longer segments were never chosen on the reference mo
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)
-TRIES = 6  # tilings handed to the allocator: its fragmentation may reorder near neighbours
+TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near neighbours
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
 
 
@@ -147,7 +147,9 @@ def _shared(
         for i in {0, 1, stop // 2, stop - 2, stop - 1}:
             if 0 <= i < stop:
                 written = min((i + 1) * stream.advance, out.shape[1]) * out.row_bytes
-                needed = min(d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, v.shape[1])[0] for s, d in uses)
+                needed = min(
+                    d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, v.shape[1])[0] for s, d in uses
+                )
                 distance = max(distance, written - min(needed, v.shape[1]) * v.row_bytes)
         best = max(best, v.bytes + out.bytes - max(align(distance) + v.bytes, out.bytes))
     return best
@@ -221,9 +223,7 @@ def tile(
     return [Tiling(_segments(structure, items), _pareto(points)) for items in chosen]
 
 
-def _distinct(
-    best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]
-) -> list[list[Candidate]]:
+def _distinct(best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]) -> list[list[Candidate]]:
     """The first few different choices along an order of budgets."""
     chosen: list[list[Candidate]] = []
     for at in order:

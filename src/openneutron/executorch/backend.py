@@ -26,7 +26,11 @@ from openneutron.report.model import Kernel, Report, to_json
 
 @dataclass(frozen=True)
 class Partition:
-    """Everything learnt about one compiled partition; travels beside the program, not inside it."""
+    """Everything learnt about one compiled partition; travels beside the program, not inside it.
+
+    `litert` is the model that was converted. Its input k is the delegate's argument `input_map[k]`, its outputs are the
+    delegate's in order; formats say which of them are channels-last.
+    """
 
     index: int
     litert: bytes
@@ -35,6 +39,7 @@ class Partition:
     debug_handles: tuple[tuple[int, ...], ...]
     input_formats: tuple[int, ...]
     output_formats: tuple[int, ...]
+    input_map: tuple[int, ...]
     kernel_selection_code: str = ""
     log: str = ""
     passes: dict[str, int] = field(default_factory=dict)
@@ -90,7 +95,7 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
     input_map = _map(neutron, operator.inputs[:-3], source, source.inputs, places)
     positions = list(range(len(lowered.outputs)))
     output_map = _map(neutron, operator.outputs[:-spare], source, source.outputs, positions)
-    formats = dict(zip((arguments.index(node) for node in lowered.inputs), lowered.input_formats, strict=True))
+    formats = dict(zip(places, lowered.input_formats, strict=True))
     payload = build_payload(
         *blocks, [formats[index] for index in input_map], [lowered.output_formats[index] for index in output_map],
         input_map, output_map, len(arguments), 1 if options.use_profiling else 0, options.config, options.converter,
@@ -99,7 +104,7 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
     partition = Partition(
         index=options.partition, litert=litert, converted=result.model, report=result.report,
         debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
-        output_formats=tuple(lowered.output_formats), kernel_selection_code=result.kernel_selection_code,
+        output_formats=tuple(lowered.output_formats), input_map=tuple(places), kernel_selection_code=result.kernel_selection_code,
         log=result.log, passes=lowered.passes, transposes=lowered.transposes, dumps=dict(result.intermediates),
     )  # fmt: skip
     if options.intermediates_dir:

@@ -125,6 +125,7 @@ class Call:
 
 
 def check_activation(node: Node, encoding: Encoding) -> None:
+    """Reject what no kernel takes as an activation: anything but INT8, per tensor, over the full range."""
     if encoding.dtype is not DType.INT8:
         raise reject(
             node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8"

@@ -86,7 +86,9 @@ def check_program(program: ExportedProgram) -> None:
         if node.op != "placeholder" or node.name not in user:
             continue
         if not isinstance(value_of(node), torch.Tensor):
-            raise UnsupportedError(f"input {node.name} is {_kind(node)}, not a tensor", hint="make it part of the module")
+            raise UnsupportedError(
+                f"input {node.name} is {_kind(node)}, not a tensor", hint="make it part of the module"
+            )
         if not is_static(node):
             raise UnsupportedError(
                 f"input {node.name} has the dynamic shape {list(value_of(node).shape)}",

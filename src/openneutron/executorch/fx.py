@@ -114,7 +114,7 @@ _LIBRARY = re.compile(r"[/\\](torch|torchao|executorch)[/\\]")
 
 def source_line(node: Node) -> str:
     """Where the node was written: "file.py:12, conv1", as much of it as is known."""
-    frames = [m for m in _FRAME.finditer(node.meta.get("stack_trace") or "")]
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
     own = [frame for frame in frames if not _LIBRARY.search(frame["file"])]
     parts = []
     if own:

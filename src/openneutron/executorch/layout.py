@@ -25,6 +25,8 @@ from openneutron.litert.graph import DType, Quantization
 Order = tuple[int, ...]
 Axes = tuple[int | None, ...]
 CHANNELS_LAST, FORMATLESS = 1, 0  # tensor formats of the payload
+# What the delegate transposes: signals [N, C, W] and images [N, C, H, W]; all else enters and leaves as the program has it.
+BORDER_RANKS = (3, 4)
 
 
 def plain(rank: int) -> Order:
@@ -123,7 +125,7 @@ class Layouts:
     """Hands out LiteRT tensors for values in the order asked for.
 
     With `convert_inside` the borders keep the program's layout and transposes are emitted; without it the borders of
-    rank 4 take the layout the operators want, and the delegate transposes.
+    signals and images take the layout the operators want, and the delegate transposes.
     """
 
     def __init__(self, builder: GraphBuilder, emit: Emit, *, convert_inside: bool) -> None:
@@ -196,20 +198,19 @@ class Layouts:
         rank = value.rank
         native = _last(rank) if channels_last else plain(rank)
         order = native
-        if rank == 4 and not channels_last and not self.convert_inside and not self.available(value, native):
-            if self.available(value, _last(rank)):
-                order = _last(rank)
+        delegate_can = rank in BORDER_RANKS and not channels_last and not self.convert_inside
+        if delegate_can and not self.available(value, native) and self.available(value, _last(rank)):
+            order = _last(rank)
         same_bytes = value.storage.key(tuple(value.axes[i] for i in order)) == value.storage.key(value.axes)
-        return self.tensor(value, order), CHANNELS_LAST if rank == 4 and not same_bytes else FORMATLESS
+        return self.tensor(value, order), FORMATLESS if same_bytes else CHANNELS_LAST
 
     def _free_key(self, storage: Storage) -> Order:
         rank = len(storage.shape)
-        # The delegate transposes images only; anything else enters as the program has it.
-        return storage.key(_last(rank)) if rank == 4 else storage.key(storage.native or ())
+        return storage.key(_last(rank)) if rank in BORDER_RANKS else storage.key(storage.native or ())
 
     def _realise_input(self, storage: Storage, order: Order) -> None:
         tensor = self._realise(storage, order)
-        is_last = len(storage.shape) == 4 and storage.key(order) != storage.key(plain(4))
+        is_last = storage.key(order) != storage.key(plain(len(storage.shape)))
         self.formats[tensor] = CHANNELS_LAST if is_last else FORMATLESS
 
     def _realise(self, storage: Storage, axes: Axes, name: str = "") -> int:

@@ -16,7 +16,9 @@ def merge_reports(
 
     Memory adds up too: the delegate keeps the scratch of each partition for itself.
     """
-    report = Report(target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=_totals(partitions))
+    report = Report(
+        target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=_totals(partitions)
+    )
     if not partitions:
         return report
     at = 0
@@ -34,7 +36,7 @@ def merge_reports(
         at += len(own.operators)
     passes: dict[str, int] = {}
     for partition in partitions:
-        for name, count in {**partition.passes, **partition.report.passes}.items():
+        for name, count in (*partition.passes.items(), *partition.report.passes.items()):
             passes[name] = passes.get(name, 0) + count
     return dataclasses.replace(
         report,

@@ -113,8 +113,7 @@ class NeutronPartitioner(Partitioner):
         """Remember the real tensors (`partition` sees none) and give every reader its own dequantize."""
         self._known.update(exported_program.state_dict)
         self._known.update({k: v for k, v in exported_program.constants.items() if isinstance(v, torch.Tensor)})
-        split_dequantize(exported_program.graph_module)
-        return exported_program
+        return split_dequantize(exported_program)
 
     def _is_preservable(self, node: Node) -> bool:
         name = operator_name(node)

@@ -197,11 +197,12 @@ def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:
         >>> [payload.target for payload in payloads_of_pte(Path("model.pte").read_bytes(), where="model.pte")]
         ['imxrt700']
     """
-    blobs = _delegate_blobs(pte, where)
+    blobs = delegate_blobs(pte, where=where)
     return [parse_payload(data, where=f"{where}, delegate {index}") for index, data in enumerate(blobs)]
 
 
-def _delegate_blobs(pte: bytes, where: str) -> list[bytes]:
+def delegate_blobs(pte: bytes, *, where: str = "<pte>") -> list[bytes]:
+    """The bytes of all Neutron delegates' payloads, unread, in the order of the program."""
     if not pte[4:8].startswith(b"ET"):
         raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)
     from executorch.exir._serialize import _deserialize_pte_binary

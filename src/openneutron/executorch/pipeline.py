@@ -30,7 +30,6 @@ from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
 from openneutron.executorch.seal import seal_pte
 from openneutron.executorch.stages import Progress, Stages
-from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.program import Program
 from openneutron.report.model import Report
 from openneutron.selection import merge
@@ -38,12 +37,16 @@ from openneutron.selection import merge
 
 @dataclass(frozen=True)
 class Built:
-    """A compiled program with what comparisons need: the converted PT2E module and the partitions' LiteRT models."""
+    """A compiled program with what comparisons need.
+
+    `quantized` is the converted PT2E module, `edge` the lowered Edge program, `partitions` hold LiteRT models.
+    """
 
     pte: bytes
     report: Report
     partitions: tuple[Partition, ...]
     quantized: GraphModule | None
+    edge: ExportedProgram
 
 
 def compile_module(
@@ -69,11 +72,13 @@ def compile_module(
         channels_last=channels_last, dump_kernel_selection_code=dump_kernel_selection_code,
         dump_intermediates=dump_intermediates, **options,
     )  # fmt: skip
-    selections = [(f"partition {p.index}", p.kernel_selection_code) for p in built.partitions if p.kernel_selection_code]
+    selections = [
+        (f"partition {p.index}", p.kernel_selection_code) for p in built.partitions if p.kernel_selection_code
+    ]
     dumps: dict[str, bytes | str] = {}
     for partition in built.partitions if dump_intermediates else ():
         dumps |= partition.files()
-    return Program(built.pte, "pte", built.report, merge(selections) if selections else "", dumps)
+    return Program(built.pte, "pte", built.report, merge(selections) if selections else "", dumps, built.quantized)
 
 
 def build(
@@ -99,16 +104,17 @@ def build(
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         quantized, program = quantize(
-            source, example_inputs, calibration, target=target, per_channel=per_channel, channels_last=channels_last,
+            source, example_inputs, calibration, per_channel=per_channel, channels_last=channels_last,
             stages=stages,
         )  # fmt: skip
     check_program(program)
-    pte, partitioner, partitions = lower_program(program, spec, stages)
+    pte, partitioner, edge = lower_program(program, spec, stages)
+    partitions = list(partitions_of(edge.graph_module))
     report = merge_reports(
         partitions, partitioner.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
     )
     report = dataclasses.replace(report, seconds=_seconds(stages, partitions), files={"pte": len(pte)})
-    return Built(pte, report, tuple(partitions), quantized)
+    return Built(pte, report, tuple(partitions), quantized, edge)
 
 
 def quantize(
@@ -116,7 +122,6 @@ def quantize(
     example_inputs: Inputs,
     calibration: Sequence[Inputs],
     *,
-    target: str = "imxrt700",
     per_channel: bool = False,
     channels_last: bool = False,
     stages: Stages | None = None,
@@ -128,7 +133,7 @@ def quantize(
         with stages("exporting"):
             exported = export(model, inputs)
         with stages("preparing for quantization"):
-            prepared = prepare(exported, NeutronQuantizer(NeutronTargetSpec(target), per_channel=per_channel))
+            prepared = prepare(exported, NeutronQuantizer(per_channel=per_channel))
         with stages("calibrating"):
             calibrate(prepared, [_in_layout(batch, channels_last) for batch in calibration])
         with stages("quantizing"):
@@ -139,19 +144,19 @@ def quantize(
 
 def lower_program(
     program: ExportedProgram, spec: NeutronOptions, stages: Stages
-) -> tuple[bytes, NeutronPartitioner, list[Partition]]:
-    """Partition, compile and serialize: the sealed `.pte`, the partitioner with its verdicts, the partitions."""
+) -> tuple[bytes, NeutronPartitioner, ExportedProgram]:
+    """Partition, compile and serialize: the sealed `.pte`, the partitioner with its verdicts, the Edge program."""
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
 
     partitioner = NeutronPartitioner(to_specs(spec))
     with stages("partitioning and compiling"):
         edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
-    partitions = list(partitions_of(edge.exported_program().graph_module))
+    lowered = edge.exported_program()
     with stages("writing the program"):
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
-    return pte, partitioner, partitions
+    return pte, partitioner, lowered
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:

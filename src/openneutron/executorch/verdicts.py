@@ -15,7 +15,11 @@ _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrat
 
 
 def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]]) -> list[Verdict]:
-    """One verdict per call, in graph order; getitem belongs to the call before it."""
+    """One verdict per call, in graph order.
+
+    A getitem belongs to the call before it; a quantize or dequantize inside a partition is no node any more, only a
+    change of how the values between operators are stored.
+    """
     cluster_of = {node: cluster for cluster in clusters for node in cluster.nodes}
     partition_of = {id(cluster): index for index, members in enumerate(partitions) for cluster in members}
     found = []
@@ -24,6 +28,8 @@ def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[
             continue
         cluster = cluster_of.get(node)
         partition = partition_of.get(id(cluster), -1)
+        if partition >= 0 and is_border(node):
+            continue
         reason = None if partition >= 0 else _reason(node, cluster)
         found.append(
             Verdict(
@@ -36,7 +42,7 @@ def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[
                 source=source_line(node),
                 debug_handle=(debug_handles(node) or (-1,))[0],
                 partition=partition,
-            )  # fmt: skip
+            )
         )
     return found
 

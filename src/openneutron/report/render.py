@@ -58,11 +58,14 @@ def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
 def leftovers(report: Report) -> RenderableType:
     """What stays on the CPU, why, and what to change."""
     table = Table(title="Left on the CPU", title_justify="left", title_style="bold", header_style="cyan", box=None)
-    for heading in ("operator", "where", "why", "what to change"):
+    groups = left_on_cpu(report)
+    hints = any(left.hint for left in groups)
+    for heading in ("operator", "where", "why", *(["what to change"] if hints else [])):
         table.add_column(heading, overflow="fold")
-    for left in left_on_cpu(report):
+    for left in groups:
         names = ", ".join(left.names[:SHOWN_NAMES])
         more = len(left.names) - SHOWN_NAMES
         where = f"{names} and {more} more" if more > 0 else names
-        table.add_row(Text(left.operator), Text(where), Text(left.reason), Text(left.hint))
+        cells = (left.operator, where, left.reason, *([left.hint] if hints else []))
+        table.add_row(*map(Text, cells))
     return table

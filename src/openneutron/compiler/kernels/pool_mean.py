@@ -1,7 +1,7 @@
 """`pool_mean`: the end of a streamed global pool; turns the sums of `pool_sum` into output bytes.
 
-No LiteRT operator maps to it; the pass `stream_pooling` makes it. With rounding mode DOUBLE it requantizes as MEAN does, without one it
-divides, halves away from zero, as AVERAGE_POOL_2D does.
+No LiteRT operator maps to it; the pass `stream_pooling` makes it. With rounding mode DOUBLE it requantizes as MEAN does,
+without one it divides as AVERAGE_POOL_2D does, halves away from zero.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from openneutron.compiler.kernels.common import (
     activation_is_clamp,
     bias_is_int32,
     bias_scale_matches,
+    byte_activations,
     clamp_of,
     fixed_point,
     four_dimensions,
-    int8_activations,
     not_empty,
     requantize_shifts_fit,
     required,
@@ -47,6 +47,7 @@ class TransposeConv2dParams:
     pad_top: int = param("rows cropped at the top")
     pad_left: int = param("columns cropped at the left")
     input_zero: int = param("subtracted from each input; not folded into the bias, because taps differ by position")
+    weights_zero: int = param("zero point of the stored weights")
     output_zero: int = param("added after requantizing")
     clamp_low: int = param("smallest output")
     clamp_high: int = param("largest output")
@@ -111,7 +112,7 @@ def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
         output_shape_constant,
         *map(
             _shared,
-            (four_dimensions, not_empty, int8_activations, static_weights, weights_zero_allowed, weights_scales_match),
+            (four_dimensions, not_empty, byte_activations, static_weights, weights_zero_allowed, weights_scales_match),
         ),
         filter_matches,
         *map(_shared, (bias_is_int32, bias_scale_matches, requantize_shifts_fit, activation_is_clamp)),
@@ -121,7 +122,7 @@ def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in numerics-a §5."""
     x, w, y = required(state.signature, 2), required(state.signature, 1), state.signature.outputs[0]
-    weights, _ = weights_as_int8(state.constant(1), w)
+    weights, weights_zero = weights_as_int8(state.constant(1), w)
     cout, kernel_h, kernel_w, cin = weights.shape
     bias = state.constant(3).astype(np.int64).reshape(-1) if state.has(3) else np.zeros(cout, np.int64)
     window = transposed_window(state.op.options, (kernel_h, kernel_w), (y.shape[1], y.shape[2]))
@@ -131,8 +132,8 @@ def legalize(state: Legalizer) -> None:
     packed = pack_dense(weights.reshape(cout, kernel_h * kernel_w, cin), units, length)
     params = TransposeConv2dParams(
         kernel_h=kernel_h, kernel_w=kernel_w, stride_h=window.stride_h, stride_w=window.stride_w,
-        pad_top=window.pad_top, pad_left=window.pad_left, input_zero=x.zero_point, output_zero=y.zero_point,
-        clamp_low=low, clamp_high=high,
+        pad_top=window.pad_top, pad_left=window.pad_left, input_zero=x.zero_point, weights_zero=weights_zero,
+        output_zero=y.zero_point, clamp_low=low, clamp_high=high,
     )  # fmt: skip
     n, height, width, _ = x.shape
     state.emit(

@@ -35,6 +35,8 @@ def elide_concat(graph: KernelGraph) -> int:
             continue
         readers = [graph.nodes[n] for n in consumers[source] if n != at]
         maker = producers.get(source)
+        if any(graph.root(n.output) == graph.root(node.output) for n in readers):
+            continue  # a call that reads one part and writes another of the same rows
         if maker is None or any(abi_of(n.kernel).dense for n in (graph.nodes[maker], *readers)):
             continue
         value.alias = graph.values[node.output].alias

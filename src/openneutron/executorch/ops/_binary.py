@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from openneutron.executorch.layout import Value
-from openneutron.litert.graph import Quantization
+from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
@@ -39,3 +41,22 @@ def widened(value: Value, rank: int) -> Value:
     wide = value.with_ones((1,) * (rank - value.rank) + value.shape)
     assert wide is not None
     return wide
+
+
+def same_quantization(call: Call, quantization: Quantization) -> tuple[Value, Value]:
+    """Both operands with the given parameters: LiteRT compares stored values and looks at no scale."""
+    first, second = (in_quantization(call, call.value(name), quantization) for name in ("self", "other"))
+    return first, second
+
+
+def in_quantization(call: Call, value: Value, quantization: Quantization) -> Value:
+    """The value with the given parameters; constants are converted here, the rest by a QUANTIZE."""
+    if value.quantization == quantization:
+        return value
+    if not value.is_constant:
+        return call.lowering.requantize(value, quantization, f"{value.storage.name}_requantized")
+    old = value.quantization
+    assert old is not None
+    real = (value.array().astype(np.float64) - old.zero_point[0]) * old.scale[0]
+    stored = np.clip(np.rint(real / quantization.scale[0]) + quantization.zero_point[0], -128, 127)
+    return call.layouts.constant(f"{value.storage.name}_requantized", stored.astype(np.int8), DType.INT8, quantization)

@@ -26,6 +26,7 @@ def annotate(node: Node, a: Annotator) -> None:
 
 @limit("a copy must not change the type")
 def keeps_type(call: Call) -> Verdict:
+    """Conversions compute; copies do not."""
     asked = call.arguments.get("dtype")
     return OK if asked in (None, torch.float32) else no(f"it converts to {asked}")
 

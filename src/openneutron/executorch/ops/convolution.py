@@ -39,6 +39,7 @@ def annotate_general(node: Node, a: Annotator) -> None:
 
 @limit("the convolution must be 1-D or 2-D")
 def one_or_two_dimensions(call: Call) -> Verdict:
+    """LiteRT has no INT8 convolution over volumes."""
     rank = call.value("weight").rank
     return OK if rank in (3, 4) else no(f"it is {rank - 2}-D")
 

@@ -41,6 +41,7 @@ def annotate_mm(node: Node, a: Annotator) -> None:
 
 @limit("alpha and beta must be 1")
 def unscaled(call: Call) -> Verdict:
+    """FULLY_CONNECTED has no factors."""
     scales = call["alpha"], call["beta"]
     return (
         OK if scales == (1, 1) else no(f"alpha is {scales[0]}, beta is {scales[1]}", hint="scale the weights instead")

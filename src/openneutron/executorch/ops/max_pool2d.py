@@ -27,18 +27,21 @@ def annotate(node: Node, a: Annotator) -> None:
 
 @limit("the indices of max_pool must not be used")
 def indices_unused(call: Call) -> Verdict:
+    """LiteRT has no such result."""
     readers = [user for user in call.node.users if operator_name(user) == GETITEM and user.args[1] == 1 and user.users]
     return no(f"{readers[0].name} reads them", hint="pool without return_indices") if readers else OK
 
 
 @limit("dilation must be 1")
 def undilated(call: Call) -> Verdict:
+    """LiteRT has no dilation in pooling."""
     dilation = call.numbers("dilation", 2)
     return OK if dilation == (1, 1) else no(f"dilation is {dilation}", hint="pool without dilation, or stride before")
 
 
 @limit("the input must be an image [N, C, H, W] or [C, H, W]")
 def is_image(call: Call) -> Verdict:
+    """PyTorch takes both."""
     rank = call.value("self").rank
     return OK if rank in (3, 4) else no(f"it has {rank} dimensions")
 

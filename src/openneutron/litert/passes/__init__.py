@@ -11,17 +11,17 @@ from collections.abc import Callable, Collection
 from openneutron.errors import OptionError
 from openneutron.litert.graph import Graph, Model
 from openneutron.litert.passes.drop_requantize import drop_requantize
-from openneutron.litert.passes.drop_unused import drop_unused
 from openneutron.litert.passes.fuse_transposes import fuse_transposes
 from openneutron.litert.passes.permute_fc_weights import permute_fc_weights
+from openneutron.litert.passes.prune_graph import prune_graph
 
 Pass = Callable[[Graph], int]
 
 PASSES: dict[str, Pass] = {
-    one.__name__: one for one in (fuse_transposes, permute_fc_weights, drop_requantize, drop_unused)
+    one.__name__: one for one in (fuse_transposes, permute_fc_weights, drop_requantize, prune_graph)
 }
 # Takes away what the others left without readers, so it cannot be switched off.
-_ALWAYS = frozenset({"drop_unused"})
+_ALWAYS = frozenset({"prune_graph"})
 
 
 def run_passes(model: Model, off: Collection[str] = ()) -> dict[str, int]:
@@ -29,7 +29,7 @@ def run_passes(model: Model, off: Collection[str] = ()) -> dict[str, int]:
 
     Example:
         >>> run_passes(model, off=("fuse_transposes",))
-        {'permute_fc_weights': 1, 'drop_requantize': 0, 'drop_unused': 3}
+        {'permute_fc_weights': 1, 'drop_requantize': 0, 'prune_graph': 3}
     """
     for name in _ALWAYS & set(off):
         raise OptionError(f"the pass {name} cannot be switched off")

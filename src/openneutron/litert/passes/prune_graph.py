@@ -1,4 +1,4 @@
-"""DropUnused: operators whose results nobody reads go, then tensors that nothing names.
+"""PruneGraph: operators whose results nobody reads go, then tensors that nothing names.
 
 Before:  y = f(x); z = g(x); output z
 After:   z = g(x); output z
@@ -9,7 +9,7 @@ from __future__ import annotations
 from openneutron.litert.graph import Graph
 
 
-def drop_unused(graph: Graph) -> int:
+def prune_graph(graph: Graph) -> int:
     """Rewrite in place; returns how many operators and tensors went. Graph inputs stay even when nothing reads them."""
     needed = set(graph.outputs)
     kept = []

@@ -1,0 +1,35 @@
+"""ELU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.layout import Value
+from openneutron.executorch.ops import annotates, lowers
+from openneutron.executorch.ops._unary import lower_unary
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.call import Call
+    from openneutron.executorch.quantizer.annotator import Annotator
+
+
+@annotates("aten.elu.default", "aten.elu_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@limit("alpha, scale and input_scale must be 1")
+def standard(call: Call) -> Verdict:
+    """LiteRT's ELU has no parameters."""
+    given = tuple(call[name] for name in ("alpha", "scale", "input_scale"))
+    return OK if given == (1, 1, 1) else no(f"they are {given}")
+
+
+@lowers("aten.elu.default", limits=(standard,))
+def lower(call: Call) -> Value:
+    """ELU."""
+    return lower_unary(call, "ELU")

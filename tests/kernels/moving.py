@@ -1,0 +1,47 @@
+"""Shared by the tests of operators that move values: shapes, constants of shape arguments, one-operator models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from openneutron.litert.graph import DType
+from tests.golden import ModelMaker, refusal
+
+Q = (0.05, 3)  # scale and zero point of every tensor that is only moved
+BYTES = st.sampled_from([DType.INT8, DType.INT8, DType.UINT8])
+
+
+def shapes(low: int = 1, high: int = 5, most: int = 5) -> st.SearchStrategy[list[int]]:
+    """Shapes of rank `low` to `high`."""
+    return st.lists(st.integers(1, most), min_size=low, max_size=high)
+
+
+def integers(maker: ModelMaker, values: Any) -> int:
+    """A constant INT32 tensor."""
+    return maker.constant(np.asarray(values, np.int32), DType.INT32)
+
+
+def add_move(
+    maker: ModelMaker, code: str, shape: Sequence[int], out: Sequence[int], arguments: Sequence[Any] = (),
+    dtype: DType = DType.INT8, **options: Any,
+) -> None:  # fmt: skip
+    """Add an operator with one moved input, constant arguments behind it and one output."""
+    x = maker.input(shape, dtype, *Q)
+    inputs = [x, *(integers(maker, argument) for argument in arguments)]
+    maker.op(code, inputs, maker.output(out, dtype, *Q), **options)
+
+
+def fresh(seed: int = 0) -> ModelMaker:
+    """An empty model with its own random data."""
+    return ModelMaker(np.random.default_rng(seed))
+
+
+def reason(build: Callable[[ModelMaker], None]) -> str:
+    """Why the one operator that `build` adds is refused."""
+    maker = fresh()
+    build(maker)
+    return refusal(maker.model())
