@@ -1,6 +1,7 @@
 #include "model.h"
 
-static NeutronError check(struct NeutronModel *model, const void *buffer, uint32_t bytes, const char *name, uint32_t index) {
+static NeutronError check(struct NeutronModel *model, const void *buffer, uint32_t bytes, const char *name,
+                          uint32_t index) {
     if (bytes == 0 || (buffer != NULL && (uintptr_t)buffer % NEUTRON_ALIGNMENT == 0)) return NEUTRON_NONE;
     nd_text_reset(&model->detail);
     nd_say(&model->detail, "%s %u, of %u bytes", name, index, bytes);

@@ -3,8 +3,8 @@
 
 #include "model.h"
 
-/* The API's own exception to "no state outside the handle": callbacks and suspension belong to the device, not to a model.
- * Set the callbacks while nothing runs. */
+/* The API's own exception to "no state outside the handle": callbacks and suspension belong to the device, not to a
+ * model. Set the callbacks while nothing runs. */
 static NeutronConfig config;
 static atomic_bool suspended;
 
@@ -16,7 +16,8 @@ static void copy_at_once(void *dst, void *src, uint32_t size, uint32_t channel) 
 static void wait_for_nothing(uint32_t channel) { (void)channel; }
 
 NeutronConfig nd_config(void) {
-    const NeutronConfig found = {config.copy ? config.copy : copy_at_once, config.wait ? config.wait : wait_for_nothing};
+    const NeutronConfig found = {config.copy ? config.copy : copy_at_once,
+                                 config.wait ? config.wait : wait_for_nothing};
     return found;
 }
 

@@ -38,7 +38,8 @@ static NeutronError check_header(nd_program *program, const NeutronModelSizes *s
     }
     if (sizes->microcode < sizeof *h) return shorter(detail, "the microcode", sizes->microcode, sizeof *h);
     nd_read(program, 0, &program->header, sizeof *h);
-    if (h->header_bytes != sizeof *h) return header_error(detail, HEADER_AT(header_bytes), "header_bytes", h->header_bytes);
+    if (h->header_bytes != sizeof *h)
+        return header_error(detail, HEADER_AT(header_bytes), "header_bytes", h->header_bytes);
     if (h->flags & ~NEUTRON_FLAG_PROFILING) return header_error(detail, HEADER_AT(flags), "flags", h->flags);
     for (uint32_t at = 0; at < sizeof h->reserved / sizeof h->reserved[0]; at++) {
         const uint32_t offset = HEADER_AT(reserved) + at * (uint32_t)sizeof h->reserved[0];
@@ -50,8 +51,10 @@ static NeutronError check_header(nd_program *program, const NeutronModelSizes *s
     if (h->microcode_bytes < sizeof *h) {
         return header_error(detail, HEADER_AT(microcode_bytes), "microcode_bytes", h->microcode_bytes);
     }
-    if (h->weights_bytes > sizes->weights) return shorter(detail, "the weights block", sizes->weights, h->weights_bytes);
-    if (h->kernels_bytes > sizes->kernels) return shorter(detail, "the kernels block", sizes->kernels, h->kernels_bytes);
+    if (h->weights_bytes > sizes->weights)
+        return shorter(detail, "the weights block", sizes->weights, h->weights_bytes);
+    if (h->kernels_bytes > sizes->kernels)
+        return shorter(detail, "the kernels block", sizes->kernels, h->kernels_bytes);
     if (!section_fits(program, h->identity_offset, sizeof program->identity)) {
         return header_error(detail, HEADER_AT(identity_offset), "identity_offset", h->identity_offset);
     }
@@ -65,7 +68,8 @@ static NeutronError check_identity(nd_program *program, nd_text *detail) {
     char name[sizeof id->target + 1] = {0};
     if (id->format_version != NEUTRON_FORMAT_VERSION) {
         nd_say(detail, "byte %u: format version %u, the driver has %u",
-               at + (uint32_t)offsetof(NeutronIdentityRecord, format_version), id->format_version, NEUTRON_FORMAT_VERSION);
+               at + (uint32_t)offsetof(NeutronIdentityRecord, format_version), id->format_version,
+               NEUTRON_FORMAT_VERSION);
         return NEUTRON_ERROR_FORMAT_VERSION;
     }
     for (uint32_t c = 0; c < sizeof id->target; c++) {
@@ -86,8 +90,8 @@ static NeutronError check_identity(nd_program *program, nd_text *detail) {
     const nm_target *t = program->target;
     if (id->hw_version != t->hw_version || id->cores != t->cores || id->units != t->units || id->length != t->length) {
         nd_say(detail, "byte %u: made for hardware %u, %u x %u x %u; target %s is hardware %u, %u x %u x %u",
-               at + (uint32_t)offsetof(NeutronIdentityRecord, hw_version), id->hw_version, id->cores, id->units, id->length,
-               name, t->hw_version, t->cores, t->units, t->length);
+               at + (uint32_t)offsetof(NeutronIdentityRecord, hw_version), id->hw_version, id->cores, id->units,
+               id->length, name, t->hw_version, t->cores, t->units, t->length);
         return NEUTRON_ERROR_TARGET_GEOMETRY;
     }
     return NEUTRON_NONE;
@@ -123,7 +127,8 @@ static NeutronError check_layout(nd_program *program, const NeutronModelSizes *s
     }
     if (h->code_bytes < sizeof(NeutronInstructionRecord) || h->code_bytes % sizeof(uint32_t) ||
         !section_fits(program, h->code_offset, h->code_bytes)) {
-        nd_say(detail, "byte %u: %u bytes of instructions at byte %u", HEADER_AT(code_offset), h->code_bytes, h->code_offset);
+        nd_say(detail, "byte %u: %u bytes of instructions at byte %u", HEADER_AT(code_offset), h->code_bytes,
+               h->code_offset);
         return NEUTRON_ERROR_HEADER;
     }
     if (h->tcm_bytes > program->target->tcm_bytes) {

@@ -5,7 +5,7 @@ static const uint8_t item_bytes[] = {1, 1, 2, 4, 8, 4, 1};
 
 uint32_t nd_item_bytes(uint8_t dtype) { return dtype < sizeof item_bytes ? item_bytes[dtype] : 0; }
 
-/* Distance from the first to the last of `count` steps, or more than any region can hold when it is larger than that. */
+/* Distance from the first to the last of `count` steps; 2^32, more than any region can hold, when it is larger. */
 static uint64_t reach(uint32_t count, uint32_t step) {
     const uint64_t distance = (uint64_t)(count - 1) * step;
     return distance > UINT32_MAX ? UINT64_C(1) << 32 : distance;

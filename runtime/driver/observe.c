@@ -2,8 +2,8 @@
 
 #include "model.h"
 
-/* Half a record of NXP's profile buffer; opCode 6 marks kernel calls, and only those are recorded: the buffer has room for
- * one record per call. Times are the low 32 bits of simulated cycles. */
+/* Half a record of NXP's profile buffer; opCode 6 marks kernel calls, and only those are recorded: the buffer has room
+ * for one record per call. Times are the low 32 bits of simulated cycles. */
 typedef struct {
     uint8_t event, opcode, function, clock;
     uint32_t time;
@@ -26,7 +26,8 @@ static void trace_event(struct NeutronModel *model, const NeutronEvent *event) {
     if (!model->trace_lines || event->opcode != NEUTRON_OPCODE_CALL) return;
     const char *name = neutronKernelName(event->kernel);
     nd_say(&model->trace, "%s node %u rows %d-%d cycles %llu-%llu\n", name ? name : "?", event->tag, event->firstRow,
-           event->firstRow + (int32_t)event->rows - 1, (unsigned long long)event->start, (unsigned long long)event->end);
+           event->firstRow + (int32_t)event->rows - 1, (unsigned long long)event->start,
+           (unsigned long long)event->end);
 }
 
 void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEvent *event) {

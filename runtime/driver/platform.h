@@ -18,8 +18,8 @@ typedef struct {
 } nd_thread;
 #endif
 
-/* Milliseconds of a clock that only goes forward. Weak: an image with a timer defines its own; without one the clock stands
- * still and time-outs never come. */
+/* Milliseconds of a clock that only goes forward. Weak: an image with a timer defines its own; without one the clock
+ * stands still and time-outs never come. */
 uint64_t neutronClockMilliseconds(void);
 
 /* Start `work(argument)` on a thread of its own; false when there is none to be had. Without threads: always true, and

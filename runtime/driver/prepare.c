@@ -29,7 +29,8 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
 }
 
 /* Turn memory into a prepared model. */
-static NeutronModelHandle build(void *context, const nd_program *program, const NeutronModelConfig *config, uint32_t owned) {
+static NeutronModelHandle build(void *context, const nd_program *program, const NeutronModelConfig *config,
+                                uint32_t owned) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
@@ -79,8 +80,8 @@ NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelH
     if (config == NULL || config->microcode == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     memcpy(&header, config->microcode, sizeof header);
     const int profiling = (header.flags & NEUTRON_FLAG_PROFILING) != 0;
-    const NeutronModelSizes sizes = {header.microcode_bytes, header.weights_bytes, header.kernels_bytes, header.layout[0],
-                                     profiling ? header.layout[3] : header.layout[1]};
+    const NeutronModelSizes sizes = {header.microcode_bytes, header.weights_bytes, header.kernels_bytes,
+                                     header.layout[0], profiling ? header.layout[3] : header.layout[1]};
     return neutronModelPrepareChecked(config, &sizes, handle);
 }
 

@@ -1,8 +1,9 @@
 /* The simulator's clock. Two engines: the array, which also issues every instruction in order, and the copy engine.
  *
  * CALL starts when the array is free and holds it. DMA on a target whose copies overlap starts when the copy engine is
- * free, not before it is issued, and the array goes on at once; elsewhere the copy holds the array. Copies run in the order
- * of issue, one at a time. WAIT holds the array until the last copy of its channel is done. A run ends when both are.
+ * free, not before it is issued, and the array goes on at once; elsewhere the copy holds the array. Copies run in the
+ * order of issue, one at a time. WAIT holds the array until the last copy of its channel is done. A run ends when both
+ * are.
  */
 #ifndef ND_TIMELINE_H
 #define ND_TIMELINE_H

@@ -3,8 +3,8 @@
 
 #include "model.h"
 
-/* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many still take well under a
- * minute to skip, so no file can make the driver hang. */
+/* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many still take well
+ * under a minute to skip, so no file can make the driver hang. */
 static const uint64_t max_executed = UINT64_C(1) << 24;
 /* Bytes and elements written in one run, copies included: a thousand times what the largest model of the zoo writes. */
 static const uint64_t max_work = UINT64_C(1) << 36;

@@ -79,7 +79,8 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
     }
     nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &record, sizeof record);
     if (!nd_kernel(record.kernel, &s.info) || !nd_kernel_linked(record.kernel)) {
-        nd_say(detail, "byte %u: kernel %u (%s)", at->offset, record.kernel, s.info.name ? s.info.name : "unknown here");
+        nd_say(detail, "byte %u: kernel %u (%s)", at->offset, record.kernel,
+               s.info.name ? s.info.name : "unknown here");
         return NEUTRON_ERROR_KERNEL_MISSING;
     }
     NeutronError error = check_kernel(&s, &record);

@@ -30,7 +30,8 @@ NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, 
     const int both = indexed(d.source_region) && indexed(d.target_region);
     const int neither = !indexed(d.source_region) && !indexed(d.target_region);
     if (both || (neither && d.source_index != 0)) {
-        return refuse(at, NEUTRON_ERROR_COPY, "at most one side may be an input or output; index", d.source_index, detail);
+        return refuse(at, NEUTRON_ERROR_COPY, "at most one side may be an input or output; index", d.source_index,
+                      detail);
     }
     const uint64_t source = nd_region_bytes(program, d.source_region, indexed(d.source_region) ? d.source_index : 0);
     const uint64_t target = nd_region_bytes(program, d.target_region, indexed(d.target_region) ? d.source_index : 0);

@@ -1,5 +1,5 @@
-/* All kernels, for images without a selection. Nothing else is in this file: an archive's member with only weak symbols is
- * left out when a selection defines them, and with it every kernel nobody selected. */
+/* All kernels, for images without a selection. Nothing else is in this file: an archive's member with only weak symbols
+ * is left out when a selection defines them, and with it every kernel nobody selected. */
 #include "nk.h"
 
 #define ENTRY(id, name, abi, operands, optional, output, params, cost) int32_t nk_##name(uint32_t verb, nk_call *call);

@@ -132,8 +132,8 @@ NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
 /* Names the byte offset or value behind the last error of this handle; "" when there is nothing to add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
-/* Room for the context of any model without TCM (Neutron-C), on any processor, for static allocation; the exact figure is
- * neutronGetModelContextSize(). */
+/* Room for the context of any model without TCM (Neutron-C), on any processor, for static allocation; the exact figure
+ * is neutronGetModelContextSize(). */
 #define NEUTRON_CONTEXT_BYTES 768
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
@@ -141,11 +141,11 @@ NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size
 NEUTRON_API NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelHandle *handle);
 NEUTRON_API NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
                                                     NeutronModelHandle *handle);
-/* Validates as the checked form does, prepares nothing, and writes one sentence of detail (byte offset, value, reason) into
- * `detail`: how a caller whose prepare failed, and who therefore has no handle, learns what was wrong. Pass NULL, 0 for
- * the error word alone. */
-NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes, char *detail,
-                                           size_t detailSize);
+/* Validates as the checked form does, prepares nothing, and writes one sentence of detail (byte offset, value, reason)
+ * into `detail`: how a caller whose prepare failed, and who therefore has no handle, learns what was wrong. Pass NULL,
+ * 0 for the error word alone. */
+NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                                           char *detail, size_t detailSize);
 /* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no allocation at all. */
 NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize, const NeutronModelConfig *config,
                                                const NeutronModelSizes *sizes, NeutronModelHandle *handle);
@@ -153,12 +153,13 @@ NEUTRON_API NeutronError neutronModelUnprepare(NeutronModelHandle handle);
 NEUTRON_API NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info);
 NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row, NeutronTensorInfo *info);
 
-/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where NXP's callers put it. */
+/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where NXP's callers put
+ * it. */
 NEUTRON_API NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
-/* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must live until neutronWait.
- * Where there are no threads (bare metal) the run happens inside the first neutronIsReady or neutronWait. One run per
- * handle at a time; several handles may run at once. */
+/* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must live until
+ * neutronWait. Where there are no threads (bare metal) the run happens inside the first neutronIsReady or neutronWait.
+ * One run per handle at a time; several handles may run at once. */
 NEUTRON_API NeutronError neutronRunNonBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronWait(NeutronModelHandle handle, const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronIsReady(NeutronModelHandle handle, bool *ready);

@@ -14,7 +14,8 @@
     X(BUSY, DRIVER, DRIVER_INVALID, 6, "a run of this model is still in flight; call neutronWait first") \
     X(NOT_STARTED, DRIVER, DRIVER_INVALID, 7, "no run of this model is in flight") \
     X(DATA_CHANGED, DRIVER, DRIVER_INVALID, 8, "neutronWait was given other buffers than the run was started with") \
-    X(TRACE_CONFIG, DRIVER, DRIVER_INVALID, 9, "traceConfig has bits without a meaning; bit 0 asks for a line per call") \
+    X(TRACE_CONFIG, DRIVER, DRIVER_INVALID, 9, \
+      "traceConfig has bits without a meaning; bit 0 asks for a line per call") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \
@@ -30,10 +31,12 @@
     X(FORMAT_VERSION, DRIVER, DRIVER_UNSUPPORTED, 2, \
       "the microcode has another format version than this driver; compile the model again") \
     X(KERNEL_MISSING, DRIVER, DRIVER_UNSUPPORTED, 3, \
-      "the microcode calls a kernel that this image does not hold; link its selection or compile with a matching version") \
+      "the microcode calls a kernel that this image does not hold; link its selection or compile with a matching " \
+      "version") \
     X(KERNEL_ABI, DRIVER, DRIVER_UNSUPPORTED, 4, \
       "the microcode calls a kernel with another calling convention than this image has; compile the model again") \
-    X(UNKNOWN_TARGET, DRIVER, DRIVER_UNKNOWN_ARCHITECTURE, 1, "the microcode is for a target this driver does not know") \
+    X(UNKNOWN_TARGET, DRIVER, DRIVER_UNKNOWN_ARCHITECTURE, 1, \
+      "the microcode is for a target this driver does not know") \
     X(TARGET_GEOMETRY, DRIVER, DRIVER_UNKNOWN_ARCHITECTURE, 2, \
       "the microcode was made for another array than its target has; compile the model again") \
     X(CHECKSUM, DRIVER, DRIVER_MICROCODE, 2, "the checksum does not match: the file is damaged or was changed") \

@@ -4,7 +4,8 @@
 #include "generated/microcode.h"
 #include "neutron_errors.h"
 
-#define BASICS(id, name, abi, operands, optional, output, params, formula) [id] = {1, formula, operands, output, params},
+#define BASICS(id, name, abi, operands, optional, output, params, formula) \
+    [id] = {1, formula, operands, output, params},
 static const struct {
     uint8_t known, formula, operands, output, params;
 } basics[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(BASICS)};
@@ -36,8 +37,8 @@ static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
 
 static uint32_t parameter(const uint32_t *params, int8_t word) { return word < 0 ? 1 : params[word]; }
 
-NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0, int32_t row1,
-                                  nm_cost *cost) {
+NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0,
+                                  int32_t row1, nm_cost *cost) {
     NeutronInstructionRecord head;
     NeutronCallRecord call;
     if (target == NULL || words == NULL || cost == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
@@ -74,7 +75,7 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     }
     for (uint32_t at = 0; at < operands; at++) {
         if (!(places[call.kernel].moved >> at & 1)) continue;
-        /* The same share of every operand as of the output: kernels say row by row what they read, the model need not. */
+        /* The same share of every operand as of the output: kernels know row by row what they read, this need not. */
         const NeutronOperandRecord o = operand_at(words, at);
         const uint64_t whole = bytes_of(&o, o.height);
         const uint64_t share = output.height ? nm_ceil_div(nm_mul(whole, rows), output.height) : 0;

@@ -25,8 +25,8 @@ static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, ui
     return nm_add(nm_mul(nm_mul(target->cost.row, rows), passes), target->cost.call);
 }
 
-/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The weights of a pass load
- * while its tile computes, so a tile takes the longer of the two. Overhead is left zero. */
+/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The weights of a pass
+ * load while its tile computes, so a tile takes the longer of the two. Overhead is left zero. */
 nm_cost nm_tiled_cost(const nm_target *target, uint64_t pixels, uint64_t depth, uint64_t passes, uint64_t weight_bytes);
 
 nm_cost nm_conv_cost(const nm_target *target, const nm_work *work);

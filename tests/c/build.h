@@ -29,7 +29,8 @@ static inline int32_t add_one(uint32_t verb, nk_call *call) {
         if (!nk_inside(out)) return nk_refuse(call, "the output leaves its region");
         if (in->width != out->width || in->channels != out->channels) return nk_refuse(call, "the shapes differ");
         if (in->height != out->height || in->batch != out->batch) return nk_refuse(call, "the shapes differ");
-        return nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], 16) ? 0 : nk_refuse(call, "the weights are too short");
+        return nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], 16) ? 0
+                                                                      : nk_refuse(call, "the weights are too short");
     }
     if (call->params[0] == 99) return nk_refuse(call, "asked to fail");
     for (uint32_t n = 0; n < out->batch; n++) {
@@ -60,8 +61,8 @@ static inline void append_head(block *b, uint8_t opcode, uint8_t operands, uint3
     append(b, &head, sizeof head);
 }
 
-static inline void append_call(block *b, NeutronOperandRecord in, NeutronOperandRecord out, int32_t first, uint32_t rows,
-                               int32_t step) {
+static inline void append_call(block *b, NeutronOperandRecord in, NeutronOperandRecord out, int32_t first,
+                               uint32_t rows, int32_t step) {
     const NeutronCallRecord call = {KERNEL, NEUTRON_CONV2D_ABI, NEUTRON_ROUNDING_DOUBLE, 7, first, rows, step};
     const NeutronOperandRecord flat = {.region = NEUTRON_REGION_WEIGHTS, .ring = 1, .batch = 1, .height = 1, .width = 1,
                                        .channels = 16};

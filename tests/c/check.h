@@ -21,7 +21,8 @@ static int check_failures;
         const int64_t found_ = (int64_t)(found), expected_ = (int64_t)(expected); \
         if (found_ != expected_) { \
             check_failures++; \
-            fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, #found, found_, expected_); \
+            fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, #found, found_, \
+                    expected_); \
         } \
     } while (0)
 
@@ -30,8 +31,8 @@ static int check_failures;
         const char *found_ = (found); \
         if (found_ == NULL || strcmp(found_, (expected)) != 0) { \
             check_failures++; \
-            fprintf(stderr, "%s:%d: %s is \"%s\", not \"%s\"\n", __FILE__, __LINE__, #found, found_ ? found_ : "(null)", \
-                    (expected)); \
+            fprintf(stderr, "%s:%d: %s is \"%s\", not \"%s\"\n", __FILE__, __LINE__, #found, \
+                    found_ ? found_ : "(null)", (expected)); \
         } \
     } while (0)
 

@@ -1,9 +1,10 @@
-/* mutate MICROCODE WEIGHTS KERNELS RANDOM: changes every byte of a real microcode block to many values, makes the checksum
- * right again, prepares, and runs what is accepted, in buffers of exactly the declared sizes so that the address sanitizer
- * sees a single byte too many. Then RANDOM mutants with several changes at once, then the bytes of the weights.
+/* mutate MICROCODE WEIGHTS KERNELS RANDOM: changes every byte of a real microcode block to many values, makes the
+ * checksum right again, prepares, and runs what is accepted, in buffers of exactly the declared sizes so that the
+ * address sanitizer sees a single byte too many. Then RANDOM mutants with several changes at once, then the bytes of
+ * the weights.
  *
- * Prints how many mutants were rejected and how many reached execution. Exit status 1 when a rejection has no name or no
- * detail, when a mutant of the checksum itself is accepted, or when the unchanged program does not run.
+ * Prints how many mutants were rejected and how many reached execution. Exit status 1 when a rejection has no name or
+ * no detail, when a mutant of the checksum itself is accepted, or when the unchanged program does not run.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include "generated/microcode.h"
 #include "neutron_errors.h"
 
-/* What the caller of a mutated file would provide at most; the headroom lets grown sizes through to the other checks. */
+/* HEADROOM: beyond what the unchanged program asks for, so that grown sizes get through to the other checks. */
 enum { HEADROOM = 1 << 16, MAX_TENSORS = 512, WEIGHT_MUTANTS = 400, DETAIL = 256 };
 
 typedef struct {
@@ -52,8 +53,8 @@ static void seal(session *s) {
     NeutronHeaderRecord h;
     memcpy(&h, s->microcode.bytes, sizeof h);
     const uint64_t field = (uint64_t)h.identity_offset + offsetof(NeutronIdentityRecord, checksum);
-    if (h.microcode_bytes > s->microcode.size || h.weights_bytes > s->weights.size || h.kernels_bytes > s->kernels.size ||
-        field + sizeof(uint32_t) > h.microcode_bytes) {
+    if (h.microcode_bytes > s->microcode.size || h.weights_bytes > s->weights.size ||
+        h.kernels_bytes > s->kernels.size || field + sizeof(uint32_t) > h.microcode_bytes) {
         return;
     }
     memset(s->microcode.bytes + field, 0, sizeof(uint32_t));
@@ -111,7 +112,8 @@ static NeutronError attempt(session *s, const char *what, size_t where) {
     s->rejected++;
     if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error || neutronErrorName(error) == NULL ||
         detail[0] == 0) {
-        fprintf(stderr, "%s %zu: error %d (%s) with detail \"%s\"\n", what, where, (int)error, neutronErrorString(error), detail);
+        fprintf(stderr, "%s %zu: error %d (%s) with detail \"%s\"\n", what, where, (int)error,
+                neutronErrorString(error), detail);
         s->wrong = 1;
     }
     return error;
@@ -130,9 +132,20 @@ static void every_byte(session *s, const uint8_t *original) {
     const size_t checksum = h.identity_offset + offsetof(NeutronIdentityRecord, checksum);
     for (size_t at = 0; at < s->microcode.size; at++) {
         const uint8_t was = original[at];
-        const uint8_t values[] = {
-            was ^ 1,  was ^ 2,  was ^ 4, was ^ 8, was ^ 16, was ^ 32, was ^ 64, was ^ 128, (uint8_t)(was + 1), (uint8_t)(was - 1),
-            (uint8_t)~was, 0, 127, 255};
+        const uint8_t values[] = {was ^ 1,
+                                  was ^ 2,
+                                  was ^ 4,
+                                  was ^ 8,
+                                  was ^ 16,
+                                  was ^ 32,
+                                  was ^ 64,
+                                  was ^ 128,
+                                  (uint8_t)(was + 1),
+                                  (uint8_t)(was - 1),
+                                  (uint8_t)~was,
+                                  0,
+                                  127,
+                                  255};
         for (size_t value = 0; value < sizeof values; value++) {
             if (values[value] == was) continue;
             memcpy(s->microcode.bytes, original, s->microcode.size);
@@ -160,7 +173,7 @@ static void several_at_once(session *s, const uint8_t *original, uint32_t count)
     }
 }
 
-/* Nothing in the weights may lead out of bounds or into undefined arithmetic: multipliers, shifts and tables are there. */
+/* Nothing in the weights may lead out of bounds or into undefined arithmetic: shifts and tables are in them. */
 static void weights(session *s, const uint8_t *original) {
     const size_t step = s->weights.size / WEIGHT_MUTANTS + 1;
     memcpy(s->microcode.bytes, original, s->microcode.size);

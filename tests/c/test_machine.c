@@ -3,8 +3,8 @@
 #include "generated/microcode.h"
 #include "neutron_errors.h"
 
-/* Figures of imxrt700: M = N = 8; mac 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32. The
- * expected values below are worked out by hand from the formulas of the design, not from the code. */
+/* Figures of imxrt700: M = N = 8; mac 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32.
+ * The expected values below are worked out by hand from the formulas of the design, not from the code. */
 
 static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t overhead) {
     CHECK_EQUAL(found.compute, compute);
@@ -14,8 +14,16 @@ static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t o
 
 static void convolution(const nm_target *t) {
     /* CifarNet's first layer: 1024 pixels, 25 taps, 4 channel groups; a tile computes longer than its weights load. */
-    nm_work w = {.formula = NEUTRON_COST_CONV, .kernel_h = 5, .kernel_w = 5, .groups = 1, .input_channels = 3, .batch = 1,
-                 .rows = 32, .width = 32, .channels = 32, .weight_bytes = 6400};
+    nm_work w = {.formula = NEUTRON_COST_CONV,
+                 .kernel_h = 5,
+                 .kernel_w = 5,
+                 .groups = 1,
+                 .input_channels = 3,
+                 .batch = 1,
+                 .rows = 32,
+                 .width = 32,
+                 .channels = 32,
+                 .weight_bytes = 6400};
     compare(nm_call_cost(t, &w), UINT64_C(1275) * 1024 * 25 * 4, 0, 28672 * 32 * 4 + 153600);
     /* Eight pixels: one tile of 1275*8*25 = 255000 per group, the group's 1600 bytes take 764800. */
     w.rows = 1, w.width = 8;
@@ -40,8 +48,15 @@ static void cores_share_the_channels(void) {
 }
 
 static void lanes(const nm_target *t) {
-    nm_work w = {.formula = NEUTRON_COST_LANE, .kernel_h = 3, .kernel_w = 3, .groups = 1, .batch = 1, .rows = 8, .width = 8,
-                 .channels = 20, .weight_bytes = 216};
+    nm_work w = {.formula = NEUTRON_COST_LANE,
+                 .kernel_h = 3,
+                 .kernel_w = 3,
+                 .groups = 1,
+                 .batch = 1,
+                 .rows = 8,
+                 .width = 8,
+                 .channels = 20,
+                 .weight_bytes = 216};
     compare(nm_call_cost(t, &w), 1536 * 64 * 9 * 3, 0, 28672 * 8 * 3 + 153600);
     w.rows = w.width = 1; /* 41472 of lanes against 103248 of weights */
     compare(nm_call_cost(t, &w), 1536 * 9 * 3, 478 * 216 - 1536 * 9 * 3, 28672 * 3 + 153600);

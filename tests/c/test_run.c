@@ -150,8 +150,8 @@ static void trace_and_profile(void) {
     CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_NONE);
     CHECK_EQUAL(neutronGetTrace(model, &text, &size), NEUTRON_NONE);
     const unsigned long long once = events[0].end;
-    snprintf(expected, sizeof expected, "conv2d node 7 rows 0-1 cycles 0-%llu\nconv2d node 7 rows 2-3 cycles %llu-%llu\n", once,
-             once, 2 * once);
+    snprintf(expected, sizeof expected,
+             "conv2d node 7 rows 0-1 cycles 0-%llu\nconv2d node 7 rows 2-3 cycles %llu-%llu\n", once, once, 2 * once);
     CHECK_TEXT(text, expected);
     CHECK_EQUAL(size, strlen(expected));
     memcpy(words, profile, sizeof words);

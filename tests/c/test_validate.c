@@ -118,7 +118,8 @@ static void tensor_table(void) {
 
 static void calls(void) {
     CHECK_EQUAL(with_word(CALL_WORD(kernel), 9999), NEUTRON_ERROR_KERNEL_MISSING);
-    CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | 77 << 16 | NEUTRON_ROUNDING_DOUBLE << 24), NEUTRON_ERROR_KERNEL_ABI);
+    CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | 77 << 16 | NEUTRON_ROUNDING_DOUBLE << 24),
+                NEUTRON_ERROR_KERNEL_ABI);
     CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | NEUTRON_CONV2D_ABI << 16 | 9 << 24), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CALL_WORD(rows), 0), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8 | (CALL_BYTES / 4 - 1) << 16), NEUTRON_ERROR_INSTRUCTION);
@@ -149,7 +150,7 @@ static void operands(void) {
     CHECK_EQUAL(with_word(OPERAND_WORD(4, ring), 5), NEUTRON_ERROR_KERNEL_REFUSED);
     CHECK_EQUAL(with_word(OPERAND_WORD(4, height), UINT32_MAX), NEUTRON_ERROR_OPERAND);
     CHECK_EQUAL(with_word(OPERAND_WORD(1, channels), 0), NEUTRON_ERROR_OPERAND);          /* not optional */
-    CHECK_EQUAL(with_word(OPERAND_WORD(3, channels), 1), NEUTRON_ERROR_OPERAND);          /* present, other fields zero */
+    CHECK_EQUAL(with_word(OPERAND_WORD(3, channels), 1), NEUTRON_ERROR_OPERAND); /* present, other fields zero */
     CHECK_EQUAL(with_word(OPERAND_WORD(1, region), 3 | NEUTRON_DTYPE_INT32 << 16), NEUTRON_NONE);
 }
 
@@ -209,7 +210,12 @@ static NeutronError copied(NeutronDmaRecord copy, uint32_t wait) {
 }
 
 static void copies(void) {
-    enum { IN = NEUTRON_REGION_INPUT, OUT = NEUTRON_REGION_OUTPUT, RAM = NEUTRON_REGION_SCRATCH, ROM = NEUTRON_REGION_WEIGHTS };
+    enum {
+        IN = NEUTRON_REGION_INPUT,
+        OUT = NEUTRON_REGION_OUTPUT,
+        RAM = NEUTRON_REGION_SCRATCH,
+        ROM = NEUTRON_REGION_WEIGHTS
+    };
     CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, 0, 0, 32}, 0), NEUTRON_NONE);
     CHECK_EQUAL(copied((NeutronDmaRecord){0, IN, 0, RAM, 0, 32, 32}, 0), NEUTRON_NONE);
     CHECK_EQUAL(copied((NeutronDmaRecord){0, RAM, 0, OUT, 0, 0, 32}, 0), NEUTRON_NONE);
@@ -232,8 +238,8 @@ static void copies(void) {
 static NeutronError listed(uint32_t count, uint16_t first, uint16_t second, uint32_t bytes) {
     block b;
     start(&b);
-    b.identity = (NeutronIdentityRecord){.target = "imx95", .format_version = 1, .hw_version = 2, .cores = 4, .units = 16,
-                                         .length = 16};
+    b.identity = (NeutronIdentityRecord){
+        .target = "imx95", .format_version = 1, .hw_version = 2, .cores = 4, .units = 16, .length = 16};
     memcpy(b.kernels, &count, sizeof count);
     memcpy(b.kernels + 4, &first, sizeof first);
     memcpy(b.kernels + 6, &second, sizeof second);

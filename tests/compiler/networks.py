@@ -32,13 +32,17 @@ class Network:
     def _fresh(self) -> tuple[float, int]:
         return float(np.float32(self.rng.uniform(0.02, 0.2))), int(self.rng.integers(-100, 100))
 
-    def conv(self, x: int, channels: int, kernel: int = 3, stride: int = 1, padding: str = "SAME", act: str = "NONE") -> int:
+    def conv(
+        self, x: int, channels: int, kernel: int = 3, stride: int = 1, padding: str = "SAME", act: str = "NONE"
+    ) -> int:
         _, h, w, c = self.shape(x)
         scale = float(np.float32(0.01))
         weights = self.rng.integers(-127, 128, (channels, kernel, kernel, c), dtype=np.int8)
         wt = self.g.tensor(f"w{len(self.g.graph.tensors)}", weights.shape, DType.INT8, scale, 0, data=weights)
         bias = self.rng.integers(-2000, 2000, channels, dtype=np.int32)
-        bt = self.g.tensor(f"b{len(self.g.graph.tensors)}", (channels,), DType.INT32, self.quant[x][0] * scale, 0, data=bias)
+        bt = self.g.tensor(
+            f"b{len(self.g.graph.tensors)}", (channels,), DType.INT32, self.quant[x][0] * scale, 0, data=bias
+        )
         mode = SAME if padding == "SAME" else VALID
         size = [axis(s, kernel, stride, 1, mode)[0] for s in (h, w)]
         s, z = self._fresh()
@@ -51,7 +55,9 @@ class Network:
         _, h, w, c = self.shape(x)
         weights = self.rng.integers(-127, 128, (1, kernel, kernel, c), dtype=np.int8)
         wt = self.g.tensor(f"w{len(self.g.graph.tensors)}", weights.shape, DType.INT8, 0.01, 0, data=weights)
-        bt = self.g.tensor(f"b{len(self.g.graph.tensors)}", (c,), DType.INT32, self.quant[x][0] * 0.01, 0, data=np.zeros(c, np.int32))
+        bt = self.g.tensor(
+            f"b{len(self.g.graph.tensors)}", (c,), DType.INT32, self.quant[x][0] * 0.01, 0, data=np.zeros(c, np.int32)
+        )
         size = [axis(s, kernel, stride, 1, SAME)[0] for s in (h, w)]
         s, z = self._fresh()
         y = self._tensor((1, *size, c), s * 3, z)
@@ -117,7 +123,9 @@ class Network:
             self.g.op("MEAN", [x, axes], [y], keep_dims=False)
         else:
             y = self._tensor((n, 1, 1, c), *self.quant[x])
-            self.g.op("AVERAGE_POOL_2D", [x], [y], padding="VALID", stride_h=1, stride_w=1, filter_height=h, filter_width=w)
+            self.g.op(
+                "AVERAGE_POOL_2D", [x], [y], padding="VALID", stride_h=1, stride_w=1, filter_height=h, filter_width=w
+            )
         return y
 
     def finish(self, *outputs: int) -> bytes:
@@ -133,16 +141,22 @@ def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
     net = Network(rng, (1, int(rng.integers(8, 33)), int(rng.integers(6, 25)), int(rng.integers(1, 9))))
     value = net.input
     for _ in range(int(rng.integers(3, 9))):
-        n, h, w, c = net.shape(value)
-        kind = rng.choice(["conv", "conv", "stride", "residual", "concat", "slice", "pad", "pool", "depthwise", "logistic"])
+        _, h, w, c = net.shape(value)
+        kind = rng.choice(
+            ["conv", "conv", "stride", "residual", "concat", "slice", "pad", "pool", "depthwise", "logistic"]
+        )
         if kind == "conv":
-            value = net.conv(value, int(rng.integers(1, 24)), int(rng.choice([1, 3, 5])), act=str(rng.choice(["NONE", "RELU"])))
+            value = net.conv(
+                value, int(rng.integers(1, 24)), int(rng.choice([1, 3, 5])), act=str(rng.choice(["NONE", "RELU"]))
+            )
         elif kind == "stride" and min(h, w) > 4:
             value = net.conv(value, int(rng.integers(1, 24)), 3, 2, padding=str(rng.choice(["SAME", "VALID"])))
         elif kind == "residual":
             value = net.add(value, net.conv(net.conv(value, c, 3), c, 1))
         elif kind == "concat":
-            value = net.concat([net.conv(value, 8, 1), net.conv(value, int(rng.integers(1, 9)), 3), value][: int(rng.integers(2, 4))])
+            value = net.concat(
+                [net.conv(value, 8, 1), net.conv(value, int(rng.integers(1, 9)), 3), value][: int(rng.integers(2, 4))]
+            )
         elif kind == "slice" and c > 2 and h > 4:
             value = net.slice(value, [0, 1, 0, 1], [1, h - 2, w, c - 1])
         elif kind == "pad":

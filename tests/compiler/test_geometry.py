@@ -66,11 +66,14 @@ def test_transposed_demand_covers_every_source(output: int, kernel: int, stride:
 
 @pytest.mark.parametrize(
     ("change", "fits"),
-    [({}, True), ({"stride_h": 32_768}, False), ({"stride_h": 32_767, "out_h": 40_000}, False), ({"kernel_w": 0}, False)],
+    [
+        ({}, True),
+        ({"stride_h": 32_768}, False),
+        ({"stride_h": 32_767, "out_h": 40_000}, False),
+        ({"kernel_w": 0}, False),
+    ],
 )
 def test_window_fits_the_firmware(change: dict[str, int], fits: bool) -> None:
-    fields = dict(
-        kernel_h=3, kernel_w=3, stride_h=1, stride_w=1, dilation_h=1, dilation_w=1, pad_top=1, pad_left=1, out_h=8,
-        out_w=8,
-    )  # fmt: skip
+    names = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left")
+    fields = dict.fromkeys(names, 1) | {"out_h": 8, "out_w": 8}
     assert Window(**(fields | change)).fits() is fits

@@ -34,11 +34,16 @@ def _mean(net: Network) -> int:
     return net.global_pool(net.conv(net.input, 16), mean=True)
 
 
+def _few_channels_stride(net: Network) -> int:
+    return net.conv(net.conv(net.input, 3, 1), 24, 3, 2)
+
+
 CASES = {
     "fuse_pad": _pad,
     "fuse_lut": _lut,
     "elide_concat": _concat,
     "elide_slice": _slice,
+    "merge_pixels": _few_channels_stride,
     "stream_pooling": _average,
     "stream_pooling mean": _mean,
 }
@@ -76,6 +81,22 @@ def test_table_behind_a_value_that_others_read_is_not_fused() -> None:
 def test_part_that_two_concatenations_read_is_written_once() -> None:
     net = Network(np.random.default_rng(5), (1, 8, 8, 4))
     part = net.conv(net.input, 8, 1)
-    first, second = net.concat([part, net.requantize(net.conv(net.input, 3), *net.quant[part])]), net.concat([part, part])
+    first, second = (
+        net.concat([part, net.requantize(net.conv(net.input, 3), *net.quant[part])]),
+        net.concat([part, part]),
+    )
     model = net.finish(net.conv(first, 4), net.conv(second, 4))
     assert_exact(model, [net.data()])
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding"), [(5, 1, "SAME"), (3, 2, "SAME"), (3, 2, "VALID"), (4, 2, "SAME"), (7, 1, "VALID")]
+)
+def test_merged_first_layers_are_exact(channels: int, window: tuple[int, int, str]) -> None:
+    kernel, stride, padding = window
+    net = Network(np.random.default_rng(6), (1, 18, 24 + (1 if padding == "VALID" else 0), channels))
+    value = net.conv(net.input, 8 * channels, kernel, stride, padding)
+    model = net.finish(net.conv(value, 4))
+    for target in ("imxrt700", "imx95"):
+        assert_exact(model, [net.data()], target=target)

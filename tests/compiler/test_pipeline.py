@@ -33,7 +33,9 @@ def test_prefetched_constants_change_nothing_but_the_schedule(seed: int) -> None
 def test_prediction_equals_simulation_to_the_cycle(seed: int, optimize: str) -> None:
     model, data = random_network(seed)
     for fetch in (False, True):
-        result = convert(model, Options(target="imx95" if seed % 2 else "imxrt700", optimize=optimize, fetch_constants_to_sram=fetch))
+        result = convert(
+            model, Options(target="imx95" if seed % 2 else "imxrt700", optimize=optimize, fetch_constants_to_sram=fetch)
+        )
         graph = read_model(result.model).main
         (op,) = [op for op in graph.operators if is_graph_op(op)]
         blocks = blocks_of(graph, op, outputs=len(op.outputs) - 1)

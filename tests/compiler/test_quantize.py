@@ -130,7 +130,9 @@ def test_one_wide_channel_widens_the_call() -> None:
 
 def test_a_dead_channel_gives_zero() -> None:
     table = exact_multipliers([0.0, 0.25], -128, 127)
-    assert applied(np.array([-(2**31), 2**31 - 1]), int(table.multipliers[0]), int(table.shifts[0]), table.rounding) == [
+    assert applied(
+        np.array([-(2**31), 2**31 - 1]), int(table.multipliers[0]), int(table.shifts[0]), table.rounding
+    ) == [
         0,
         0,
     ]

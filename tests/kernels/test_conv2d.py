@@ -66,7 +66,8 @@ def convolutions(draw: st.DrawFn, depthwise: bool = False, wide: bool = False) -
     case = {
         "dtype": dtype, "groups": groups, "cin": cin, "cout": cout, "batch": draw(st.sampled_from([1, 1, 2])),
         "image": draw(pairs(9)), "kernel": draw(pairs(4)), "stride": draw(pairs(3)), "dilation": draw(pairs(3)),
-        "padding": draw(st.sampled_from(PADDINGS)), "activation": draw(st.sampled_from(ACTIVATIONS[:2] if wide else ACTIVATIONS)),
+        "padding": draw(st.sampled_from(PADDINGS)),
+        "activation": draw(st.sampled_from(ACTIVATIONS[:2] if wide else ACTIVATIONS)),
         "per_channel": draw(st.booleans()), "no_bias": draw(st.booleans()),
         "x_scale": draw(scales()), "x_zero": draw(zero_points(dtype)), "w_scale": draw(scales(-10, -2)),
         "y_zero": draw(zero_points(dtype)),

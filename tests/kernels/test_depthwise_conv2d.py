@@ -55,9 +55,7 @@ def test_depth_multiplier_comes_from_the_shapes(depth_multiplier: int) -> None:
     x = maker.input((1, 5, 5, 2), DType.INT8, 0.1, 3)
     w = maker.constant(maker.values((1, 3, 3, 4), DType.INT8), DType.INT8, 0.02, 0)
     y = maker.output((1, 3, 3, 4), DType.INT8, 0.5, -4)
-    maker.op(
-        "DEPTHWISE_CONV_2D", [x, w], y, padding="VALID", stride_h=1, stride_w=1, depth_multiplier=depth_multiplier
-    )
+    maker.op("DEPTHWISE_CONV_2D", [x, w], y, padding="VALID", stride_h=1, stride_w=1, depth_multiplier=depth_multiplier)
     maker.check()
 
 

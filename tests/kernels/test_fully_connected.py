@@ -54,9 +54,7 @@ def add_layer(maker: ModelMaker, case: dict[str, Any]) -> None:
         operands.append(-1)
     shape = (*case["lead"], outputs) if case["keep"] else (math.prod(case["lead"]), outputs)
     y = maker.output(shape, dtype, out_scale, case["y_zero"])
-    maker.op(
-        "FULLY_CONNECTED", operands, y, keep_num_dims=case["keep"], fused_activation_function=case["activation"]
-    )
+    maker.op("FULLY_CONNECTED", operands, y, keep_num_dims=case["keep"], fused_activation_function=case["activation"])
 
 
 @settings(max_examples=150)

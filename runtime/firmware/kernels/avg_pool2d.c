@@ -1,23 +1,28 @@
 /* avg_pool2d: the mean of the taps inside the image, halves away from zero. */
 #include "nk_window.h"
 
+/* Their sum, at most 255 each, stays an int32 with room for rounding. */
+#define MAX_TAPS (1u << 22)
+
 static int32_t check(nk_call *call, const nk_avg_pool2d_params *p) {
     const nk_operand *in = &call->operands[NK_AVG_POOL2D_INPUT], *out = &call->operands[NK_AVG_POOL2D_OUTPUT];
     const nk_window window = {p->kernel_h, p->kernel_w, p->stride_h, p->stride_w, 1, 1, p->pad_top, p->pad_left};
+    const uint64_t rows = p->kernel_h < 1 ? 1 : (uint32_t)p->kernel_h, columns = p->kernel_w < 1 ? 1 : (uint32_t)p->kernel_w;
+    if ((rows < in->height ? rows : in->height) * (columns < in->width ? columns : in->width) > MAX_TAPS)
+        return nk_refuse(call, "the window has too many taps");
     return nk_check_pool(call, &window, in, &call->operands[NK_AVG_POOL2D_LUT], out);
 }
 
 static int32_t pool(const nk_operand *in, uint32_t image, nk_span rows, nk_span columns, uint32_t channel) {
     const int32_t flip = nk_flip(in);
-    /* Sums of bytes over fewer than 2^31 taps need 64 bits only for images no target holds. */
-    int64_t sum = 0;
-    const int64_t count = (int64_t)(rows.last - rows.first) * (columns.last - columns.first);
+    if (rows.last <= rows.first || columns.last <= columns.first) return 0;
+    int32_t sum = 0;
+    const int32_t count = (rows.last - rows.first) * (columns.last - columns.first);
     for (int32_t iy = rows.first; iy < rows.last; ++iy) {
         const uint8_t *row = nk_row(in, image, iy) + channel;
         for (int32_t ix = columns.first; ix < columns.last; ++ix) sum += nk_value(row[(size_t)ix * in->pixel], flip);
     }
-    if (count <= 0) return 0;
-    return (int32_t)((sum > 0 ? sum + count / 2 : sum - count / 2) / count);
+    return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
 
 int32_t nk_avg_pool2d(uint32_t verb, nk_call *call) {

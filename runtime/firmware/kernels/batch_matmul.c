@@ -28,7 +28,8 @@ static int32_t check(nk_call *call, const nk_batch_matmul_params *p) {
     const uint32_t depth = p->transpose_left ? left->width : left->channels;
     const uint32_t inner = p->transpose_right ? right->channels : right->width;
     const uint32_t columns = p->transpose_right ? right->width : right->channels;
-    if (rows != out->width || depth != inner || columns != out->channels) return nk_refuse(call, "the matrices do not multiply");
+    if (rows != out->width || depth != inner || columns != out->channels)
+        return nk_refuse(call, "the matrices do not multiply");
     if (!batch_ok(left, p->left_inner, out, p->inner) || !batch_ok(right, p->right_inner, out, p->inner))
         return nk_refuse(call, "the batches do not broadcast");
     if (!nk_zero_ok(p->left_zero) || !nk_zero_ok(p->right_zero) || !nk_scale_ok(p->multiplier, p->shift, 30))

@@ -3,7 +3,8 @@
 #include "nk_window.h"
 
 static nk_window window_of(const nk_conv2d_params *p) {
-    return (nk_window){p->kernel_h, p->kernel_w, p->stride_h, p->stride_w, p->dilation_h, p->dilation_w, p->pad_top, p->pad_left};
+    return (nk_window){p->kernel_h,   p->kernel_w,   p->stride_h, p->stride_w,
+                       p->dilation_h, p->dilation_w, p->pad_top,  p->pad_left};
 }
 
 static int32_t check(nk_call *call, const nk_conv2d_params *p) {

@@ -8,7 +8,7 @@ import typer
 
 from openneutron._version import __version__
 from openneutron.cli import compile as compile_command
-from openneutron.cli import disasm, doctor, ops, run, targets, zoo
+from openneutron.cli import disasm, doctor, extract_payload, merge_kernels, ops, run, targets, zoo
 from openneutron.cli import inspect as inspect_command
 from openneutron.cli.main import EXIT_CODES
 
@@ -39,6 +39,8 @@ app.command("compile")(compile_command.compile_model)
 app.command("run")(run.run_file)
 app.command("inspect")(inspect_command.inspect_file)
 app.command("disasm")(disasm.disassemble_file)
+app.command("extract-payload")(extract_payload.extract_payload)
+app.command("merge-kernels")(merge_kernels.merge_kernels)
 app.command("targets")(targets.list_targets)
 app.command("ops")(ops.list_operators)
 app.command("zoo")(zoo.list_models)

@@ -13,18 +13,19 @@ from openneutron.simulator import call_cost, cycles_of
 from openneutron.targets import Target
 
 
-def _operand(graph: KernelGraph, operand: object) -> Operand:
+def _operand(graph: KernelGraph, node: Node, position: int) -> Operand:
     """Geometry of an operand; addresses do not matter to the cost."""
+    operand = node.operands[position]
     if operand is None:
         return ABSENT
     if isinstance(operand, int):
         value = graph.values[operand]
-        n, h, w, c = value.shape
+        n, h, w, c = node.seen(position, value.shape)
         pixel = c * ITEM_BYTES[value.dtype]
         return Operand(
             Region.SCRATCH, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c
         )
-    size = len(operand)  # type: ignore[arg-type]
+    size = operand.size
     return Operand(Region.WEIGHTS, 0, ElementType.UINT8, 0, size, size, size, 1, 1, 1, 1, size)
 
 
@@ -57,6 +58,6 @@ class CostModel:
 
     def _encode(self, node: Node) -> bytes:
         kernel = abi_of(node.kernel)
-        operands = tuple(_operand(self.graph, operand) for operand in node.operands)
+        operands = tuple(_operand(self.graph, node, position) for position in range(len(node.operands)))
         height = self.graph.values[node.output].shape[1]
         return encode_call(Call(kernel.id, kernel.abi, node.rounding, 0, 0, height, 0, operands, node.params))

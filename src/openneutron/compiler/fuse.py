@@ -11,14 +11,17 @@ from openneutron.compiler.passes.elide_concat import elide_concat
 from openneutron.compiler.passes.elide_slice import elide_slice
 from openneutron.compiler.passes.fuse_lut import fuse_lut
 from openneutron.compiler.passes.fuse_pad import fuse_pad
+from openneutron.compiler.passes.merge_pixels import merge_pixels
 from openneutron.compiler.passes.stream_pooling import stream_pooling
 from openneutron.errors import OptionError
+from openneutron.targets import Target
 
-PASSES: tuple[Callable[[KernelGraph], int], ...] = (
+PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
     fuse_pad,
     fuse_lut,
     elide_concat,
     elide_slice,
+    merge_pixels,
     stream_pooling,
     drop_unused,
 )
@@ -29,11 +32,11 @@ def names() -> list[str]:
     return [one.__name__ for one in PASSES]
 
 
-def fuse(graph: KernelGraph, switched_off: tuple[str, ...] = ()) -> dict[str, int]:
+def fuse(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> dict[str, int]:
     """Run the passes; returns how often each acted.
 
     Example:
-        >>> fuse(graph, switched_off=("fuse_lut",))
+        >>> fuse(graph, target, switched_off=("fuse_lut",))
     """
     unknown = sorted(set(switched_off) - set(names()))
     if unknown:
@@ -41,6 +44,6 @@ def fuse(graph: KernelGraph, switched_off: tuple[str, ...] = ()) -> dict[str, in
     counts: dict[str, int] = {}
     for one in PASSES:
         if one.__name__ not in switched_off:
-            counts[one.__name__] = one(graph)
+            counts[one.__name__] = one(graph, target)
             l1.check(graph)
     return counts

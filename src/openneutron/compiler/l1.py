@@ -112,10 +112,19 @@ class Node:
     demand: dict[int, RowDemand] | None = None
     macs: int = 0
     sources: tuple[int, ...] = ()
+    merge: dict[int, int] = field(
+        default_factory=dict
+    )  # operand position → pixels it sees as one, side by side in channels
     workspace: int = 0  # bytes of scratch the kernel needs while it runs; operand role "workspace"
     downward: bool = False  # rows must be made from the top down, because a call builds on the one before
     in_place: tuple[int, ...] = ()  # operand positions whose buffer the output may overwrite element by element
     notes: tuple[str, ...] = ()  # what fusing did, for the report
+
+    def seen(self, position: int, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+        """The shape under which the kernel sees a densely stored operand: `merge` pixels are one wider pixel."""
+        n, h, w, c = shape
+        m = self.merge.get(position, 1)
+        return n, h, w // m, c * m
 
     def inputs(self) -> list[int]:
         """Value operands read, without the output."""

@@ -21,6 +21,16 @@ def pack_dense(weights: npt.NDArray[np.int8], units: int, length: int) -> npt.ND
     return np.ascontiguousarray(ordered).view(np.uint8).reshape(-1)
 
 
+def unpack_dense(
+    packed: npt.NDArray[np.uint8], shape: tuple[int, int, int], units: int, length: int
+) -> npt.NDArray[np.int8]:
+    """The inverse of `pack_dense` for weights of `shape` [Cout, taps, Cin]."""
+    cout, taps, cin = shape
+    groups, blocks = -(-cout // units), -(-cin // length)
+    ordered = packed.view(np.int8).reshape(groups, taps, blocks, units, length).transpose(0, 3, 1, 2, 4)
+    return ordered.reshape(groups * units, taps, blocks * length)[:cout, :, :cin]
+
+
 def pack_grouped(weights: npt.NDArray[np.int8], groups: int, units: int, length: int) -> npt.NDArray[np.uint8]:
     """[Cout, taps, Cin/groups] → one `pack_dense` per channel group, one after the other."""
     per_group = weights.shape[0] // groups

@@ -55,7 +55,7 @@ def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
     """All stages on a graph whose operators are all supported."""
     graph = legalize(part, target)
     l1.check(graph)
-    passes = fuse(graph, options.passes_off)
+    passes = fuse(graph, target, options.passes_off)
     materialize_outputs(graph, target)
     l1.check(graph)
     budget = None

@@ -6,7 +6,7 @@ are copied to the prefetch buffer first: before it runs, or one segment ahead wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -87,6 +87,14 @@ def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]
     return Operand(buffer, offset + a.offset, a.plane, a.pitch, a.pixel, h, n, h, w, c, v.dtype)
 
 
+def _merged(node: Node, position: int, operand: Operand) -> Operand:
+    """The operand as the kernel sees it: some pixels as one, where the node asks for that."""
+    _, _, width, channels = node.seen(position, (operand.batch, operand.height, operand.width, operand.channels))
+    if width == operand.width:
+        return operand
+    return replace(operand, width=width, channels=channels, pixel=channels * ITEM_BYTES[operand.dtype])
+
+
 @dataclass
 class _Prefetch:
     """Constants of one segment on their way to SRAM: offset in the weights block → offset in the prefetch buffer."""
@@ -146,7 +154,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
             elif operand is None:
                 operands.append(None)
             elif isinstance(operand, int):
-                operands.append(_value_operand(b, operand, rings))
+                operands.append(_merged(node, len(operands), _value_operand(b, operand, rings)))
             else:
                 source = b.constants.offset(operand)
                 if fetched is not None:

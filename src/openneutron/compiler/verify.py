@@ -74,7 +74,10 @@ class _Replay:
             if alias
             else (0, h * w * c * item, w * c * item, c * item)
         )
-        dense = pixel == c * item and operand.pixel == c * item
+        # Merged pixels change how a row is divided, not what it holds: a dense row is compared as one run.
+        dense = (
+            pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
+        )
         count, size = (1, w * c * item) if dense else (w, c * item)
         for image in range(n):
             for y, at in self.rows_of(operand, image, first, last):

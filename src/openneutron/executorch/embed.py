@@ -1,7 +1,7 @@
 """A payload as C source, for applications that have no ExecuTorch: the bytes, and every size that static memory needs.
 
 Example:
-    >>> made = embed(payload, name="model", where="model.pte")
+    >>> made = embed(payload, name="model", header="model.h", where="model.pte")
     >>> Path("model.c").write_text(made.source), Path("model.h").write_text(made.header)
 """
 
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
 from openneutron.executorch.payload import Payload, parse_payload
-from openneutron.microcode.layout import unpack
-from openneutron.microcode.table import ALIGNMENT, HEADER, ElementType
-from openneutron.microcode.tensors import tensor_rows
+from openneutron.microcode.decode import decode, header_of
+from openneutron.microcode.program import TensorRow
+from openneutron.microcode.table import ALIGNMENT, ElementType
 from openneutron.simulator import DTYPES
 from openneutron.vendor.container import decode_container
 
@@ -30,25 +31,28 @@ _WORDS_PER_LINE = 9
 
 @dataclass(frozen=True)
 class Embedded:
-    """The two files; the source includes the header by the name `<name>.h`."""
+    """The two files; the source includes the header."""
 
     source: str
     header: str
 
 
-def embed(data: bytes, *, name: str, where: str, inputs: Sequence[Array] | None = None) -> Embedded:
-    """C source and header of a payload; `name` begins every symbol. `inputs` are embedded beside it, for a self-test.
+def embed(data: bytes, *, name: str, header: str, where: str, inputs: Sequence[Array] | None = None) -> Embedded:
+    """C source and header of a payload; `name` begins every symbol, `header` is the name of the header's file.
+
+    `inputs` are embedded beside the payload, for a self-test.
 
     Example:
-        >>> embed(payload, name="model", where="model.pte").header.splitlines()[0]
+        >>> embed(payload, name="model", header="model.h", where="model.pte").header.splitlines()[0]
         '/* Payload of model.pte for imxrt700; made by OpenNeutron, not to be edited. */'
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise OptionError(f"{name!r} is no name in C", hint="use letters, digits and underscores")
     payload = parse_payload(data, where=where)
-    title = f"/* Payload of {_comment(where)} for {payload.target or 'an unnamed target'}; made by OpenNeutron, not to be edited. */"
+    target = payload.target or "an unnamed target"
+    title = f"/* Payload of {_comment(where)} for {target}; made by OpenNeutron, not to be edited. */"
     arrays = [] if inputs is None else checked_inputs(payload, inputs, where=where)
-    lines = [title, f'#include "{name}.h"', "", *_array(f"{name}_payload", data)]
+    lines = [title, f'#include "{header}"', "", *_array(f"{name}_payload", data)]
     for position, array in enumerate(arrays):
         lines += ["", *_array(f"{name}_input_{position}", array.tobytes(), local=True)]
     if arrays:
@@ -59,9 +63,7 @@ def embed(data: bytes, *, name: str, where: str, inputs: Sequence[Array] | None 
 
 def checked_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> list[Array]:
     """The inputs, contiguous, when they have the types and shapes the payload's microcode declares."""
-    if payload.converter != "open":
-        raise OptionError("NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs")
-    rows = [row for row in tensor_rows(payload.microcode) if not row.is_output]
+    rows = input_rows(payload, where=where)
     if len(rows) != len(inputs):
         raise OptionError(f"{len(inputs)} inputs given, the payload has {len(rows)}", where=where)
     for row, array in zip(rows, inputs, strict=True):
@@ -70,23 +72,32 @@ def checked_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> 
             raise OptionError(
                 f"input {row.index} is {array.dtype} {list(array.shape)}",
                 where=where,
-                hint=f"it must be {wanted} {list(row.shape)}, quantized with scale {row.scale:g} and zero point {row.zero_point}",
+                hint=f"it must be {wanted} {list(row.shape)}, of scale {row.scale:g} and zero point {row.zero_point}",
             )
     return [np.ascontiguousarray(array) for array in inputs]
 
 
 def random_inputs(payload: Payload, *, seed: int, where: str) -> list[Array]:
-    """Seeded inputs of the types and shapes the payload declares, integers over their whole range."""
+    """Seeded inputs of the types and shapes the payload declares: integers over their whole range, floats in -1 … 1."""
+    generator = np.random.default_rng(seed)
+    return [_random(generator, row) for row in input_rows(payload, where=where)]
+
+
+def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
+    """What the payload's inputs are, as the tensor table of open microcode says."""
     if payload.converter != "open":
         raise OptionError("NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs")
-    generator = np.random.default_rng(seed)
-    return [
-        np.frombuffer(generator.bytes(row.bytes), np.uint8).copy().view(DTYPES[row.dtype]).reshape(row.shape)
-        if row.dtype is not ElementType.FLOAT32
-        else generator.uniform(-1, 1, row.shape).astype(np.float32)
-        for row in tensor_rows(payload.microcode)
-        if not row.is_output
-    ]
+    kernels.rules()  # kernels declare their parameters when their files are imported
+    program = decode(payload.microcode, payload.weights, payload.kernels)
+    return [row for row in program.tensors if not row.is_output]
+
+
+def _random(generator: np.random.Generator, row: TensorRow) -> Array:
+    if row.dtype is ElementType.FLOAT32:
+        return generator.uniform(-1, 1, row.shape).astype(np.float32)
+    if row.dtype is ElementType.BOOL:
+        return generator.integers(0, 2, row.shape).astype(np.bool_)
+    return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
 
 
 def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iterator[str]:
@@ -105,12 +116,12 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
         "PREFETCH_BYTES": container.sram_scratch_bytes,
         "PROFILE_BYTES": container.profile_bytes,
         "DEBUG_BYTES": container.debug_bytes,
-        "TCM_BYTES": unpack(HEADER, payload.microcode, 0)["tcm_bytes"] if payload.converter == "open" else 0,
+        "TCM_BYTES": header_of(payload.microcode)["tcm_bytes"] if payload.converter == "open" else 0,
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,
     }
     prefix = name.upper()
-    yield from (f"#ifndef {prefix}_H", f"#define {prefix}_H", "", "#include <stdint.h>", "")
+    yield from (f"#ifndef {prefix}_PAYLOAD_H", f"#define {prefix}_PAYLOAD_H", "", "#include <stdint.h>", "")
     yield from (f"#define {prefix}_{what} {value}u" for what, value in sizes.items())
     if payload.identity and all((*payload.identity.input_bytes, *payload.identity.output_bytes)):
         read, written = payload.identity.input_bytes, payload.identity.output_bytes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -152,7 +153,9 @@ def lower_program(
     partitioner = NeutronPartitioner(to_specs(spec))
     with stages("partitioning and compiling"):
         edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
-    lowered = edge.exported_program()
+    # to_executorch rewrites the graph in place; comparisons want it as it was.
+    program = edge.exported_program()
+    lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
     with stages("writing the program"):
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))

@@ -71,6 +71,8 @@ def check(signature: OpSignature, target: Target) -> Verdict:
         return Verdict(
             Reason("no_kernel", f"{kind} {name} has no kernel", where, "it runs on the CPU; see `openneutron ops`")
         )
+    if not signature.outputs:
+        return Verdict(Reason("no_output", f"operator {signature.code} has no output", where, "convert the model again"))
     verdict = first_reason(rule.limits, signature, target)
     if verdict.reason is not None and not verdict.reason.where:
         r = verdict.reason

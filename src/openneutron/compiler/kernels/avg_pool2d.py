@@ -12,11 +12,17 @@ from openneutron.compiler.kernels.common import (
     not_empty,
     pool_dimensions,
     pool_window,
+    required,
     window_matches,
 )
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.targets import Target
+from openneutron.verdict import OK, Verdict, limit, no
+
+_MAX_TAPS = 1 << 22  # the firmware sums at most this many bytes in INT32
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,16 @@ ABI = register(
 )
 
 
+@limit("a window may cover at most 4194304 elements of the image")
+def taps_sum_in_int32(op: OpSignature, target: Target) -> Verdict:
+    x = required(op, 0)
+    taps = min(op.options.filterHeight, x.shape[1]) * min(op.options.filterWidth, x.shape[2])
+    return OK if taps <= _MAX_TAPS else no(f"it covers {taps}", hint="pool in two steps")
+
+
 @serves(
     "AVERAGE_POOL_2D",
-    limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches),
+    limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches, taps_sum_in_int32),
 )
 def legalize(state: Legalizer) -> None:
     """As in numerics-a §9: stored values are taken as they are, whatever the output's quantization."""

@@ -7,9 +7,10 @@ After:   a = conv(x); return a
 from __future__ import annotations
 
 from openneutron.compiler.l1 import KernelGraph
+from openneutron.targets import Target
 
 
-def drop_unused(graph: KernelGraph) -> int:
+def drop_unused(graph: KernelGraph, target: Target) -> int:
     """Remove dead nodes, last first, so that whole dead chains go in one walk."""
     needed = {graph.root(value) for value in graph.outputs}
     kept = []

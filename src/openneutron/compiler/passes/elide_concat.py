@@ -9,6 +9,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels.slice import SliceParams
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
+from openneutron.targets import Target
 
 _PLAIN = SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
 
@@ -20,7 +21,7 @@ def plain_copy(graph: KernelGraph, node: Node) -> bool:
     return node.kernel == "slice" and node.params == _PLAIN and same
 
 
-def elide_concat(graph: KernelGraph) -> int:
+def elide_concat(graph: KernelGraph, target: Target) -> int:
     """Redirect each producer whose only use is a plain copy into part of another tensor."""
     producers, consumers = graph.producers(), graph.consumers()
     roots = {value.alias.root for value in graph.values if value.alias is not None}

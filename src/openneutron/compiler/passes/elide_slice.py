@@ -9,6 +9,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels.slice import SliceParams
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
 from openneutron.compiler.names import abi_of
+from openneutron.targets import Target
 
 
 def _strides(graph: KernelGraph, value: int) -> Alias:
@@ -21,7 +22,7 @@ def _strides(graph: KernelGraph, value: int) -> Alias:
     return Alias(value, 0, h * w * pixel, w * pixel, pixel)
 
 
-def elide_slice(graph: KernelGraph) -> int:
+def elide_slice(graph: KernelGraph, target: Target) -> int:
     """Turn each `slice` with steps of 1 whose readers all accept pitches into an alias."""
     consumers = graph.consumers()
     roots = {value.alias.root for value in graph.values if value.alias is not None}

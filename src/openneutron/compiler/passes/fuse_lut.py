@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.names import abi_of
+from openneutron.targets import Target
 
 
-def fuse_lut(graph: KernelGraph) -> int:
+def fuse_lut(graph: KernelGraph, target: Target) -> int:
     """Fold each `lut` node whose input is made by a kernel that takes a table and is read by nobody else."""
     producers, consumers = graph.producers(), graph.consumers()
     aliased = {value.alias.root for value in graph.values if value.alias is not None}

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from openneutron.compiler.kernels.pad import PadParams
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
+from openneutron.targets import Target
 
 _CONVOLUTIONS = ("conv2d", "depthwise_conv2d")
 
@@ -27,7 +28,7 @@ def _fits(graph: KernelGraph, pad: Node, reader: Node) -> bool:
     return images_only and same_depth and p.value == reader.params.input_zero and reader.demand is not None
 
 
-def fuse_pad(graph: KernelGraph) -> int:
+def fuse_pad(graph: KernelGraph, target: Target) -> int:
     """Move each frame whose readers are all convolutions into their own padding."""
     consumers = graph.consumers()
     aliased = {value.alias.root for value in graph.values if value.alias is not None}
@@ -45,7 +46,9 @@ def fuse_pad(graph: KernelGraph) -> int:
             old = reader.demand[0]
             reader.operands[0] = pad.operands[0]
             reader.params = replace(
-                reader.params, pad_top=reader.params.pad_top + p.before_height, pad_left=reader.params.pad_left + p.before_width
+                reader.params,
+                pad_top=reader.params.pad_top + p.before_height,
+                pad_left=reader.params.pad_left + p.before_width,
             )
             reader.demand = {**reader.demand, 0: RowDemand(old.stride, 1, old.before + p.before_height, old.extent)}
             reader.sources = (*pad.sources, *reader.sources)

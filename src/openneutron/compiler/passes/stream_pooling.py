@@ -13,6 +13,7 @@ from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.kernels.reduce import ReduceParams
 from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.targets import Target
 
 # Below this many input bytes the second call costs more than the input's memory is worth.
 MINIMUM_BYTES = 1024
@@ -35,7 +36,7 @@ def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
     return None
 
 
-def stream_pooling(graph: KernelGraph) -> int:
+def stream_pooling(graph: KernelGraph, target: Target) -> int:
     """Replace each global pool of a value worth streaming."""
     nodes: list[Node] = []
     acted = 0

@@ -22,19 +22,20 @@ if TYPE_CHECKING:
 @annotates("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding")
 def annotate(node: Node, a: Annotator) -> None:
     """Input, weights per output channel (dimension 0) and output; the bias stays float and is quantized at lowering."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(0)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
 @annotates("aten.conv_transpose1d.default", "aten.conv_transpose2d.input")
 def annotate_transposed(node: Node, a: Annotator) -> None:
     """As convolution; output channels are the weights' dimension 1."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(1)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
 
 
 @annotates("aten.convolution.default")
 def annotate_general(node: Node, a: Annotator) -> None:
     """The form that `torch.ops.aten.convolution` is called by directly."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(1 if a.argument(node, "transposed") else 0)})
+    axis = 1 if a.argument(node, "transposed") else 0
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], axis)})
 
 
 @limit("the convolution must be 1-D or 2-D")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openneutron.executorch.fx import value_of
 from openneutron.executorch.layout import Value, plain
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.executorch.ops._activation import fuse_activation
@@ -20,23 +21,29 @@ if TYPE_CHECKING:
 @annotates("aten.linear.default")
 def annotate(node: Node, a: Annotator) -> None:
     """Input, weights per output feature (dimension 0), output; the bias stays float and is quantized at lowering."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(0)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
 @annotates("aten.addmm.default")
 def annotate_addmm(node: Node, a: Annotator) -> None:
-    """The second matrix are the weights when it is a parameter; its output features are dimension 1."""
-    if getattr(node.args[2], "op", "") == "get_attr":
-        a.compute(node, [node.args[1]], {node.args[2]: a.specs.weight(1)})
+    """The second matrix has its output features along dimension 1."""
+    a.compute(node, [node.args[1]], {node.args[2]: a.weight_spec(node.args[2], 1)})
 
 
-@annotates("aten.mm.default", "aten.matmul.default")
+@annotates("aten.mm.default")
 def annotate_mm(node: Node, a: Annotator) -> None:
-    """With a parameter on the right a linear layer, else a product of activations."""
-    if getattr(node.args[1], "op", "") == "get_attr":
-        a.compute(node, [node.args[0]], {node.args[1]: a.specs.weight(1)})
+    """The second matrix has its output features along dimension 1."""
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
+
+
+@annotates("aten.matmul.default")
+def annotate_matmul(node: Node, a: Annotator) -> None:
+    """A linear layer when the right side is a constant matrix, else a product of two activations."""
+    left, right = node.args[:2]
+    if right.op == "get_attr" and value_of(right) is not None and value_of(right).dim() == 2:
+        a.compute(node, [left], {right: a.weight_spec(right, 1)})
     else:
-        a.compute(node, list(node.args[:2]))
+        a.compute(node, [left, right])
 
 
 @limit("alpha and beta must be 1")

@@ -72,6 +72,10 @@ class Annotator:
             return fixed(abs(number) or 1.0, 0)
         return self.specs.activation()
 
+    def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
+        """The spec for reading weights: symmetric when they are constant, else they are activations like any other."""
+        return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
+
     def fused_activation(self, node: Node) -> Node | None:
         """The activation that follows `node` and reads nothing else's, when it is annotated together with it."""
         users = list(node.users)

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 from torch.fx import GraphModule
 
+from openneutron.executorch.passes.aten.fold_constants import fold_constants
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
 from openneutron.executorch.passes.aten.replace_scalars import replace_scalars
+from openneutron.executorch.passes.aten.split_to_slices import split_to_slices
 
 Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
-PASSES: tuple[Pass, ...] = (remove_dropout, replace_scalars)
-# In training these must stay: dropout acts.
-_EVALUATION_ONLY = frozenset({remove_dropout})
+PASSES: tuple[Pass, ...] = (remove_dropout, fold_constants, split_to_slices, replace_scalars)
+# In training these must stay out: dropout acts, parameters change.
+_EVALUATION_ONLY = frozenset({remove_dropout, fold_constants})
 
 
 def prepare_for_annotation(model: GraphModule, *, is_qat: bool) -> GraphModule:

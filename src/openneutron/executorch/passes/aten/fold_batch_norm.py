@@ -15,6 +15,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.passes.aten._attributes import add_constant, tensor_of
 
 _NORMS = frozenset({"aten.batch_norm.default", "aten._native_batch_norm_legit_no_training.default"})
 # Layer → the weights' dimension of output channels.
@@ -75,8 +76,8 @@ def _fold(model: GraphModule, norm: Node, layer: Node) -> None:
     new_weight = (weight.double() * scale.reshape(view)).to(weight.dtype)
     new_bias = (bias * scale + shift).to(weight.dtype)
     with model.graph.inserting_before(norm):
-        weight_node = _attribute(model, layer, "weight", new_weight)
-        bias_node = _attribute(model, layer, "bias", new_bias)
+        weight_node = add_constant(model, f"_folded_{layer.name}_weight", new_weight)
+        bias_node = add_constant(model, f"_folded_{layer.name}_bias", new_bias)
         folded = model.graph.call_function(
             layer.target, (layer.args[0], weight_node, bias_node, *layer.args[3:]), dict(layer.kwargs)
         )
@@ -91,20 +92,6 @@ def _fold(model: GraphModule, norm: Node, layer: Node) -> None:
 
 
 def _tensor(model: GraphModule, node: Any) -> torch.Tensor:
-    found: Any = model
-    for part in str(node.target).split("."):
-        found = getattr(found, part)
-    return found.detach()
-
-
-def _attribute(model: GraphModule, layer: Node, kind: str, data: torch.Tensor) -> Node:
-    name = f"_folded_{layer.name}_{kind}"
-    index = 0
-    while hasattr(model, f"{name}_{index}"):
-        index += 1
-    model.register_parameter(f"{name}_{index}", torch.nn.Parameter(data, requires_grad=False))
-    node = model.graph.get_attr(f"{name}_{index}")
-    reference = value_of(layer)
-    mode = getattr(reference, "fake_mode", None)
-    node.meta["val"] = mode.from_tensor(data, static_shapes=True) if mode is not None else data
-    return node
+    found = tensor_of(model, node)
+    assert found is not None
+    return found

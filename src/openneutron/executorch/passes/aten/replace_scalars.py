@@ -15,10 +15,10 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.passes.aten._attributes import add_constant
 
 _BINARY = frozenset(f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div"))
 _IN_PLACE = {f"aten.{name}_.Tensor": f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div")}
-_PREFIX = "_openneutron_scalar_"
 
 
 def replace_scalars(model: GraphModule) -> int:
@@ -38,7 +38,8 @@ def replace_scalars(model: GraphModule) -> int:
         if not math.isfinite(number):
             continue
         with model.graph.inserting_before(node):
-            constant = _constant(model, float(number), x)
+            tensor = torch.tensor(float(number), dtype=torch.float32).reshape((1,) * value_of(x).dim())
+            constant = add_constant(model, "_scalar", tensor)
         node.target = getattr(torch.ops.aten, name.split(".")[1]).Tensor
         node.args = (x, constant)
         count += 1
@@ -48,15 +49,3 @@ def replace_scalars(model: GraphModule) -> int:
 def _is_float_tensor(x: Any) -> bool:
     value = value_of(x) if isinstance(x, Node) else None
     return isinstance(value, torch.Tensor) and value.dtype == torch.float32
-
-
-def _constant(model: GraphModule, number: float, like: Node) -> Node:
-    index = 0
-    while hasattr(model, f"{_PREFIX}{index}"):
-        index += 1
-    tensor = torch.tensor(number, dtype=torch.float32).reshape((1,) * value_of(like).dim())
-    model.register_buffer(f"{_PREFIX}{index}", tensor)
-    made = model.graph.get_attr(f"{_PREFIX}{index}")
-    mode = value_of(like).fake_mode if hasattr(value_of(like), "fake_mode") else None
-    made.meta["val"] = mode.from_tensor(tensor, static_shapes=True) if mode is not None else tensor
-    return made

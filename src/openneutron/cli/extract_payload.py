@@ -1,0 +1,118 @@
+"""`openneutron extract-payload`: a delegate's payload as a file of its own, or as C source for a bare-metal application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from openneutron.cli.blocks import Blocks
+
+
+def extract_payload(
+    file: Annotated[Path, typer.Argument(help="A compiled .pte or .tflite file, or a payload.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="x.bin: the bytes. x.c: C source, and x.h with its sizes.")],
+    delegate: Annotated[int | None, typer.Option(help="Which delegate, counted from 0, when there are several.")] = None,
+    name: Annotated[str, typer.Option(help="What C symbols begin with; the file's name without it.")] = "",
+    inputs: Annotated[
+        Path | None, typer.Option(help="Embed these quantized inputs in the C source, for a self-test (.npy or .npz).")
+    ] = None,
+    random_inputs: Annotated[
+        int | None, typer.Option(metavar="SEED", help="Embed random inputs in the C source.")
+    ] = None,
+) -> None:
+    """Take the payload out of a compiled model.
+
+    Examples:
+
+    openneutron extract-payload cifarnet.pte -o cifarnet.bin
+
+    openneutron extract-payload cifarnet.pte -o model.c --random-inputs 0
+    """
+    from openneutron.cli import console
+    from openneutron.errors import OptionError
+    from openneutron.files import check_target, read_file, write_file
+
+    check_target(output, ".bin", ".c")
+    if output.suffix != ".c" and (inputs is not None or random_inputs is not None or name):
+        raise OptionError("--inputs, --random-inputs and --name are for C source", where=str(output), hint="name a .c file")
+    if inputs is not None and random_inputs is not None:
+        raise OptionError("--inputs and --random-inputs exclude each other", hint="give one of them")
+    where, data = payload_of_file(read_file(file), file.name, delegate)
+    if output.suffix != ".c":
+        write_file(output, data)
+        console.put(f"{output}: {len(data):,} bytes, {where}")
+        return
+    from openneutron.cli.arrays import read_arrays
+    from openneutron.executorch import embed
+    from openneutron.executorch.payload import parse_payload
+
+    header = output.with_suffix(".h")
+    check_target(header)
+    payload = parse_payload(data, where=where)
+    arrays = None
+    if inputs is not None:
+        given = read_arrays(inputs)
+        arrays = list(given.values()) if isinstance(given, dict) else given
+    elif random_inputs is not None:
+        arrays = embed.random_inputs(payload, seed=random_inputs, where=where)
+    made = embed.embed(data, name=name or output.stem, header=header.name, where=where, inputs=arrays)
+    write_file(output, made.source)
+    write_file(header, made.header)
+    console.put(f"{output}, {header.name}: payload of {len(data):,} bytes, {where}")
+
+
+def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str, bytes]:
+    """Where the payload is, for messages, and its bytes; the NeutronGraph of a LiteRT file gets a payload made for it."""
+    from openneutron.errors import OptionError
+    from openneutron.files import kind_of
+
+    kind = kind_of(data)
+    if kind == "pte":
+        found = [(f"{where}, delegate {at}", blob) for at, blob in enumerate(_of_pte(data, where))]
+    elif kind == "tflite":
+        from openneutron.cli.blocks import blocks_of_file
+
+        found = [(blocks.where, _made(blocks)) for blocks in blocks_of_file(data, where)]
+    else:
+        from openneutron.executorch.payload import parse_payload
+
+        parse_payload(data, where=where)
+        found = [(where, data)]
+    if not found:
+        raise OptionError("the file holds no Neutron delegate", where=where, hint="compile it: `openneutron compile`")
+    if delegate is None and len(found) > 1:
+        raise OptionError(f"the file has {len(found)} delegates", where=where, hint="choose one with --delegate 0, 1, ...")
+    if not 0 <= (delegate or 0) < len(found):
+        raise OptionError(f"there is no delegate {delegate}, the file has {len(found)}", where=where)
+    return found[delegate or 0]
+
+
+def _of_pte(data: bytes, where: str) -> list[bytes]:
+    from openneutron.executorch.payload import delegate_blobs, parse_payload
+    from openneutron.executorch.seal import check_seal
+
+    check_seal(data, where=where)
+    blobs = delegate_blobs(data, where=where)
+    for at, blob in enumerate(blobs):
+        parse_payload(blob, where=f"{where}, delegate {at}")
+    return blobs
+
+
+def _made(blocks: Blocks) -> bytes:
+    """The payload of a NeutronGraph: its arguments are its inputs and outputs, in order and as they lie in memory."""
+    from openneutron.executorch.payload import FORMATLESS, build_payload
+
+    container = blocks.container
+    target, version = "", ""
+    if container.made_by == "open":
+        program = blocks.program()
+        target, version = program.target, ".".join(map(str, program.converter_version))
+    inputs, outputs = range(container.inputs), range(container.outputs)
+    return build_payload(
+        blocks.microcode, blocks.weights, blocks.kernels,
+        [FORMATLESS] * len(inputs), [FORMATLESS] * len(outputs), inputs, outputs, len(inputs),
+        1 if container.profiling else 0, target, container.made_by, version,
+    )  # fmt: skip

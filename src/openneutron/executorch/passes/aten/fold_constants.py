@@ -1,0 +1,43 @@
+"""FoldConstants: what depends on parameters alone is computed now, so that it can be quantized as a weight.
+
+Before:  w = mul(get_attr(g), get_attr(v)); y = conv2d(x, w)
+After:   w = get_attr(_folded_0); y = conv2d(x, w)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.passes.aten._attributes import add_constant, tensor_of
+
+
+def fold_constants(model: GraphModule) -> int:
+    """Fold in place; returns how many calls went. Random and mutating operators stay."""
+    known: dict[Node, torch.Tensor] = {}
+    folded: list[Node] = []
+    for node in model.graph.nodes:
+        data = tensor_of(model, node)
+        if data is not None:
+            known[node] = data
+        elif _is_pure(node) and node.all_input_nodes and all(source in known for source in node.all_input_nodes):
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source])
+            with torch.no_grad():
+                made = node.target(*args, **kwargs)
+            if isinstance(made, torch.Tensor):
+                known[node] = made.detach()
+                folded.append(node)
+    for node in folded:
+        if any(user not in known for user in node.users):
+            with model.graph.inserting_before(node):
+                constant = add_constant(model, "_folded", known[node].contiguous().clone())
+            for user in [user for user in node.users if user not in known]:
+                user.replace_input_with(node, constant)
+    return len(folded)
+
+
+def _is_pure(node: Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    schema = node.target._schema
+    return not schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags
