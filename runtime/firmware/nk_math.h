@@ -42,21 +42,33 @@ static inline int32_t nk_exact31(int32_t acc, int32_t multiplier, int32_t s) {
     return nk_saturate(((int64_t)acc * multiplier + ((int64_t)1 << (s - 1))) >> s);
 }
 
-/* The same with M = high * 2^15 + low (46 bits), split so that every product fits 64 bits; s in 16..77. The 15 bits
- * that the first shift drops cannot carry: what is added after it is a multiple of 2^15. */
-static inline int32_t nk_exact46(int32_t acc, int32_t high, int32_t low, int32_t s) {
-    int64_t product = (int64_t)acc * high + (((int64_t)acc * low) >> 15);
-    return nk_saturate((product + ((int64_t)1 << (s - 16))) >> (s - 15));
+/* round(double(acc) * m), halves away from zero, for m = mantissa * 2^-s with a mantissa of 53 bits: the product of 84
+ * bits is rounded to 53, ties to even, as an IEEE multiplication does, and then to an integer. s in 37..127. */
+static inline int32_t nk_exact53(int32_t acc, uint64_t mantissa, int32_t s) {
+    const uint32_t magnitude = acc < 0 ? 0u - (uint32_t)acc : (uint32_t)acc;
+    const uint64_t low = (uint64_t)magnitude * (uint32_t)mantissa;
+    const uint64_t top = (uint64_t)magnitude * (mantissa >> 32) + (low >> 32);
+    const uint32_t bottom = (uint32_t)low;
+    int32_t dropped = 0; /* bits of the product below its 53 highest; at most 31 */
+    while (top >> (21 + dropped)) ++dropped;
+    uint64_t kept = top << (32 - dropped) | bottom >> dropped;
+    if (dropped) {
+        const uint32_t rest = bottom & ((1u << dropped) - 1u), half = 1u << (dropped - 1);
+        kept += rest > half || (rest == half && (kept & 1u));
+    }
+    const int32_t right = s - dropped;
+    const int64_t whole = right > 55 ? 0 : (int64_t)((kept + ((uint64_t)1 << (right - 1))) >> right);
+    return nk_saturate(acc < 0 ? -whole : whole);
 }
 
 /* Per-channel requantization table in the weights: bias[c], multiplier[c], shift[c], each padded to the group. In
- * NEUTRON_ROUNDING_EXACT46 the shift word is shift | low << 16. */
+ * NEUTRON_ROUNDING_EXACT53 the multiplier is the mantissa's upper 31 bits and the shift word s | lower 22 bits << 8. */
 /* A table's shift made safe for the mode, once per channel: a corrupt table gives wrong numbers, never undefined ones. */
 static inline int32_t nk_safe_shift(uint8_t rounding, int32_t shift) {
     switch (rounding) {
     case NEUTRON_ROUNDING_DOUBLE: return nk_clamp(shift, -31, 30);
     case NEUTRON_ROUNDING_EXACT31: return nk_clamp(shift, 1, 62);
-    default: return (int32_t)(((uint32_t)shift & 0x7FFF0000u) | (uint32_t)nk_clamp(shift & 0xFFFF, 16, 77));
+    default: return (int32_t)(((uint32_t)shift & 0x3FFFFF00u) | (uint32_t)nk_clamp(shift & 0xFF, 37, 127));
     }
 }
 
@@ -64,7 +76,7 @@ static inline int32_t nk_rescale(uint8_t rounding, int32_t acc, int32_t multipli
     switch (rounding) {
     case NEUTRON_ROUNDING_DOUBLE: return nk_mbqm(acc, multiplier, shift);
     case NEUTRON_ROUNDING_EXACT31: return nk_exact31(acc, multiplier, shift);
-    default: return nk_exact46(acc, multiplier, (int32_t)((uint32_t)shift >> 16), shift & 0xFFFF);
+    default: return nk_exact53(acc, (uint64_t)((uint32_t)multiplier & 0x7FFFFFFFu) << 22 | (uint32_t)shift >> 8, shift & 0xFF);
     }
 }
 

@@ -5,6 +5,7 @@
 #define NK_WINDOW_H
 
 #include "nk_elementwise.h"
+#include "simd/dsp.h"
 
 /* M and N of any target's packing; bounds the accumulators and inputs a kernel keeps on its stack. */
 #define NK_MAX_UNITS 64
@@ -84,7 +85,7 @@ static inline int32_t nk_check_array(nk_call *call, const nk_operand *in, const 
     if (!nk_is_byte(in) || !nk_is_byte(out)) return nk_refuse(call, "input and output must be of 8 bits");
     if (in->batch != out->batch) return nk_refuse(call, "input and output differ in batch");
     if (!nk_packing_ok(call)) return nk_refuse(call, "the packing has more than 64 units or lanes");
-    if (call->rounding < NEUTRON_ROUNDING_DOUBLE || call->rounding > NEUTRON_ROUNDING_EXACT46)
+    if (call->rounding < NEUTRON_ROUNDING_DOUBLE || call->rounding > NEUTRON_ROUNDING_EXACT53)
         return nk_refuse(call, "the rounding mode does not requantize");
     const uint64_t channels = (uint64_t)nk_blocks(out->channels, call->units) * call->units;
     if (!nk_inside(in) || !nk_inside(out) || !nk_inside_flat(table, 12 * channels) || !nk_lut_ok(lut))
@@ -128,8 +129,8 @@ static inline int32_t nk_load_lanes(const uint8_t *pixel, int32_t flip, int32_t 
 
 /* acc[m] += sum of input * weight over one tap, weights [inputs/N][M][N]; returns the sum of the inputs, which a
  * weight zero point multiplies. Unsigned, because the reference's accumulators wrap. */
-static inline uint32_t nk_dot(const nk_call *call, const uint8_t *pixel, int32_t flip, int32_t absent, uint32_t inputs,
-                              const int8_t *weights, uint32_t *acc) {
+static inline uint32_t nk_dot_portable(const nk_call *call, const uint8_t *pixel, int32_t flip, int32_t absent,
+                                       uint32_t inputs, const int8_t *weights, uint32_t *acc) {
     const uint32_t units = call->units, length = call->length;
     uint32_t sum = 0;
     for (uint32_t at = 0; at < inputs; at += length) {
@@ -144,5 +145,25 @@ static inline uint32_t nk_dot(const nk_call *call, const uint8_t *pixel, int32_t
     }
     return sum;
 }
+
+/* acc[m] += value of input m * (weight m - zero) over one tap of `count` channels that each have their own window. */
+static inline void nk_lanes_portable(const uint8_t *pixel, int32_t flip, int32_t absent, uint32_t count,
+                                     const int8_t *weights, int32_t weights_zero, uint32_t *acc) {
+    for (uint32_t m = 0; m < count; ++m) {
+        const int32_t value = pixel ? nk_value(pixel[m], flip) : absent;
+        acc[m] += (uint32_t)(value * (weights[m] - weights_zero));
+    }
+}
+
+#if NK_HAS_DSP
+/* simd/dot_dsp.c and simd/lanes_dsp.c */
+uint32_t nk_dot(const nk_call *call, const uint8_t *pixel, int32_t flip, int32_t absent, uint32_t inputs,
+                const int8_t *weights, uint32_t *acc);
+void nk_lanes(const uint8_t *pixel, int32_t flip, int32_t absent, uint32_t count, const int8_t *weights,
+              int32_t weights_zero, uint32_t *acc);
+#else
+#define nk_dot nk_dot_portable
+#define nk_lanes nk_lanes_portable
+#endif
 
 #endif

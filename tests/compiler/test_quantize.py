@@ -79,9 +79,20 @@ def double_rounding(acc: npt.NDArray[np.int64], real: float) -> npt.NDArray[np.i
 
 def applied(acc: npt.NDArray[np.int64], m: int, word: int, rounding: Rounding) -> list[int]:
     """The firmware's arithmetic in unbounded integers."""
-    shift, low, bits = (word, 0, 0) if rounding is Rounding.EXACT31 else (word & 0xFFFF, word >> 16, 15)
-    wide = (m << bits) + low
-    return [(int(a) * wide + (1 << (shift - 1))) >> shift for a in acc]
+    if rounding is Rounding.EXACT31:
+        return [(int(a) * m + (1 << (word - 1))) >> word for a in acc]
+    mantissa, shift = m << 22 | word >> 8, word & 0xFF
+    return [_ieee(int(a), mantissa, shift) for a in acc]
+
+
+def _ieee(acc: int, mantissa: int, shift: int) -> int:
+    product = abs(acc) * mantissa
+    dropped = max(product.bit_length() - 53, 0)
+    kept, rest = product >> dropped, product & ((1 << dropped) - 1)
+    half = (1 << dropped) >> 1
+    kept += bool(dropped) and (rest > half or (rest == half and kept & 1))
+    whole = ((kept << dropped) + (1 << (shift - 1))) >> shift
+    return -whole if acc < 0 else whole
 
 
 def accumulators(real: float, low: int, high: int, seed: int) -> npt.NDArray[np.int64]:
@@ -113,15 +124,23 @@ def test_exact_where_halves_are_common(numerator: int, unit: float) -> None:
     assert_proved(numerator * unit, -128, 127)
 
 
-def test_both_widths_occur() -> None:
+def test_both_modes_occur() -> None:
     reals = 2.0 ** np.random.default_rng(3).uniform(-24, -18, 200)
-    assert {assert_proved(float(real), -131, 124) for real in reals} == {Rounding.EXACT31, Rounding.EXACT46}
+    assert {assert_proved(float(real), -131, 124) for real in reals} == {Rounding.EXACT31, Rounding.EXACT53}
 
 
-def test_one_wide_channel_widens_the_call() -> None:
+def test_a_factor_that_no_multiplier_replaces() -> None:
+    """A quotient rounded down so far that the double product misses the half at 392 but reaches the one at 1960."""
+    real = 2.0**-4 / 49
+    assert_proved(real, -128, 127)
+    assert double_rounding(np.array([392, 1960]), real).tolist() == [0, 3]
+    assert exact_multipliers([real], -128, 127).rounding is Rounding.EXACT53
+
+
+def test_one_channel_without_multiplier_decides_for_the_call() -> None:
     reals = [float(r) for r in 2.0 ** np.random.default_rng(3).uniform(-24, -4, 300)]
     table = exact_multipliers(reals, -128, 127)
-    assert table.rounding is Rounding.EXACT46
+    assert table.rounding is Rounding.EXACT53
     for at, real in enumerate(reals):
         acc = accumulators(real, -128, 127, seed=at)
         got = applied(acc, int(table.multipliers[at]), int(table.shifts[at]), table.rounding)

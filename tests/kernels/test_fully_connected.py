@@ -99,6 +99,20 @@ def test_named(change: dict[str, Any], target: str) -> None:
     maker.check(target)
 
 
+@pytest.mark.parametrize("divisor", [49, 103, 107, 161])
+def test_factors_that_no_multiplier_replaces(divisor: int) -> None:
+    """Output scales of divisor / 64: the double product reaches some halves and misses others."""
+    maker = ModelMaker(np.random.default_rng(divisor))
+    x = maker.input((200, 32), DType.INT8, 1 / 16, 0)
+    w = maker.constant(maker.rng.integers(-127, 128, (64, 32)), DType.INT8, 1 / 64, 0)
+    # Every accumulator is a multiple of half an output step: the bias puts it on one, inputs of 0 leave it there.
+    halves = (2 * np.arange(64) - 63) * 8 * divisor
+    bias = maker.constant(halves, DType.INT32, 1 / 1024, 0)
+    maker.data[0][:100] = 0
+    maker.op("FULLY_CONNECTED", [x, w, bias], maker.output((200, 64), DType.INT8, divisor / 64, 0))
+    maker.check()
+
+
 def test_input_is_flattened() -> None:
     maker = ModelMaker(np.random.default_rng(2))
     x = maker.input((2, 3, 4, 5), DType.INT8, 0.1, 3)

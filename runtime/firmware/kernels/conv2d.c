@@ -1,6 +1,6 @@
 /* conv2d: dense and grouped convolution over packed weights. Taps outside the image count as the input's zero point,
  * which is already folded into the bias. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 static nk_window window_of(const nk_conv2d_params *p) {
     return (nk_window){p->kernel_h,   p->kernel_w,   p->stride_h, p->stride_w,
@@ -71,6 +71,7 @@ int32_t nk_conv2d(uint32_t verb, nk_call *call) {
     const nk_operand *out = &call->operands[NK_CONV2D_OUTPUT];
     const nk_stage stage = nk_make_stage(call, &call->operands[NK_CONV2D_TABLE], &call->operands[NK_CONV2D_LUT],
                                          out->channels, p->output_zero, p->clamp_low, p->clamp_high);
+    if (NK_SIMD(conv2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *row = nk_row(out, image, y);

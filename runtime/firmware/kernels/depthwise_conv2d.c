@@ -23,8 +23,12 @@ static int32_t check(nk_call *call, const nk_depthwise_conv2d_params *p) {
 static void tap(const uint8_t *pixel, int32_t flip, const nk_depthwise_conv2d_params *p, uint32_t channel, uint32_t count,
                 const int8_t *weights, uint32_t *acc) {
     const uint32_t times = (uint32_t)p->depth_multiplier;
+    if (times == 1) {
+        nk_lanes(pixel ? pixel + channel : NULL, flip, p->input_zero, count, weights, p->weights_zero, acc);
+        return;
+    }
     for (uint32_t m = 0; m < count; ++m) {
-        const int32_t value = pixel ? nk_value(pixel[times == 1 ? channel + m : (channel + m) / times], flip) : p->input_zero;
+        const int32_t value = pixel ? nk_value(pixel[(channel + m) / times], flip) : p->input_zero;
         acc[m] += (uint32_t)(value * (weights[m] - p->weights_zero));
     }
 }

@@ -146,8 +146,9 @@ static inline int nk_dense_rows(const nk_dense *d, uint32_t image, int32_t row0,
 
 /* Rows from y on that lie one after the other in memory, as one row: for windows of one tap. */
 static inline uint32_t nk_joined(const nk_operand *o, int32_t y, uint32_t rows) {
-    const uint32_t left = o->ring - (uint32_t)y % o->ring;
-    return o->pitch != o->width * o->pixel ? 1 : left < rows ? left : rows;
+    const uint32_t left = o->ring - (uint32_t)y % o->ring, most = NK_REACH_MAX / (o->width ? o->width : 1);
+    if (o->pitch != (uint64_t)o->width * o->pixel || most < 2) return 1;
+    return (uint32_t)nk_min(nk_min((int32_t)left, (int32_t)rows), (int32_t)most);
 }
 
 /* A one-tap product over rows [row0, row1): rows without gaps become one long row, so that narrow images fill tiles. */

@@ -43,7 +43,7 @@ enum {
     NEUTRON_ROUNDING_NONE = 0,
     NEUTRON_ROUNDING_DOUBLE = 1,
     NEUTRON_ROUNDING_EXACT31 = 2,
-    NEUTRON_ROUNDING_EXACT46 = 3,
+    NEUTRON_ROUNDING_EXACT53 = 3,
 };
 
 /* First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container. */

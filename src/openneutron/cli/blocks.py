@@ -48,11 +48,13 @@ def blocks_of_file(data: bytes, where: str) -> list[Blocks]:
     if kind == "microcode":
         return [Blocks(where, data, b"", b"", decode_container(data, where=where), alone=True)]
     if kind == "pte":
-        from openneutron.executorch.payload import payloads_of_pte
+        from openneutron.executorch.payload import BACKEND_ID, parse_payload
+        from openneutron.executorch.plan import read_plan
         from openneutron.executorch.seal import check_seal
 
         check_seal(data, where=where)
-        found = payloads_of_pte(data, where=where)
+        blobs = [blob for backend, blob in read_plan(data, where=where).payloads if backend == BACKEND_ID]
+        found = [parse_payload(blob, where=f"{where}, delegate {number}") for number, blob in enumerate(blobs)]
     else:
         found = [_payload(data, where)]
     return [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from openneutron.cli.blocks import Blocks, blocks_of_file
 from openneutron.cli.tensor_info import TensorInfo, tensor_info
@@ -11,6 +12,9 @@ from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi
 from openneutron.microcode.program import Call, Loop, Program
+
+if TYPE_CHECKING:
+    from openneutron.executorch.plan import PlanTensor
 
 KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "": "Neutron payload"}
 ONLY_NXP = "made by NXP's converter: only NXP's runtime can run it"
@@ -79,11 +83,18 @@ def contents_of(data: bytes, where: str) -> Contents:
             notes=notes,
         )
     if kind == "pte":
-        from openneutron.cli.pte import read_pte
+        from openneutron.executorch.plan import read_plan
 
-        inputs, outputs, operators, delegates = read_pte(data, where)
-        return Contents(where, KINDS[kind], len(data), inputs, outputs, operators, delegates, graphs, notes)
+        plan = read_plan(data, where=where)
+        inputs = tuple(_of_plan(f"input_{at}", one) for at, one in enumerate(plan.inputs))
+        outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
+        return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
+
+
+def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:
+    order = "channels last" if tensor.channels_last else ""
+    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, order=order)
 
 
 def _graph(blocks: Blocks) -> GraphInfo:

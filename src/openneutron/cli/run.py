@@ -71,22 +71,16 @@ def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[li
     import torch
 
     from openneutron.cli.arrays import read_arrays
-    from openneutron.cli.pte import read_pte
     from openneutron.executorch.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
     from openneutron.litert_runner import RunResult, bind_inputs, random_inputs
 
     program = load_program(where)
-    wanted = read_pte(data, where)[0]
-    tensors = [Tensor(one.name, one.shape, DType(one.dtype)) for one in wanted]
+    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     inputs = bind_inputs(tensors, arrays, source=where)
-    values = [torch.from_numpy(array.copy()) for array in inputs]
-    for position, one in enumerate(wanted):
-        if one.order:
-            values[position] = values[position].to(memory_format=torch.channels_last)
-    outputs = {f"output_{at}": value.numpy() for at, value in enumerate(program.run(*values))}
-    return inputs, RunResult(outputs, 0)
+    results = program.run(*(torch.from_numpy(array.copy()) for array in inputs))
+    return inputs, RunResult({f"output_{at}": value.numpy() for at, value in enumerate(results)}, 0)
 
 
 def _check(reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]) -> list[Difference]:

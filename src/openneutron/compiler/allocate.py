@@ -2,8 +2,8 @@
 
 Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life. A segment's dying
 input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in DMO and vMCU). The largest sum of
-live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal. Weakness: greedy; a canonical
-depth-first search would close the last percent.
+live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal. `--optimize max` lets CP-SAT
+improve on greedy.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
+from openneutron.compiler.solve import solve, solver_version
 from openneutron.microcode.table import Region
 
 _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
@@ -98,7 +99,7 @@ def _lowest(blocked: list[tuple[int, int]]) -> int:
     return offset
 
 
-def _region(buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int, int]) -> tuple[int, int]:
+def _region(buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int, int], exact: bool) -> tuple[int, int]:
     """Place one region's buffers; (height, lower bound without overlaps)."""
     bound = lower_bound(buffers)
     best: tuple[int, list[int]] | None = None
@@ -111,19 +112,23 @@ def _region(buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int,
             if not overlaps and best[0] == bound:
                 break
     assert best is not None
+    if exact:
+        best = solve(buffers, _Pairs(overlaps, index).of, best[1], best[0])
     for b, offset in zip(buffers, best[1], strict=True):
         b.offset = offset
     return best[0], bound
 
 
-def allocate(tasks: TaskList) -> TaskList:
-    """Set the offsets of scratch and prefetch buffers and the totals of the task list."""
+def allocate(tasks: TaskList, *, exact: bool = False) -> TaskList:
+    """Set the offsets of scratch and prefetch buffers and the totals of the task list; `exact` asks the solver too."""
     for region in (Region.SCRATCH, Region.PREFETCH):
         chosen = [at for at, b in enumerate(tasks.buffers) if b.region is region and b.first >= 0]
         index = {at: i for i, at in enumerate(chosen)}
-        height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index)
+        height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, exact)
         if region is Region.SCRATCH:
             tasks.scratch_bytes, tasks.lower_bound = height, bound
         else:
             tasks.prefetch_bytes = height
+    if exact:
+        tasks.solver_version = solver_version()
     return tasks

@@ -90,4 +90,5 @@ def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, 
         prefetch_bytes=tasks.prefetch_bytes,
         tcm_bytes=tasks.tcm_bytes,
         profiling=profiling,
+        solver_version=tasks.solver_version,
     )

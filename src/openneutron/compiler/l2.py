@@ -116,3 +116,9 @@ class TaskList:
     prefetch_bytes: int = 0
     tcm_bytes: int = 0
     lower_bound: int = 0  # largest sum of live bytes: reaching it proves the allocation optimal
+    solver_version: tuple[int, int, int] = (0, 0, 0)
+
+    @property
+    def held_bytes(self) -> int:
+        """What a run needs beside inputs, outputs and weights."""
+        return self.scratch_bytes + self.prefetch_bytes

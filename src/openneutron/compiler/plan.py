@@ -1,4 +1,4 @@
-"""Plan: turn tilings into allocated task lists and keep the one with the least scratch.
+"""Plan: turn tilings into allocated task lists and keep the one that holds the fewest bytes.
 
 The directions of streamed segments are settled here: rows run from the top down, or, every other time along a chain of
 segments whose output lies over their input, from the bottom up, so that the shared region does not drift.
@@ -53,6 +53,10 @@ def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Se
         yield _turned(structure, segments, 1)
 
 
+def _exact(found: Plan) -> Plan:
+    return Plan(found.tiling, allocate(found.tasks, exact=True))
+
+
 def plan(
     graph: KernelGraph, target: Target, *, optimize: str, scratch_budget: int | None, fetch_constants: bool
 ) -> Plan:
@@ -63,15 +67,19 @@ def plan(
     for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
         for segments in _variants(structure, tiling.segments):
             tasks = allocate(schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants))
-            if best is None or tasks.scratch_bytes < best.tasks.scratch_bytes:
+            if best is None or tasks.held_bytes < best.tasks.held_bytes:
                 best = Plan(Tiling(segments, tiling.pareto), tasks)
-            if scratch_budget is not None and tasks.scratch_bytes <= scratch_budget:
+            if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
                 return Plan(Tiling(segments, tiling.pareto), tasks)
     assert best is not None
+    if optimize == "max":
+        best = _exact(best)
+        if scratch_budget is not None and best.tasks.held_bytes <= scratch_budget:
+            return best
     if scratch_budget is not None:
-        missing = best.tasks.scratch_bytes - scratch_budget
+        missing = best.tasks.held_bytes - scratch_budget
         raise UnsupportedError(
-            f"the smallest schedule found needs {best.tasks.scratch_bytes} bytes of scratch, {missing} more than the "
+            f"the smallest schedule found needs {best.tasks.held_bytes} bytes of scratch and prefetch, {missing} more than the "
             f"budget leaves beside inputs and outputs",
             hint="lower the input resolution, or raise --fit by that much",
         )

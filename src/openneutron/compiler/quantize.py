@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.errors import UnsupportedError
 from openneutron.microcode.table import Rounding
 
 INT8_RANGE = (-128, 127)
@@ -20,9 +19,10 @@ MAX_LEFT_SHIFT = 30
 # zero; going down rescues factors whose upper neighbour crosses the next threshold.
 _NEIGHBOURS = (0, 1, 2, 3, -1, -2)
 _INT32 = (-(1 << 31), (1 << 31) - 1)
-_LOW_BITS = 15  # of a 46-bit M, kept beside the shift in the channel table
 _MAX_SHIFT31 = 62  # (acc * M + 2^61) fits 64 bits
-_MAX_SHIFT46 = _MAX_SHIFT31 + _LOW_BITS
+_MANTISSA_BITS = 53  # of a double; the channel table keeps the upper 31 in the multiplier, the others beside the shift
+_LOW_BITS = 22
+_ZERO_SHIFT53 = 127  # so far right that every product rounds to 0
 
 
 def f32(value: float) -> float:
@@ -80,27 +80,23 @@ class ExactTable:
 def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable:
     """Integers that replace round(double(acc) * real) for every INT32 accumulator, one per channel (numerics-a §4).
 
-    `low` and `high` are the clamp before the zero point is added. A 31-bit M is tried first; when any channel needs
-    more, all of the call's channels get 46 bits, M = high * 2^15 + low. Each pair is proved, not assumed.
+    `low` and `high` are the clamp before the zero point is added. A 31-bit M is proved for each channel. Some factors
+    have none, not even a wider one: where real is a quotient rounded down, the double product reaches some halves
+    and misses others. Then all of the call's channels get the double's own mantissa and exponent.
 
     Example:
         >>> exact_multipliers([0.5], -128, 127).rounding
         <Rounding.EXACT31: 2>
     """
     unique, where = np.unique(np.asarray(reals, np.float64), return_inverse=True)
-    thresholds = _thresholds(unique, low, high)
-    m31, s31, proved = _search(unique, thresholds, low, high, 31, _MAX_SHIFT31)
+    m, s, proved = _search(unique, _thresholds(unique, low, high), low, high)
     if proved.all():
-        return ExactTable(m31[where], s31[where], Rounding.EXACT31)
-    m46, s46, wide = _search(unique, thresholds, low, high, 31 + _LOW_BITS, _MAX_SHIFT46)
-    # A proved 31-bit pair is the same number with 15 zero bits below it.
-    m46 = np.where(wide, m46, m31 << _LOW_BITS)
-    s46 = np.where(wide, s46, s31 + _LOW_BITS)
-    missing = ~(wide | proved)
-    if missing.any():
-        raise UnsupportedError(f"no exact integer multiplier exists for the factor {unique[missing][0]!r}")
-    words = s46 | (m46 & ((1 << _LOW_BITS) - 1)) << 16
-    return ExactTable((m46 >> _LOW_BITS)[where], words[where], Rounding.EXACT46)
+        return ExactTable(m[where], s[where], Rounding.EXACT31)
+    fraction, exponent = np.frexp(unique)
+    mantissa = np.ldexp(fraction, _MANTISSA_BITS).astype(np.int64)
+    shift = np.clip(_MANTISSA_BITS - exponent.astype(np.int64), 0, _ZERO_SHIFT53)
+    words = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
+    return ExactTable((mantissa >> _LOW_BITS)[where], words[where], Rounding.EXACT53)
 
 
 def _thresholds(reals: npt.NDArray[np.float64], low: int, high: int) -> npt.NDArray[np.int64]:
@@ -124,40 +120,35 @@ def _thresholds(reals: npt.NDArray[np.float64], low: int, high: int) -> npt.NDAr
 
 
 def _search(
-    reals: npt.NDArray[np.float64], thresholds: npt.NDArray[np.int64], low: int, high: int, bits: int, max_shift: int
+    reals: npt.NDArray[np.float64], thresholds: npt.NDArray[np.int64], low: int, high: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """(M, shift, proved) per channel with M of `bits` bits; unproved channels keep zeros."""
+    """(M, shift, proved) per channel with an M of 31 bits; unproved channels keep zeros."""
     mantissa, exponent = np.frexp(reals)
-    shift = bits - exponent.astype(np.int64)
+    shift = 31 - exponent.astype(np.int64)
     # Below 2^-32 no INT32 accumulator reaches one half, so every result is 0.
-    flat = (reals <= 0.0) | (shift > max_shift)
-    base = np.ceil(np.ldexp(mantissa, bits)).astype(np.int64)
-    low_bits = bits - 31
+    flat = (reals <= 0.0) | (shift > _MAX_SHIFT31)
+    base = np.ceil(np.ldexp(mantissa, 31)).astype(np.int64)
     found_m = np.zeros(len(reals), np.int64)
-    found_s = np.where(flat, bits, 0).astype(np.int64)
-    proved = flat & _proves(found_m, found_s, thresholds, low, high, low_bits)
+    found_s = np.where(flat, 31, 0).astype(np.int64)
+    proved = flat.copy()
     for neighbour in _NEIGHBOURS:
-        todo = ~proved & ~flat & (shift > low_bits) & (base + neighbour < 1 << bits)
-        at = np.flatnonzero(todo)
+        at = np.flatnonzero(~proved & (shift >= 1) & (base + neighbour < 1 << 31))
         if not at.size:
             continue
         m, s = base[at] + neighbour, shift[at]
-        good = _proves(m, s, thresholds[at], low, high, low_bits)
+        good = _proves(m, s, thresholds[at], low, high)
         found_m[at[good]], found_s[at[good]], proved[at[good]] = m[good], s[good], True
     return found_m, found_s, proved
 
 
 def _proves(
-    m: npt.NDArray[np.int64], s: npt.NDArray[np.int64], thresholds: npt.NDArray[np.int64], low: int, high: int,
-    low_bits: int,
-) -> npt.NDArray[np.bool_]:  # fmt: skip
+    m: npt.NDArray[np.int64], s: npt.NDArray[np.int64], thresholds: npt.NDArray[np.int64], low: int, high: int
+) -> npt.NDArray[np.bool_]:
     """Both sides are monotone in acc, so they agree everywhere when they agree on both sides of each threshold."""
     k = np.arange(low + 1, high + 1, dtype=np.int64)
-    m_high, m_low, s = (m >> low_bits)[:, None], (m & ((1 << low_bits) - 1))[:, None], s[:, None]
 
     def rounded(acc: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        product = acc * m_high + ((acc * m_low) >> low_bits)
-        result: npt.NDArray[np.int64] = (product + (np.int64(1) << (s - low_bits - 1))) >> (s - low_bits)
+        result: npt.NDArray[np.int64] = (acc * m[:, None] + (np.int64(1) << (s[:, None] - 1))) >> s[:, None]
         return result
 
     reaches = (rounded(np.minimum(thresholds, _INT32[1])) >= k) | (thresholds > _INT32[1])

@@ -59,8 +59,9 @@ def _lifetimes(graph: KernelGraph) -> dict[int, tuple[int, int]]:
 
 
 def _stripe_heights(height: int, width: int) -> list[int]:
-    rows = {*STRIPE_ROWS, *(-(-pixels // max(width, 1)) for pixels in STRIPE_PIXELS)}
-    return [*sorted(r for r in rows if r < height), height]
+    """Rows per call worth trying: a few, and those that just fill, or just do not overflow, whole tiles of pixels."""
+    rows = {*STRIPE_ROWS, *(-(-pixels // width) for pixels in STRIPE_PIXELS), *(pixels // width for pixels in STRIPE_PIXELS)}
+    return [*sorted(r for r in rows if 0 < r < height), height]
 
 
 def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> list[Candidate]:

@@ -11,7 +11,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
-from openneutron.executorch.fx import is_quantize, is_static, value_of
+from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
 from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantizer import NeutronQuantizer
 
@@ -79,8 +79,11 @@ def converted(prepared: GraphModule) -> GraphModule:
     return convert_pt2e(prepared)
 
 
-def check_program(program: ExportedProgram) -> None:
-    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, a program left in float."""
+def check_program(program: ExportedProgram, *, from_module: bool) -> None:
+    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, a program left in float.
+
+    `from_module` says that we quantized it ourselves.
+    """
     user = set(program.graph_signature.user_inputs)
     for node in program.graph.nodes:
         if node.op != "placeholder" or node.name not in user:
@@ -94,12 +97,19 @@ def check_program(program: ExportedProgram) -> None:
                 f"input {node.name} has the dynamic shape {list(value_of(node).shape)}",
                 hint="export with fixed shapes; NPU programs are compiled for one size",
             )
-    if not any(is_quantize(node) for node in program.graph.nodes):
+    if any(is_quantize(node) for node in program.graph.nodes):
+        return
+    if from_module:
+        names = sorted({operator_name(node) for node in program.graph.nodes if node.op == "call_function"})
         raise UnsupportedError(
-            "the program is not quantized",
-            hint="quantize it with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e), "
-            "or give openneutron.compile the module and calibration data",
+            f"no operator of the model can be quantized: it has {', '.join(names) or 'none'}",
+            hint="`openneutron ops` lists what can",
         )
+    raise UnsupportedError(
+        "the program is not quantized",
+        hint="quantize it with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e), "
+        "or give openneutron.compile the module and calibration data",
+    )
 
 
 def _kind(node: Any) -> str:

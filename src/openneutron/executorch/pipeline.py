@@ -108,7 +108,7 @@ def build(
             source, example_inputs, calibration, per_channel=per_channel, channels_last=channels_last,
             stages=stages,
         )  # fmt: skip
-    check_program(program)
+    check_program(program, from_module=quantized is not None)
     pte, partitioner, edge = lower_program(program, spec, stages)
     partitions = list(partitions_of(edge.graph_module))
     report = merge_reports(

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openneutron._native import delegate_path
 from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
+from openneutron.executorch.inputs import arrange_inputs
 from openneutron.executorch.native_log import DelegateLibrary, Outcome
 from openneutron.executorch.payload import BACKEND_ID, payloads_of_pte
+from openneutron.executorch.plan import read_plan
 from openneutron.executorch.seal import check_seal
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def load_program(
 
 
 class LoadedProgram:
-    """A program in the stock runtime; made by `load_program`."""
+    """A program in the stock runtime; made by `load_program`. `inputs` says what it takes."""
 
     def __init__(self, data: bytes, *, where: str, etdump: bool) -> None:
         self._where = where
@@ -96,6 +98,7 @@ class LoadedProgram:
         if method.error is not None or method.lines:
             raise _failure(method, where) from method.error
         self._method = method.value
+        self.inputs = read_plan(data, where=where).inputs
 
     def run(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Run `forward` once; outputs are copies that later runs do not touch.
@@ -103,7 +106,8 @@ class LoadedProgram:
         Example:
             >>> (scores,) = program.run(image)
         """
-        outcome = self._library.watch(lambda: self._method.execute(inputs))
+        arranged = arrange_inputs(self.inputs, inputs, where=self._where)
+        outcome = self._library.watch(lambda: self._method.execute(arranged))
         if outcome.error is not None:
             raise _failure(outcome, self._where) from outcome.error
         return tuple(outcome.value)

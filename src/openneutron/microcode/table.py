@@ -59,7 +59,7 @@ class Rounding(IntEnum):
     NONE = 0  # the kernel does not requantize
     DOUBLE = 1  # gemmlowp: rounding doubling high multiply, then rounding shift (two roundings)
     EXACT31 = 2  # (acc * M + 2^(s-1)) >> s, M of 31 bits, proved equal to round(double(acc) * m)
-    EXACT46 = 3  # the same with a 46-bit M, in two multiplies
+    EXACT53 = 3  # round(double(acc) * m) itself, the IEEE product in integers: for factors that no M replaces
 
 
 class Flag(IntEnum):
