@@ -6,12 +6,12 @@
 # MODEL holds model.c and model.h, made by `openneutron extract-payload x.pte -o folder/model.c --random-inputs 0`;
 # the image becomes folder/NAME.elf. SELECTION links only the kernels it names.
 CROSS ?= arm-none-eabi-
+# cortex-m33+nodsp builds the portable loops.
+CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
 # Four times what the zoo's models need; `stack` in the application's report is the measured figure.
 STACK_BYTES ?= 8192
-# Extra flags, such as -DNEUTRON_PORTABLE for the C loops without DSP instructions.
-FLAGS ?=
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
@@ -19,14 +19,15 @@ VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/open
 PUBLIC := -I$(RUNTIME)/include -I$(RUNTIME)/cortex_m33
 PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/driver -I$(RUNTIME)/firmware -I$(RUNTIME)/machine
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
-CFLAGS := -mcpu=cortex-m33 -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections -ffreestanding \
+CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
-          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(FLAGS)
+          '-DOPENNEUTRON_VERSION="$(VERSION)"'
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
 
 LIBRARY := $(BUILD)/libneutron.a
-SOURCES := $(wildcard $(foreach folder,driver firmware firmware/kernels firmware/simd machine,$(RUNTIME)/$(folder)/*.c))
+# The instruction set of a file is in its name.
+SOURCES := $(filter-out %_avx2.c %_avx512.c,$(wildcard $(foreach folder,driver firmware firmware/kernels firmware/simd machine,$(RUNTIME)/$(folder)/*.c)))
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(BUILD)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUILD)/%.o))

@@ -90,9 +90,7 @@ def test_part_that_two_concatenations_read_is_written_once() -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("kernel", "stride", "padding"), [(5, 1, "SAME"), (3, 2, "SAME"), (3, 2, "VALID"), (4, 2, "SAME"), (7, 1, "VALID")]
-)
+@pytest.mark.parametrize("window", [(5, 1, "SAME"), (3, 2, "SAME"), (3, 2, "VALID"), (4, 2, "SAME"), (7, 1, "VALID")])
 def test_merged_first_layers_are_exact(channels: int, window: tuple[int, int, str]) -> None:
     kernel, stride, padding = window
     net = Network(np.random.default_rng(6), (1, 18, 24 + (1 if padding == "VALID" else 0), channels))

@@ -37,6 +37,12 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
     }
 }
 
+/* sum += dot products of 4 unsigned and 4 signed bytes. Written out, because gcc 12 copies the accumulators of the intrinsic
+ * to memory and back in every turn of a loop. */
+static inline __attribute__((always_inline)) void dot4(__m512i *sum, __m512i bytes, __m512i weights) {
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(bytes), "v"(weights));
+}
+
 /* P pixels times G groups; accumulators of a pixel are ROW lanes apart, groups 2i and 2i + 1 paired. */
 static inline __attribute__((always_inline)) void tile(const nk_dense *d, const nk_block *b, const uint8_t *panel,
                                                        const int8_t *weights, const __m512i *start, int32_t *acc, const int P,
@@ -59,7 +65,7 @@ static inline __attribute__((always_inline)) void tile(const nk_dense *d, const 
                 memcpy(&eight, a + p * step, sizeof eight);
                 const __m512i x = _mm512_set1_epi64(eight);
 #pragma GCC unroll 4
-                for (int g = 0; g < G; ++g) sum[p][g] = _mm512_dpbusd_epi32(sum[p][g], x, w[g]);
+                for (int g = 0; g < G; ++g) dot4(&sum[p][g], x, w[g]);
             }
         }
     }
@@ -110,12 +116,12 @@ static void tiles(const nk_dense *d, const nk_block *b, const uint8_t *panel, ui
 static void slab(const nk_dense *d, const nk_block *b, const shared *s, uint32_t channel, uint32_t groups) {
     int32_t acc[CHUNK * ROW] __attribute__((aligned(64)));
     __m512i start[4];
-    nk_lanes lanes[2];
+    nk_lanes16 lanes[2];
     const uint32_t pairs = (groups + 1) / 2, outputs = d->outputs - channel;
     for (uint32_t g = 0; g < groups; ++g)
         start[g] = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(s->bias + channel + 8 * g)));
     for (uint32_t i = 0; i < pairs; ++i)
-        lanes[i] = nk_lanes_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i);
+        lanes[i] = nk_lanes16_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i);
     const int8_t *weights = d->weights + channel / NK_PACK * d->group_bytes;
     for (uint32_t r = 0; r < b->rows; ++r) {
         const uint8_t *panel = b->panel + r * b->row_step;

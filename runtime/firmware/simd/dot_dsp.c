@@ -28,8 +28,8 @@ static int32_t make_pairs(const uint8_t *pixel, int32_t flip, int32_t absent, ui
     return sum;
 }
 
-/* N = 8, that of imxrt700: the inputs stay in registers. */
-static void multiply_8(const int16x2_t *pairs, const int8_t *weights, uint32_t units, uint32_t *acc) {
+/* N = 8, that of imxrt700: the inputs stay in registers, which inside the caller there are too few of. */
+__attribute__((noinline)) static void multiply_8(const int16x2_t *pairs, const int8_t *weights, uint32_t units, uint32_t *acc) {
     const int16x2_t x0 = pairs[0], x1 = pairs[1], x2 = pairs[2], x3 = pairs[3];
     for (const uint32_t *end = acc + units; acc < end; ++acc, weights += 8) {
         const uint32_t low = nk_word(weights), high = nk_word(weights + 4);

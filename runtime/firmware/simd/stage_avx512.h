@@ -27,7 +27,7 @@ typedef struct {
     __m512i multiplier, doubled, doubled_odd, round, shift;
     __mmask16 sign; /* lanes that take the sign term */
     int fast;       /* 0: some channel needs the definition's arithmetic */
-} nk_lanes;
+} nk_lanes16;
 
 /* What all channels of a stage share. */
 typedef struct {
@@ -58,7 +58,7 @@ static inline nk_clamps nk_clamps_of(const nk_stage *stage, int is_signed) {
 }
 
 /* Constants of channels [channel, channel + count) of a stage; count <= 16. */
-static inline nk_lanes nk_lanes_of(const nk_stage *stage, size_t channel, uint32_t count) {
+static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, uint32_t count) {
     const __mmask16 mask = nk_first_lanes(count);
     const uint8_t *at = stage->table + 4 * channel;
     const __m512i one = _mm512_set1_epi32(1), none = _mm512_setzero_si512();
@@ -66,7 +66,7 @@ static inline nk_lanes nk_lanes_of(const nk_stage *stage, size_t channel, uint32
     const __m512i raw = _mm512_maskz_loadu_epi32(mask, at + 2 * stage->column);
     const __m512i exponent = _mm512_min_epi32(_mm512_sub_epi32(none, _mm512_max_epi32(raw, _mm512_set1_epi32(-31))),
                                               _mm512_set1_epi32(31));
-    nk_lanes lanes;
+    nk_lanes16 lanes;
     lanes.fast = !_mm512_cmplt_epi32_mask(m, none) && !_mm512_cmplt_epi32_mask(exponent, none) &&
                  !_mm512_cmpge_epu32_mask(_mm512_add_epi32(bias, _mm512_set1_epi32(NK_ACC_LIMIT)),
                                           _mm512_set1_epi32(2 * NK_ACC_LIMIT));
@@ -81,7 +81,7 @@ static inline nk_lanes nk_lanes_of(const nk_stage *stage, size_t channel, uint32
 }
 
 /* Requantized, before zero point and clamp; `u` carries the offset of 2^31. */
-static inline __m512i nk_rescale16(const nk_lanes *k, __m512i u) {
+static inline __m512i nk_rescale16(const nk_lanes16 *k, __m512i u) {
     const __m512i half = _mm512_set1_epi64((int64_t)1 << 31);
     const __m512i odd = _mm512_mul_epu32(_mm512_shuffle_epi32(u, _MM_PERM_DDBB), k->doubled_odd);
     const __m512i even = _mm512_add_epi64(_mm512_mul_epu32(u, k->doubled), half);
@@ -91,7 +91,7 @@ static inline __m512i nk_rescale16(const nk_lanes *k, __m512i u) {
     return _mm512_srav_epi32(_mm512_add_epi32(h, k->round), k->shift);
 }
 
-static inline __m512i nk_rescale16_relu(const nk_lanes *k, __m512i u) {
+static inline __m512i nk_rescale16_relu(const nk_lanes16 *k, __m512i u) {
     const __m512i half = _mm512_set1_epi64((int64_t)1 << 31);
     const __m512i odd = _mm512_mul_epu32(_mm512_shuffle_epi32(u, _MM_PERM_DDBB), k->doubled_odd);
     const __m512i even = _mm512_add_epi64(_mm512_mul_epu32(u, k->doubled), half);
@@ -112,7 +112,7 @@ static inline __m512i nk_bytes4(const nk_clamps *c, __m512i a, __m512i b, __m512
 }
 
 /* `count` pixels of accumulators, `stride` lanes apart, to bytes `pixel` apart; `mask` says which of 16 channels exist. */
-static inline __attribute__((always_inline)) void nk_stage16_loop(const nk_clamps *c, const nk_lanes *k, const int32_t *acc,
+static inline __attribute__((always_inline)) void nk_stage16_loop(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc,
                                                                   size_t stride, uint32_t count, uint8_t *to, size_t pixel,
                                                                   __mmask16 mask, const int relu) {
     for (uint32_t i = 0; i < count; i += 4, acc += 4 * stride, to += 4 * pixel) {
@@ -138,7 +138,7 @@ static inline void nk_stage16_slow(const nk_stage *stage, size_t channel, const 
             to[c] = nk_stage_output(stage, channel + c, (int32_t)((uint32_t)acc[c < 8 ? 2 * c : 2 * c - 15] ^ 0x80000000u));
 }
 
-static inline void nk_stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes *k, size_t channel, uint32_t channels,
+static inline void nk_stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel, uint32_t channels,
                               const int32_t *acc, size_t stride, uint32_t count, uint8_t *to, size_t pixel) {
     const __mmask16 mask = nk_first_lanes(channels);
     if (!c->fast || !k->fast) {

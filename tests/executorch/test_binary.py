@@ -1,0 +1,29 @@
+"""Subtraction, multiplication, minimum and maximum; addition has its own file."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.executorch.harness import check, reasons
+
+CASES = {
+    "sub": lambda: (torch.sub, (torch.randn(1, 3, 4, 5), torch.randn(1, 3, 4, 5) * 3)),
+    "sub broadcast both ways": lambda: (torch.sub, (torch.randn(3, 1), torch.randn(1, 5))),
+    "mul": lambda: (torch.mul, (torch.randn(1, 3, 4, 5), torch.randn(1, 3, 1, 1))),
+    "mul by a number": lambda: (lambda x: x * -2.5, (torch.randn(2, 7),)),
+    "div by a number": lambda: (lambda x: x / 3, (torch.randn(2, 7),)),
+    "maximum": lambda: (torch.maximum, (torch.randn(1, 3, 4, 5), torch.randn(1, 3, 4, 5) * 3)),
+    "minimum broadcast": lambda: (torch.minimum, (torch.randn(2, 3, 4), torch.randn(4))),
+    "minimum of fixed ranges": lambda: (lambda x: torch.minimum(torch.sigmoid(x), torch.tanh(x)), (torch.randn(2, 5),)),
+}
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_binary(channels_last: bool) -> None:
+    assert check(CASES, channels_last=channels_last).transposes == 0
+
+
+def test_division_by_a_tensor_stays_on_cpu() -> None:
+    found = reasons(lambda x, y: torch.relu(x) / y, (torch.randn(3), torch.rand(3) + 1))
+    assert "computes in float" in found["not_quantized"]
