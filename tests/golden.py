@@ -227,3 +227,21 @@ def seeds() -> st.SearchStrategy[int]:
 def spread(in_scale: float, weight_scale: float, terms: int, gain: float) -> float:
     """An output scale that maps sums of `terms` random products to about 8 bits; `gain` moves it off."""
     return f32(in_scale * weight_scale * math.sqrt(terms) * 50.0 * gain)
+
+
+def discriminating(rng: np.random.Generator, steps: int = 22) -> tuple[float, float, float, Array]:
+    """(input scale, weight scale, output scale, accumulators) that tell derivations of the factor apart.
+
+    The accumulators lie between the points at which the rounded and the exact product of the scales change the output,
+    or beside them; a bias holds them while the input is at its zero point.
+    """
+    while True:
+        x, w = (f32(2.0 ** rng.uniform(low, low + 4)) for low in (-6, -8))
+        apart = abs(f32(x * w) / (x * w) - 1)
+        if apart > 2.0**-26:
+            break
+    y = f32(x * w * 2.0**steps * rng.uniform(1, 2))
+    exact, rounded = x * w / y, f32(x * w) / y
+    edges = (np.arange(-110, 110) + 0.5)[:, None] / np.array([exact, (exact + rounded) / 2, rounded])
+    found = np.unique(np.round(edges)[:, :, None] + np.arange(-1, 2))
+    return x, w, y, found[np.abs(found) < 2.0**30].astype(np.int64)

@@ -10,8 +10,8 @@ CROSS ?= arm-none-eabi-
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
-# Four times what the zoo's models need; `stack` in the application's report is the measured figure.
-STACK_BYTES ?= 8192
+# Twice what the models of the zoo need; `stack` in the report of an image is the measured figure.
+STACK_BYTES ?= 4096
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)

@@ -22,6 +22,7 @@
 typedef struct {
     const char *name;
     int (*conv2d)(const nk_call *call, const nk_stage *stage);
+    int (*depthwise_conv2d)(const nk_call *call, const nk_stage *stage);
 } nk_simd;
 
 /* The instruction set in use, NULL for none: the processor's best, or what OPENNEUTRON_ISA names. Chosen on first use. */

@@ -85,6 +85,17 @@ class MachineCost(ctypes.Structure):
     _fields_ = tuple((n, _u64) for n in ("compute", "memory", "overhead"))
 
 
+class MachineTarget(ctypes.Structure):
+    """nm_target with its nm_constants, flattened: the order of both structs in runtime/machine/machine.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        *((n, _u32) for n in ("hw_version", "subsystem", "tcm_bytes", "cores", "units", "length", "clock_hz")),
+        *((n, _u32) for n in ("mac", "lane", "row", "weight_byte", "element", "call", "tile_pixels")),
+        *((n, _u32) for n in ("dma_byte", "dma_start", "dma_overlaps")),
+    )
+
+
 EventSink = ctypes.CFUNCTYPE(None, _pointer, ctypes.POINTER(Event))
 
 _size = ctypes.c_size_t

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from openneutron import _driver as driver
 from openneutron.errors import OptionError, RuntimeFailure
 from openneutron.microcode.table import ALIGNMENT, ElementType
+from openneutron.targets import Target
 
 Array = npt.NDArray[Any]
 
@@ -264,7 +265,30 @@ def _tensors(handle: ctypes.c_void_p) -> tuple[TensorInfo, ...]:
     return tuple(found)
 
 
-def call_cost(target: str, call_words: bytes, row0: int, row1: int) -> Cost:
+class Machine:
+    """The machine model with constants of one's own: for calibration, which tries figures that no target file has.
+
+    Example:
+        >>> trial = dataclasses.replace(target, cost=dataclasses.replace(target.cost, mac=1100))
+        >>> call_cost(Machine(trial), encode_call(call), 0, 32)
+    """
+
+    def __init__(self, target: Target) -> None:
+        c = target.cost
+        self._name = target.name.encode()  # the C struct only points to it
+        self._target = driver.MachineTarget(
+            self._name, target.hw_version, target.subsystem, target.tcm_bytes, target.cores, target.units, target.length,
+            target.clock_hz, c.mac, c.lane, c.row, c.weight_byte, c.element, c.call, c.tile_pixels, c.dma_byte,
+            c.dma_start, c.dma_overlaps,
+        )  # fmt: skip
+        self.address = ctypes.addressof(self._target)
+
+
+def _address(target: str | Machine) -> int:
+    return driver.target(target) if isinstance(target, str) else target.address
+
+
+def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int) -> Cost:
     """Price of output rows [row0, row1) of one encoded CALL instruction: the very function the simulator calls.
 
     Example:
@@ -273,15 +297,15 @@ def call_cost(target: str, call_words: bytes, row0: int, row1: int) -> Cost:
     cost = driver.MachineCost()
     words = (ctypes.c_uint32 * (len(call_words) // 4)).from_buffer_copy(call_words)
     error = driver.library().nm_encoded_call_cost(
-        driver.target(target), words, len(words), row0, row1, ctypes.byref(cost)
+        _address(target), words, len(words), row0, row1, ctypes.byref(cost)
     )
     driver.check(error)
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 
-def dma_cost(target: str, size: int) -> Cost:
+def dma_cost(target: str | Machine, size: int) -> Cost:
     """Price of copying `size` bytes."""
-    cost = driver.library().nm_dma_cost(driver.target(target), size)
+    cost = driver.library().nm_dma_cost(_address(target), size)
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 

@@ -76,7 +76,7 @@ def test_microcode_alone_is_enough(command: Command, folder: Path) -> None:
         (b"hello world, this is text" * 9, "no .pte, no .tflite"),
         (b"nMCd" + bytes(40), "too few for a header"),
         (b"\x1c\0\0\0TFL3" + bytes(300), "file"),
-        (b"\x1c\0\0\0ET12" + bytes(300), "damaged"),
+        (b"\x1c\0\0\0ET12" + bytes(300), "vtable at byte 28 has the impossible length 0"),
     ],
     ids=["empty", "text", "microcode cut off", "broken tflite", "broken pte"],
 )

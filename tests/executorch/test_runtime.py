@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
+from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.executorch import runtime
 from openneutron.executorch.payload import payloads_of_pte
 from openneutron.executorch.runtime import load_program, register_runtime
@@ -71,10 +71,10 @@ def test_payloads_are_found_again(pte: bytes):
 
 # name: (inputs, part of the sentence)
 WRONG_INPUTS = {
-    "too few": ((), "number of inputs"),
-    "too many": ((X, X), "number of inputs"),
-    "element type": ((X.float(),), "scalar type"),
-    "shape": ((X[:, :2],), "(1, 3, 6, 6)"),
+    "too few": ((), "takes 1 inputs, 0 were given"),
+    "too many": ((X, X), "takes 1 inputs, 2 were given"),
+    "element type": ((X.float(),), "input 0 is float32 [1, 3, 6, 6], the program takes int8"),
+    "shape": ((X[:, :2],), "the program takes int8 [1, 3, 6, 6]"),
 }
 
 
@@ -83,7 +83,7 @@ def test_wrong_inputs_get_a_sentence(pte: bytes, name: str, capfd: pytest.Captur
     inputs, sentence = WRONG_INPUTS[name]
     program = load_program(pte)
     capfd.readouterr()
-    with pytest.raises(RuntimeFailure) as caught:
+    with pytest.raises(OptionError) as caught:
         program.run(*inputs)
     assert sentence in str(caught.value)
     assert "".join(capfd.readouterr()) == ""  # the sentence is in the exception, not in the user's output as well

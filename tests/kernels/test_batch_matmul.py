@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
-from tests.golden import TARGETS, ModelMaker, refusal, scales, seeds, spread, zero_points
+from tests.golden import TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
 
 
 @st.composite
@@ -88,6 +88,28 @@ def test_named(change: dict[str, Any], target: str) -> None:
     maker = ModelMaker(np.random.default_rng(7))
     add_product(maker, BASE | change)
     maker.check(target)
+
+
+def test_factor_is_rounded_as_the_reference_rounds_it() -> None:
+    maker = ModelMaker(np.random.default_rng(5))
+    for _ in range(4):
+        left_scale, right_scale, y_scale, accumulators = discriminating(maker.rng, 18)
+        depth = int(np.abs(accumulators).max()) // (127 * 127) + 3
+        # The right column is 127 throughout but for a final 1, so any sum is 127s, a rest of 127s, and ones.
+        right = np.full((depth, 1), 127)
+        right[-1] = 1
+        left = np.zeros((len(accumulators), depth), np.int64)
+        for row, wanted in zip(left, accumulators, strict=True):
+            tens, ones = divmod(abs(int(wanted)), 127)
+            full, rest = divmod(tens, 127)
+            row[:full], row[full], row[-1] = 127, rest, ones
+            row *= 1 if wanted >= 0 else -1
+        x = maker.input(left.shape, DType.INT8, left_scale, 0)
+        maker.data[-1] = left.astype(np.int8)
+        w = maker.constant(right, DType.INT8, right_scale, 0)
+        y = maker.output((len(left), 1), DType.INT8, y_scale, 0)
+        maker.op("BATCH_MATMUL", [x, w], y, adj_x=False, adj_y=False)
+    maker.check()
 
 
 REFUSALS: dict[str, tuple[dict[str, Any], str]] = {

@@ -13,7 +13,7 @@ from openneutron.compiler.geometry import SAME, axis
 from openneutron.convert import Options, convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
-from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seeds, spread, zero_points
+from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
 
 PADDINGS = ("SAME", "VALID")
 
@@ -124,6 +124,23 @@ def test_named(change: dict[str, Any], target: str) -> None:
     maker = ModelMaker(np.random.default_rng(7))
     add_convolution(maker, "CONV_2D", BASE | change)
     maker.check(target)
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+@pytest.mark.parametrize("code", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_factor_is_rounded_as_the_reference_rounds_it(code: str, dtype: DType) -> None:
+    maker = ModelMaker(np.random.default_rng(5))
+    for _ in range(20):
+        x_scale, w_scale, y_scale, accumulators = discriminating(maker.rng)
+        count = len(accumulators)
+        x = maker.input((1, 1, 1, 1), dtype, x_scale, 7)
+        maker.data[-1][:] = 7
+        shape = (count, 1, 1, 1) if code == "CONV_2D" else (1, 1, 1, count)
+        w = maker.constant(maker.values(shape, dtype), dtype, w_scale, 0)
+        bias = maker.constant(accumulators, DType.INT32, float(np.float32(x_scale * w_scale)), 0)
+        y = maker.output((1, 1, 1, count), dtype, y_scale, 0 if dtype is DType.INT8 else 128)
+        maker.op(code, [x, w, bias], y, padding="SAME", stride_h=1, stride_w=1)
+    maker.check()
 
 
 @pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])

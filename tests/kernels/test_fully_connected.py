@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
-from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seeds, spread, zero_points
+from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
 
 
 @st.composite
@@ -110,6 +110,20 @@ def test_factors_that_no_multiplier_replaces(divisor: int) -> None:
     bias = maker.constant(halves, DType.INT32, 1 / 1024, 0)
     maker.data[0][:100] = 0
     maker.op("FULLY_CONNECTED", [x, w, bias], maker.output((200, 64), DType.INT8, divisor / 64, 0))
+    maker.check()
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+def test_factor_is_rounded_as_the_reference_rounds_it(dtype: DType) -> None:
+    maker = ModelMaker(np.random.default_rng(5))
+    for steps in (10, 16, 22) * 7:
+        x_scale, w_scale, y_scale, accumulators = discriminating(maker.rng, steps)
+        x = maker.input((1, 1), dtype, x_scale, 7)
+        maker.data[-1][:] = 7
+        w = maker.constant(maker.values((len(accumulators), 1), dtype), dtype, w_scale, 0)
+        bias = maker.constant(accumulators, DType.INT32, float(np.float32(x_scale * w_scale)), 0)
+        y = maker.output((1, len(accumulators)), dtype, y_scale, 0 if dtype is DType.INT8 else 128)
+        maker.op("FULLY_CONNECTED", [x, w, bias], y)
     maker.check()
 
 

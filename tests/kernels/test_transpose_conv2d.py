@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from openneutron.compiler.geometry import SAME, VALID, axis
 from openneutron.litert.graph import DType
-from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seeds, spread, zero_points
+from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
 
 
 def pairs(high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -104,6 +104,22 @@ NAMED: dict[str, dict[str, Any]] = {
 def test_named(change: dict[str, Any]) -> None:
     maker = ModelMaker(np.random.default_rng(7))
     add_transposed(maker, BASE | change)
+    maker.check()
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+def test_factor_is_rounded_as_the_reference_rounds_it(dtype: DType) -> None:
+    maker = ModelMaker(np.random.default_rng(5))
+    for _ in range(20):
+        x_scale, w_scale, y_scale, accumulators = discriminating(maker.rng)
+        count = len(accumulators)
+        sizes = maker.constant(np.array((1, 1, 1, count)), DType.INT32)
+        w = maker.constant(maker.values((count, 1, 1, 1), dtype), dtype, w_scale, 0)
+        x = maker.input((1, 1, 1, 1), dtype, x_scale, 7)
+        maker.data[-1][:] = 7
+        bias = maker.constant(accumulators, DType.INT32, float(np.float32(x_scale * w_scale)), 0)
+        y = maker.output((1, 1, 1, count), dtype, y_scale, 0 if dtype is DType.INT8 else 128)
+        maker.op("TRANSPOSE_CONV", [sizes, w, x, bias], y, padding="SAME", stride_h=1, stride_w=1)
     maker.check()
 
 

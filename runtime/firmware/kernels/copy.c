@@ -1,5 +1,6 @@
 /* copy: up to six nested loops with signed byte strides on both sides; transposes, tiles, block rearrangements.
- * Both tensors are held densely: the strides are the call's, not the operands'. */
+ * Both tensors are held densely: the strides are the call's, not the operands'. memmove, because a corrupt schedule may let
+ * them overlap. */
 #include <string.h>
 
 #include "nk.h"
@@ -26,7 +27,7 @@ static int extent(const int32_t *dims, const int32_t *strides, int32_t offset, i
 
 static void copy_innermost(const uint8_t *from, uint8_t *to, int32_t count, int32_t in_step, int32_t out_step) {
     if (in_step == 1 && out_step == 1)
-        memcpy(to, from, (size_t)count);
+        memmove(to, from, (size_t)count);
     else
         for (int32_t i = 0; i < count; ++i) to[(ptrdiff_t)i * out_step] = from[(ptrdiff_t)i * in_step];
 }

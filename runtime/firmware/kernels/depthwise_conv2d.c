@@ -1,5 +1,5 @@
 /* depthwise_conv2d: output channel c is a window over input channel c / depth_multiplier. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 static int32_t check(nk_call *call, const nk_depthwise_conv2d_params *p) {
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT], *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
@@ -63,6 +63,7 @@ int32_t nk_depthwise_conv2d(uint32_t verb, nk_call *call) {
     const nk_stage stage =
         nk_make_stage(call, &call->operands[NK_DEPTHWISE_CONV2D_TABLE], &call->operands[NK_DEPTHWISE_CONV2D_LUT],
                       out->channels, p->output_zero, p->clamp_low, p->clamp_high);
+    if (NK_SIMD(depthwise_conv2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *row = nk_row(out, image, y);

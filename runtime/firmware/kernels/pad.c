@@ -17,12 +17,12 @@ static void pad_row(const nk_pad_params *p, const nk_operand *in, const nk_opera
     fill(out, row, left + in->width, out->width - left - in->width, p->value);
     uint8_t *to = row + (size_t)left * out->pixel;
     if (out->channels == in->channels && out->pixel == in->pixel && in->pixel == in->channels) {
-        memcpy(to, from, (size_t)in->width * in->pixel);
+        memmove(to, from, (size_t)in->width * in->pixel);
         return;
     }
     for (uint32_t x = 0; x < in->width; ++x, to += out->pixel, from += in->pixel) {
         memset(to, p->value, before);
-        memcpy(to + before, from, in->channels);
+        memmove(to + before, from, in->channels);
         memset(to + before + in->channels, p->value, after);
     }
 }

@@ -26,7 +26,7 @@ int32_t nk_resize_nearest(uint32_t verb, nk_call *call) {
             const uint8_t *from = nk_row(in, image, (int32_t)entry(rows, (uint32_t)y, in->height));
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
-                memcpy(to, from + (size_t)entry(columns, x, in->width) * in->pixel, out->channels);
+                memmove(to, from + (size_t)entry(columns, x, in->width) * in->pixel, out->channels);
         }
     }
     return 0;

@@ -28,9 +28,9 @@ static void slice_row(const nk_slice_params *p, const nk_operand *in, const nk_o
         for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
             for (uint32_t c = 0; c < out->channels; ++c) to[c] = from[(ptrdiff_t)x * move + (ptrdiff_t)c * p->step[CHANNEL]];
     } else if (move == (ptrdiff_t)out->channels && out->pixel == out->channels) {
-        memcpy(to, from, (size_t)out->width * out->channels);
+        memmove(to, from, (size_t)out->width * out->channels);
     } else {
-        for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) memcpy(to, from + (ptrdiff_t)x * move, out->channels);
+        for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) memmove(to, from + (ptrdiff_t)x * move, out->channels);
     }
 }
 

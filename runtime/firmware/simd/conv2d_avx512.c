@@ -121,7 +121,7 @@ static void slab(const nk_dense *d, const nk_block *b, const shared *s, uint32_t
     for (uint32_t g = 0; g < groups; ++g)
         start[g] = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(s->bias + channel + 8 * g)));
     for (uint32_t i = 0; i < pairs; ++i)
-        lanes[i] = nk_lanes16_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i);
+        lanes[i] = nk_lanes16_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i, 1);
     const int8_t *weights = d->weights + channel / NK_PACK * d->group_bytes;
     for (uint32_t r = 0; r < b->rows; ++r) {
         const uint8_t *panel = b->panel + r * b->row_step;

@@ -6,6 +6,7 @@
 
 #if NK_HAS_SIMD
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage);
+int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage);
 #endif
 
 #endif

@@ -1,5 +1,5 @@
-/* The requantize stage for 16 channels at a time. Channels are kept as pairs (c, c + 8) in neighbouring lanes: that is how
- * the products come out, and what the 32 x 32 -> 64 bit multiply of even lanes wants.
+/* The requantize stage for 16 channels at a time, in their natural order or as pairs (c, c + 8) in neighbouring lanes, which
+ * is how the products of packed blocks come out.
  *
  * Why it is exact. Accumulators carry an offset of 2^31, which makes them unsigned: u = acc + 2^31. With the doubled
  * multiplier 2M < 2^32 the product is u * 2M = acc * 2M + M * 2^32, so the upper half of u * 2M + 2^31 is
@@ -22,9 +22,11 @@
 
 #define NK_ACC_LIMIT (1 << 29) /* each for |bias| and for the sum of products, so that |acc| < 2^30 */
 
-/* Constants of 16 channels, lanes paired. */
+/* Constants of 16 channels. */
 typedef struct {
     __m512i multiplier, doubled, doubled_odd, round, shift;
+    __m512i natural; /* shuffle that puts the bytes of each 128 bits in channel order */
+    int paired;
     __mmask16 sign; /* lanes that take the sign term */
     int fast;       /* 0: some channel needs the definition's arithmetic */
 } nk_lanes16;
@@ -57,8 +59,8 @@ static inline nk_clamps nk_clamps_of(const nk_stage *stage, int is_signed) {
     return c;
 }
 
-/* Constants of channels [channel, channel + count) of a stage; count <= 16. */
-static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, uint32_t count) {
+/* Constants of channels [channel, channel + count) of a stage. */
+static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, uint32_t count, int paired) {
     const __mmask16 mask = nk_first_lanes(count);
     const uint8_t *at = stage->table + 4 * channel;
     const __m512i one = _mm512_set1_epi32(1), none = _mm512_setzero_si512();
@@ -70,10 +72,13 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, ui
     lanes.fast = !_mm512_cmplt_epi32_mask(m, none) && !_mm512_cmplt_epi32_mask(exponent, none) &&
                  !_mm512_cmpge_epu32_mask(_mm512_add_epi32(bias, _mm512_set1_epi32(NK_ACC_LIMIT)),
                                           _mm512_set1_epi32(2 * NK_ACC_LIMIT));
-    lanes.multiplier = nk_pair_lanes(m);
+    lanes.paired = paired;
+    lanes.natural = _mm512_broadcast_i32x4(paired ? _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)
+                                                  : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
+    lanes.multiplier = paired ? nk_pair_lanes(m) : m;
     lanes.doubled = _mm512_add_epi32(lanes.multiplier, lanes.multiplier);
     lanes.doubled_odd = _mm512_srli_epi64(lanes.doubled, 32);
-    lanes.shift = nk_pair_lanes(exponent);
+    lanes.shift = paired ? nk_pair_lanes(exponent) : exponent;
     const __m512i half = _mm512_srli_epi32(_mm512_sllv_epi32(one, lanes.shift), 1);
     lanes.round = _mm512_sub_epi32(half, lanes.multiplier);
     lanes.sign = stage->low >= stage->zero ? 0 : _mm512_cmpgt_epi32_mask(lanes.shift, none);
@@ -99,16 +104,15 @@ static inline __m512i nk_rescale16_relu(const nk_lanes16 *k, __m512i u) {
     return _mm512_srav_epi32(_mm512_add_epi32(h, k->round), k->shift);
 }
 
-/* Four pixels of 16 paired lanes each to bytes, one pixel per 128 bits, channels in their natural order. */
-static inline __m512i nk_bytes4(const nk_clamps *c, __m512i a, __m512i b, __m512i d, __m512i e) {
+/* Four pixels of 16 lanes each to bytes, one pixel per 128 bits, channels in their natural order. */
+static inline __m512i nk_bytes4(const nk_clamps *c, const nk_lanes16 *k, __m512i a, __m512i b, __m512i d, __m512i e) {
     const __m512i gather = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i unpair = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
     __m512i ab = _mm512_adds_epi16(_mm512_packs_epi32(a, b), c->zero);
     __m512i de = _mm512_adds_epi16(_mm512_packs_epi32(d, e), c->zero);
     ab = _mm512_min_epi16(_mm512_max_epi16(ab, c->low), c->high);
     de = _mm512_min_epi16(_mm512_max_epi16(de, c->low), c->high);
     const __m512i bytes = _mm512_xor_si512(_mm512_packs_epi16(ab, de), c->flip);
-    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(gather, bytes), unpair);
+    return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(gather, bytes), k->natural);
 }
 
 /* `count` pixels of accumulators, `stride` lanes apart, to bytes `pixel` apart; `mask` says which of 16 channels exist. */
@@ -122,7 +126,7 @@ static inline __attribute__((always_inline)) void nk_stage16_loop(const nk_clamp
             const __m512i u = _mm512_loadu_si512(acc + (j < left ? j : 0) * stride);
             v[j] = relu ? nk_rescale16_relu(k, u) : nk_rescale16(k, u);
         }
-        const __m512i bytes = nk_bytes4(c, v[0], v[1], v[2], v[3]);
+        const __m512i bytes = nk_bytes4(c, k, v[0], v[1], v[2], v[3]);
         _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(bytes));
         if (left > 1) _mm_mask_storeu_epi8(to + pixel, mask, _mm512_extracti32x4_epi32(bytes, 1));
         if (left > 2) _mm_mask_storeu_epi8(to + 2 * pixel, mask, _mm512_extracti32x4_epi32(bytes, 2));
@@ -131,18 +135,21 @@ static inline __attribute__((always_inline)) void nk_stage16_loop(const nk_clamp
 }
 
 /* The definition, for what the fast form excludes. */
-static inline void nk_stage16_slow(const nk_stage *stage, size_t channel, const int32_t *acc, size_t stride, uint32_t count,
-                                   uint8_t *to, size_t pixel, uint32_t channels) {
-    for (uint32_t i = 0; i < count; ++i, acc += stride, to += pixel)
-        for (uint32_t c = 0; c < channels; ++c)
-            to[c] = nk_stage_output(stage, channel + c, (int32_t)((uint32_t)acc[c < 8 ? 2 * c : 2 * c - 15] ^ 0x80000000u));
+static inline void nk_stage16_slow(const nk_stage *stage, int paired, size_t channel, const int32_t *acc, size_t stride,
+                                   uint32_t count, uint8_t *to, size_t pixel, uint32_t channels) {
+    for (uint32_t i = 0; i < count; ++i, acc += stride, to += pixel) {
+        for (uint32_t c = 0; c < channels; ++c) {
+            const uint32_t lane = !paired ? c : c < 8 ? 2 * c : 2 * c - 15;
+            to[c] = nk_stage_output(stage, channel + c, (int32_t)((uint32_t)acc[lane] ^ 0x80000000u));
+        }
+    }
 }
 
 static inline void nk_stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel, uint32_t channels,
                               const int32_t *acc, size_t stride, uint32_t count, uint8_t *to, size_t pixel) {
     const __mmask16 mask = nk_first_lanes(channels);
     if (!c->fast || !k->fast) {
-        nk_stage16_slow(stage, channel, acc, stride, count, to, pixel, channels);
+        nk_stage16_slow(stage, k->paired, channel, acc, stride, count, to, pixel, channels);
         return;
     }
     if (k->sign) nk_stage16_loop(c, k, acc, stride, count, to, pixel, mask, 0);

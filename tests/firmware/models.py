@@ -1,0 +1,87 @@
+"""Models with everything a firmware test compares: payload, selection, inputs, and what the host makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.cli.main import run as openneutron
+from openneutron.executorch.embed import input_rows
+from openneutron.executorch.payload import Payload, parse_payload
+from openneutron.microcode.program import TensorRow
+from openneutron.simulator import Simulator
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A compiled model in a folder of its own, with model.c and model.h embedding its inputs."""
+
+    folder: Path
+    payload: Payload
+    selection: Path
+
+    @property
+    def inputs(self) -> list[Array]:
+        arrays = np.load(self.folder / "inputs.npz")
+        return [arrays[name] for name in arrays.files]
+
+    def on_host(self) -> tuple[list[bytes], int]:
+        """Outputs and simulated cycles, with memory poisoned before the run."""
+        payload = self.payload
+        with Simulator(payload.microcode, payload.weights, payload.kernels, poison=True) as simulator:
+            outputs = simulator.run(self.inputs)
+            return [array.tobytes() for array in outputs], simulator.cycles
+
+
+def compile_zoo(folder: Path, name: str) -> None:
+    """A model of the zoo by way of PyTorch and a `.pte`, its inputs taken from the calibration data."""
+    import openneutron as package
+    from openneutron import zoo
+
+    model = zoo.load(name)
+    program = package.compile(
+        model.model, model.example_inputs, calibration=model.calibration, name=name, dump_kernel_selection_code=True
+    )
+    program.save(folder / "source.pte")
+    (folder / "kernel_selection.c").write_text(program.kernel_selection)
+    _embed(folder, "source.pte", lambda rows: [_quantized(model.calibration[0][row.index].numpy(), row) for row in rows])
+
+
+def compile_litert(folder: Path, data: bytes, **options: Any) -> None:
+    """A LiteRT model with random inputs; it must become one NeutronGraph."""
+    import openneutron as package
+
+    program = package.compile(data, dump_kernel_selection_code=True, **options)
+    program.save(folder / "source.tflite")
+    (folder / "kernel_selection.c").write_text(program.kernel_selection)
+    generator = np.random.default_rng(5)
+    _embed(folder, "source.tflite", lambda rows: [generator.integers(-128, 128, r.shape).astype(np.int8) for r in rows])
+
+
+def load(folder: Path) -> Model:
+    """What `compile_*` left in the folder."""
+    payload = parse_payload((folder / "payload.bin").read_bytes(), where=folder.name)
+    return Model(folder, payload, folder / "kernel_selection.c")
+
+
+def _embed(folder: Path, source: str, inputs: Callable[[Sequence[TensorRow]], list[Array]]) -> None:
+    assert openneutron(["extract-payload", str(folder / source), "-o", str(folder / "payload.bin")]) == 0
+    payload = parse_payload((folder / "payload.bin").read_bytes(), where=source)
+    np.savez(folder / "inputs.npz", *inputs(input_rows(payload, where=source)))
+    command = ["extract-payload", folder / source, "-o", folder / "model.c", "--inputs", folder / "inputs.npz"]
+    assert openneutron([str(word) for word in command]) == 0
+
+
+def _quantized(values: Array, row: TensorRow) -> Array:
+    """What a program's CPU part hands the delegate: channels last, in steps of the input's scale."""
+    if values.shape != row.shape:
+        values = np.moveaxis(values, 1, -1)
+    steps = np.rint(values / row.scale) + row.zero_point
+    return np.clip(steps, -128, 127).astype(np.int8).reshape(row.shape)
