@@ -20,14 +20,15 @@ PUBLIC := -I$(RUNTIME)/include -I$(RUNTIME)/cortex_m33
 PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/driver -I$(RUNTIME)/firmware -I$(RUNTIME)/machine
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
-          -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
+          -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
           '-DOPENNEUTRON_VERSION="$(VERSION)"'
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
 
 LIBRARY := $(BUILD)/libneutron.a
 # The instruction set of a file is in its name.
-SOURCES := $(filter-out %_avx2.c %_avx512.c,$(wildcard $(foreach folder,driver firmware firmware/kernels firmware/simd machine,$(RUNTIME)/$(folder)/*.c)))
+FOLDERS := driver firmware firmware/kernels firmware/simd machine
+SOURCES := $(filter-out %_avx2.c %_avx512.c,$(wildcard $(FOLDERS:%=$(RUNTIME)/%/*.c)))
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(BUILD)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUILD)/%.o))
@@ -38,11 +39,11 @@ image: $(MODEL)/$(NAME).elf
 
 $(BUILD)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
-	$(CROSS)gcc $(CFLAGS) $(PRIVATE) -MMD -MP -c $< -o $@
+	$(CROSS)gcc $(CFLAGS) $(PRIVATE) -c $< -o $@
 
 $(BUILD)/cortex_m33/%.o: $(RUNTIME)/cortex_m33/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
-	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -MMD -MP -c $< -o $@
+	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -c $< -o $@
 
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@
@@ -63,4 +64,4 @@ $(MODEL)/$(NAME).elf: $(MODEL)/main.o $(MODEL)/model.o $(APPLICATION_OBJECTS) $(
                       $(LIBRARY) $(RUNTIME)/cortex_m33/mps2_an505.ld
 	$(CROSS)gcc $(CFLAGS) $(filter %.o,$^) $(LIBRARY) $(LDFLAGS) -Wl,-Map=$(@:.elf=.map) -o $@
 
--include $(OBJECTS:.o=.d) $(APPLICATION_OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(APPLICATION_OBJECTS:.o=.d) $(if $(MODEL),$(wildcard $(MODEL)/*.d))

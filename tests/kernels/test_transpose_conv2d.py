@@ -87,8 +87,8 @@ def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> Non
 
 BASE: dict[str, Any] = {
     "dtype": DType.INT8, "kernel": (3, 3), "padding": "SAME", "output": (12, 12), "stride": (2, 2), "cin": 16,
-    "cout": 8, "batch": 1, "activation": "NONE", "per_channel": True, "bias": "given", "x_scale": 0.05, "x_zero": -7, "w_scale": 0.01,
-    "y_zero": 9, "gain": 1.0,
+    "cout": 8, "batch": 1, "activation": "NONE", "per_channel": True, "bias": "given", "x_scale": 0.05, "x_zero": -7,
+    "w_scale": 0.01, "y_zero": 9, "gain": 1.0,
 }  # fmt: skip
 
 NAMED: dict[str, dict[str, Any]] = {

@@ -1,21 +1,33 @@
 """Allocate: offsets for scratch and prefetch buffers, rectangles of time x bytes.
 
-Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life. A segment's dying
-input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in DMO and vMCU). The largest sum of
-live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal. `--optimize max` lets CP-SAT
-improve on greedy.
+Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life, then hill climbing
+on the order. A segment's dying input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in
+DMO and vMCU). The largest sum of live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal.
+`--optimize max` lets CP-SAT improve on greedy.
 """
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-
-import numpy as np
+from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
 from openneutron.compiler.solve import solve, solver_version
 from openneutron.microcode.table import Region
+
+
+class Effort(Enum):
+    """How hard to try: greedy orders only, then hill climbing, then the solver on top."""
+
+    GREEDY = 0
+    CLIMB = 1
+    EXACT = 2
+
+
+CLIMBS = 60  # steps of hill climbing; more found nothing on the reference models
+CLIMB_LIMIT = 400  # buffers; beyond this a step costs more than it finds
 
 _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
     lambda b: (-b.size, b.first, b.last),
@@ -59,20 +71,34 @@ class _Pairs:
         return (high - pair.distance - size, high) if pair.upward else (low - size, low + pair.distance)
 
 
-def _place(buffers: Sequence[Buffer], order: list[int], pairs: _Pairs) -> tuple[int, list[int]]:
+def _neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer those alive at the same time, by one sweep over their births."""
+    found: list[list[int]] = [[] for _ in buffers]
+    alive: list[int] = []
+    for at in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
+        alive = [other for other in alive if buffers[other].last >= buffers[at].first]
+        for other in alive:
+            found[other].append(at)
+            found[at].append(other)
+        alive.append(at)
+    return found
+
+
+def _place(
+    buffers: Sequence[Buffer], order: Sequence[int], pairs: _Pairs, neighbours: list[list[int]]
+) -> tuple[int, list[int]]:
     """Lowest free offset for each buffer in turn; (height reached, offsets)."""
-    offsets = [0] * len(buffers)
-    first, last = np.zeros(len(buffers), np.int64), np.zeros(len(buffers), np.int64)
+    offsets = [-1] * len(buffers)
     top = 0
-    for count, at in enumerate(order):
-        b = buffers[at]
-        clash = np.flatnonzero((first[:count] <= b.last) & (last[:count] >= b.first))
+    for at in order:
+        size = buffers[at].size
         blocked: list[tuple[int, int]] = []
         allowed: list[int] = []
-        for c in clash:
-            other = order[c]
+        for other in neighbours[at]:
             low = offsets[other]
-            blocked.append(pairs.forbidden(at, b.size, other, low, low + buffers[other].size))
+            if low < 0:
+                continue
+            blocked.append(pairs.forbidden(at, size, other, low, low + buffers[other].size))
             pair = pairs.of.get((at, other))
             if pair is not None and pair.exact:
                 allowed.append(low)
@@ -84,9 +110,37 @@ def _place(buffers: Sequence[Buffer], order: list[int], pairs: _Pairs) -> tuple[
                 offset = candidate
                 break
         offsets[at] = offset
-        first[count], last[count] = b.first, b.last
-        top = max(top, offset + b.size)
+        top = max(top, offset + size)
     return top, offsets
+
+
+def _climb(
+    buffers: Sequence[Buffer],
+    order: list[int],
+    pairs: _Pairs,
+    neighbours: list[list[int]],
+    start: tuple[int, list[int]],
+) -> tuple[int, list[int]]:
+    """Hill climbing on the order: what reaches the top, or lies under it, is placed earlier (as Vela does).
+
+    A fixed number of steps and a generator of its own: the same result everywhere.
+    """
+    rng = random.Random(1)
+    best, current = start, start
+    for _ in range(CLIMBS if len(buffers) <= CLIMB_LIMIT else 0):
+        highest = [at for at, b in enumerate(buffers) if current[1][at] + b.size == current[0]]
+        moved = rng.choice(highest)
+        beneath = [n for n in neighbours[moved] if current[1][n] < current[1][moved]]
+        lifted = [moved, *rng.sample(beneath, min(len(beneath), rng.randint(0, 2)))]
+        rest = [at for at in order if at not in lifted]
+        to = rng.randint(0, max(min(order.index(at) for at in lifted) - 1, 0))
+        attempt_order = rest[:to] + lifted + rest[to:]
+        attempt = _place(buffers, attempt_order, pairs, neighbours)
+        if attempt[0] <= current[0]:
+            current, order = attempt, attempt_order
+        if current[0] < best[0]:
+            best = current
+    return best
 
 
 def _lowest(blocked: list[tuple[int, int]]) -> int:
@@ -99,36 +153,42 @@ def _lowest(blocked: list[tuple[int, int]]) -> int:
     return offset
 
 
-def _region(buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int, int], exact: bool) -> tuple[int, int]:
+def _region(
+    buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int, int], effort: Effort
+) -> tuple[int, int]:
     """Place one region's buffers; (height, lower bound without overlaps)."""
     bound = lower_bound(buffers)
+    neighbours = _neighbours(buffers)
     best: tuple[int, list[int]] | None = None
-    for pairs in {bool(overlaps): _Pairs(overlaps, index), False: _Pairs((), {})}.values():
+    for pairs in (_Pairs(overlaps, index), _Pairs((), {})):
+        if best is not None and best[0] <= bound:
+            break  # nothing placed without overlaps can be smaller
+        attempts: list[tuple[tuple[int, list[int]], list[int]]] = []
         for key in _ORDERS:
-            order = sorted(range(len(buffers)), key=lambda at: (*key(buffers[at]), at))
-            attempt = _place(buffers, order, pairs)
-            if best is None or attempt[0] < best[0]:
-                best = attempt
-            if not overlaps and best[0] == bound:
-                break
+            order = sorted(range(len(buffers)), key=lambda at, key=key: (*key(buffers[at]), at))  # type: ignore[misc]
+            attempts.append((_place(buffers, order, pairs, neighbours), order))
+        found, order = min(attempts, key=lambda attempt: attempt[0][0])
+        if effort is not Effort.GREEDY and (pairs.of or found[0] > bound):
+            found = _climb(buffers, order, pairs, neighbours, found)
+        best = found if best is None or found[0] < best[0] else best
     assert best is not None
-    if exact:
+    if effort is Effort.EXACT:
         best = solve(buffers, _Pairs(overlaps, index).of, best[1], best[0])
     for b, offset in zip(buffers, best[1], strict=True):
         b.offset = offset
     return best[0], bound
 
 
-def allocate(tasks: TaskList, *, exact: bool = False) -> TaskList:
-    """Set the offsets of scratch and prefetch buffers and the totals of the task list; `exact` asks the solver too."""
+def allocate(tasks: TaskList, effort: Effort = Effort.CLIMB) -> TaskList:
+    """Set the offsets of scratch and prefetch buffers and the totals of the task list."""
     for region in (Region.SCRATCH, Region.PREFETCH):
         chosen = [at for at, b in enumerate(tasks.buffers) if b.region is region and b.first >= 0]
         index = {at: i for i, at in enumerate(chosen)}
-        height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, exact)
+        height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, effort)
         if region is Region.SCRATCH:
             tasks.scratch_bytes, tasks.lower_bound = height, bound
         else:
             tasks.prefetch_bytes = height
-    if exact:
+    if effort is Effort.EXACT:
         tasks.solver_version = solver_version()
     return tasks

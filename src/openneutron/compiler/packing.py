@@ -55,4 +55,5 @@ def fold_zero_point(
     flat = weights.reshape(weights.shape[0], -1)
     sums = flat.sum(axis=1, dtype=np.int64) - weights_zero * flat.shape[1]
     folded = bias.astype(np.int64) - zero_point * sums
-    return (folded + (1 << 31)) % (1 << 32) - (1 << 31)
+    wrapped: npt.NDArray[np.int64] = (folded + (1 << 31)) % (1 << 32) - (1 << 31)
+    return wrapped

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from openneutron.compiler.allocate import allocate
+from openneutron.compiler.allocate import Effort, allocate
 from openneutron.compiler.constants import constants_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
@@ -18,6 +18,8 @@ from openneutron.compiler.segments import Segment, Structure, segment_of
 from openneutron.compiler.tile import Tiling, tile
 from openneutron.errors import UnsupportedError
 from openneutron.targets import Target
+
+FINALISTS = 4  # plans that hill climbing or the solver improves; greedy ranks the rest well enough
 
 
 @dataclass(frozen=True)
@@ -53,34 +55,34 @@ def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Se
         yield _turned(structure, segments, 1)
 
 
-def _exact(found: Plan) -> Plan:
-    return Plan(found.tiling, allocate(found.tasks, exact=True))
-
-
 def plan(
     graph: KernelGraph, target: Target, *, optimize: str, scratch_budget: int | None, fetch_constants: bool
 ) -> Plan:
-    """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget."""
+    """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
+
+    Greedy allocation ranks all variants, the better allocators see only the front runners.
+    """
     structure = Structure.of(graph)
     constants = constants_of(graph)
-    best: Plan | None = None
+    ranked: list[Plan] = []
     for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
         for segments in _variants(structure, tiling.segments):
-            tasks = allocate(schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants))
-            if best is None or tasks.held_bytes < best.tasks.held_bytes:
-                best = Plan(Tiling(segments, tiling.pareto), tasks)
+            tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants)
+            ranked.append(Plan(Tiling(segments, tiling.pareto), allocate(tasks, Effort.GREEDY)))
             if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
-                return Plan(Tiling(segments, tiling.pareto), tasks)
-    assert best is not None
-    if optimize == "max":
-        best = _exact(best)
-        if scratch_budget is not None and best.tasks.held_bytes <= scratch_budget:
-            return best
+                return ranked[-1]
+    ranked.sort(key=lambda found: found.tasks.held_bytes)
+    finalists = ranked[:FINALISTS]
+    for found in finalists:
+        allocate(found.tasks, Effort.EXACT if optimize == "max" else Effort.CLIMB)
+        if scratch_budget is not None and found.tasks.held_bytes <= scratch_budget:
+            return found
+    best = min(finalists, key=lambda found: found.tasks.held_bytes)
     if scratch_budget is not None:
         missing = best.tasks.held_bytes - scratch_budget
         raise UnsupportedError(
-            f"the smallest schedule found needs {best.tasks.held_bytes} bytes of scratch and prefetch, {missing} more than the "
-            f"budget leaves beside inputs and outputs",
+            f"the smallest schedule found needs {best.tasks.held_bytes} bytes of scratch and prefetch, {missing} more than "
+            f"the budget leaves beside inputs and outputs",
             hint="lower the input resolution, or raise --fit by that much",
         )
     return best

@@ -153,8 +153,8 @@ def _proves(
 
     reaches = (rounded(np.minimum(thresholds, _INT32[1])) >= k) | (thresholds > _INT32[1])
     below = (rounded(np.maximum(thresholds - 1, _INT32[0])) < k) | (thresholds <= _INT32[0])
-    both: npt.NDArray[np.bool_] = (reaches & below).all(axis=1)
-    return both
+    proved: npt.NDArray[np.bool_] = np.asarray(np.all(reaches & below, axis=1))
+    return proved
 
 
 def channel_table(

@@ -60,7 +60,11 @@ def _lifetimes(graph: KernelGraph) -> dict[int, tuple[int, int]]:
 
 def _stripe_heights(height: int, width: int) -> list[int]:
     """Rows per call worth trying: a few, and those that just fill, or just do not overflow, whole tiles of pixels."""
-    rows = {*STRIPE_ROWS, *(-(-pixels // width) for pixels in STRIPE_PIXELS), *(pixels // width for pixels in STRIPE_PIXELS)}
+    rows = {
+        *STRIPE_ROWS,
+        *(-(-pixels // width) for pixels in STRIPE_PIXELS),
+        *(pixels // width for pixels in STRIPE_PIXELS),
+    }
     return [*sorted(r for r in rows if 0 < r < height), height]
 
 
