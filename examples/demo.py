@@ -61,7 +61,13 @@ class Results:
 
 def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     # Progress goes to stderr and vanishes, so that the summary alone stays.
     with quiet(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         watch = Stopwatch(bar)

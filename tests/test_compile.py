@@ -103,7 +103,10 @@ def test_stages_are_announced_in_order() -> None:
 
 def test_a_litert_file_by_path_and_by_bytes_gives_the_same(tmp_path: Path) -> None:
     (tmp_path / "m.tflite").write_bytes(tiny.convnet())
-    by_path, by_bytes = on.compile(tmp_path / "m.tflite", target="mcxn94x"), on.compile(tiny.convnet(), target="mcxn94x")
+    by_path, by_bytes = (
+        on.compile(tmp_path / "m.tflite", target="mcxn94x"),
+        on.compile(tiny.convnet(), target="mcxn94x"),
+    )
     assert by_path.tflite == by_bytes.tflite
     assert by_path.report.source == "m.tflite"
 
@@ -112,7 +115,11 @@ def test_a_litert_program_runs_with_its_leftovers_in_the_reference_kernels() -> 
     program = on.compile(tiny.sandwich())
     a, b = (np.full((1, 4, 4, 2), value, np.int8) for value in (10, -4))
     assert [value.dtype.name for value in program.run(a, b)] == ["int8", "float32"]
-    assert [verdict.operator for verdict in program.verdicts if not verdict.delegated] == ["DEQUANTIZE", "SIN", "QUANTIZE"]
+    assert [verdict.operator for verdict in program.verdicts if not verdict.delegated] == [
+        "DEQUANTIZE",
+        "SIN",
+        "QUANTIZE",
+    ]
 
 
 def bad(**changes: Any) -> Callable[[], object]:
@@ -126,7 +133,7 @@ class Dynamic(torch.nn.Module):
         return x[x > 0]
 
 
-def exported(quantized: bool, dynamic: bool = False) -> torch.export.ExportedProgram:
+def exported(*, dynamic: bool = False) -> torch.export.ExportedProgram:
     shapes = {"x": {0: torch.export.Dim("batch", min=2, max=8)}} if dynamic else None
     example = torch.zeros(4 if dynamic else 1, 3, 8, 8)
     return torch.export.export(Net().eval(), (example,), dynamic_shapes=shapes)
@@ -150,9 +157,9 @@ CASES: dict[str, tuple[Callable[[], object], type[OpenNeutronError], str]] = {
     "inputs are numbers": (bad(example_inputs=(3,)), OptionError, r"example_inputs\[0\] is a int"),
     "inputs do not fit the model": (bad(example_inputs=(torch.zeros(1, 5, 8, 8),), calibration=[(torch.zeros(1, 5, 8, 8),)]),
                                     UnsupportedError, "torch.export cannot capture the model"),
-    "data-dependent": (bad(source=Dynamic()), OpenNeutronError, "."),
-    "unquantized program": (lambda: on.compile(exported(False)), UnsupportedError, "the program is not quantized"),
-    "dynamic shapes": (lambda: on.compile(exported(False, dynamic=True)), UnsupportedError, "dynamic shape"),
+    "nothing to quantize": (bad(source=Dynamic()), UnsupportedError, "no operator of the model can be quantized"),
+    "unquantized program": (lambda: on.compile(exported()), UnsupportedError, "the program is not quantized"),
+    "dynamic shapes": (lambda: on.compile(exported(dynamic=True)), UnsupportedError, "dynamic shape"),
     "missing file": (lambda: on.compile("nothing.tflite"), OptionError, "nothing.tflite: there is no such file"),
     "corrupt file": (lambda: on.compile(b"\x1c\0\0\0TFL3" + bytes(64)), FormatError, "<bytes>"),
     "no model at all": (lambda: on.compile(b"hello"), FormatError, "<bytes>"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import struct
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from openneutron import _driver as driver
 from openneutron import simulator as sim
+from openneutron import targets
 from openneutron.compiler.graph_op import Compiled, blocks_of, is_graph_op
 from openneutron.convert import Options, convert
 from openneutron.errors import OpenNeutronError, OptionError, RuntimeFailure
@@ -171,15 +173,31 @@ def test_cost_of_an_encoded_call() -> None:
     program = decode(blocks.microcode, blocks.weights, blocks.kernels)
     calls = [item for item in program.instructions if isinstance(item, Call)]
     softmax = encode_call(calls[-1])
-    # One vector of five: three walks of one step, one row, one call (imxrt700: lane 1536, row 28672, call 153600).
-    assert sim.call_cost("imxrt700", softmax, 0, 1) == (3 * 1536, 0, 28672 + 153600)
+    # One vector of five: three walks of one step, one row, one call.
+    c = targets.load("imxrt700").cost
+    assert sim.call_cost("imxrt700", softmax, 0, 1) == (3 * c.lane, 0, c.row + c.call)
     assert sim.call_cost("imxrt700", softmax, 0, 0) == (0, 0, 0)
-    assert sim.dma_cost("imxrt700", 100) == (0, 41000, 204800)
+    assert sim.dma_cost("imxrt700", 100) == (0, 100 * c.dma_byte, c.dma_start)
     assert sim.cycles_of(sim.Cost(1024, 0, 1)) == 2
     with pytest.raises(OptionError, match="no machine model for target 'imxrt701'"):
         sim.call_cost("imxrt701", softmax, 0, 1)
     with pytest.raises(RuntimeFailure, match="instruction is malformed"):
         sim.call_cost("imxrt700", softmax[:-4], 0, 1)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_machine_with_constants_of_ones_own(name: str) -> None:
+    blocks, _ = compiled(target=name)
+    target = targets.load(name)
+    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
+    calls = [encode_call(item) for item in program.instructions if isinstance(item, Call)]
+    same, dearer = sim.Machine(target), sim.Machine(replace(target, cost=replace(target.cost, call=1 << 30)))
+    assert calls
+    for words in calls:
+        cost = sim.call_cost(name, words, 0, 1)
+        assert sim.call_cost(same, words, 0, 1) == cost
+        assert sim.call_cost(dearer, words, 0, 1).overhead == cost.overhead - target.cost.call + (1 << 30)
+    assert sim.dma_cost(same, 77) == sim.dma_cost(name, 77)
 
 
 def test_every_error_has_a_name_and_a_sentence() -> None:

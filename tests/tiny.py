@@ -35,7 +35,9 @@ def convnet() -> bytes:
 def sandwich() -> bytes:
     """INT8 work, then a float SIN that has no kernel, then INT8 work again; two inputs, two outputs."""
     g = GraphBuilder()
-    a, b = (g.tensor(name, (1, 4, 4, 2), DType.INT8, scale=0.05, zero_point=zero) for name, zero in (("a", 3), ("b", -7)))
+    a, b = (
+        g.tensor(name, (1, 4, 4, 2), DType.INT8, scale=0.05, zero_point=zero) for name, zero in (("a", 3), ("b", -7))
+    )
     total = g.tensor("total", (1, 4, 4, 2), DType.INT8, scale=0.1, zero_point=0)
     g.op("ADD", [a, b], [total])
     real = g.tensor("real", (1, 4, 4, 2), DType.FLOAT32)

@@ -20,9 +20,15 @@
 
 /* Loops of one instruction set; NULL where the definition is as good. */
 typedef struct {
-    const char *name;
     int (*conv2d)(const nk_call *call, const nk_stage *stage);
     int (*depthwise_conv2d)(const nk_call *call, const nk_stage *stage);
+    int (*fully_connected)(const nk_call *call, const nk_stage *stage);
+    int (*max_pool2d)(const nk_call *call, const nk_stage *stage);
+    int (*avg_pool2d)(const nk_call *call, const nk_stage *stage);
+    int (*pool_sum)(const nk_call *call);
+    int (*add)(const nk_call *call);
+    int (*requantize)(const nk_call *call);
+    int (*lut)(const nk_call *call);
 } nk_simd;
 
 /* The instruction set in use, NULL for none: the processor's best, or what OPENNEUTRON_ISA names. Chosen on first use. */

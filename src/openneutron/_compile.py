@@ -117,10 +117,19 @@ def _compile_litert(source: Any, name: str, stage: Progress, shared: dict[str, A
         stage("reading the model")
         data, where = read_file(source), name or Path(source).name
     if kind_of(data) == "pte":
-        raise OptionError("this is a compiled ExecuTorch program already", where=where, hint="compile its source instead")
+        raise OptionError(
+            "this is a compiled ExecuTorch program already", where=where, hint="compile its source instead"
+        )
     stage("compiling")
     result = convert(data, Options(source=where, **shared))
-    return Program(result.model, "tflite", result.report, result.kernel_selection_code, dict(result.intermediates))
+    return Program(
+        result.model,
+        "tflite",
+        result.report,
+        result.kernel_selection_code,
+        dict(result.intermediates),
+        kernel_selections=result.kernel_selections,
+    )
 
 
 def _compile_torch(source: Any, example_inputs: Any, calibration: Any, stage: Progress, **options: Any) -> Program:
@@ -167,7 +176,8 @@ def _calibration(given: Any, inputs: tuple[Any, ...] | None) -> list[tuple[Any, 
 
     if isinstance(given, torch.Tensor) or not isinstance(given, Iterable):
         raise OptionError(
-            f"calibration is a {type(given).__name__}", hint="give a list of input tuples: [(image,) for image in images]"
+            f"calibration is a {type(given).__name__}",
+            hint="give a list of input tuples: [(image,) for image in images]",
         )
     batches: list[tuple[Any, ...]] = []
     for position, batch in enumerate(given):

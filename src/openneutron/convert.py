@@ -48,12 +48,16 @@ class Options:
 
 @dataclass(frozen=True)
 class Result:
-    """A converted LiteRT model with everything that was learnt on the way."""
+    """A converted LiteRT model with everything that was learnt on the way.
+
+    `kernel_selections` has one selection for each NeutronGraph, `kernel_selection_code` is the one for all of them.
+    """
 
     model: bytes
     report: Report
     log: str = ""
     kernel_selection_code: str = ""
+    kernel_selections: tuple[str, ...] = ()
     intermediates: dict[str, str] = field(default_factory=dict)
 
 

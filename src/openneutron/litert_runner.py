@@ -94,7 +94,9 @@ def bind_inputs(
     if isinstance(inputs, Mapping):
         if set(inputs) != set(names):
             raise OptionError(
-                f"the inputs given are {', '.join(sorted(inputs)) or 'none'}", where=source, hint=f"it has {_listed(names)}"
+                f"the inputs given are {', '.join(sorted(inputs)) or 'none'}",
+                where=source,
+                hint=f"it has {_listed(names)}",
             )
         ordered = [inputs[name] for name in names]
     else:
@@ -207,7 +209,9 @@ def _part(
         tensor if index in used else Tensor(tensor.name, tensor.shape, tensor.dtype)
         for index, tensor in enumerate(graph.tensors)
     ]
-    part = Model([Graph(graph.name, tensors, run, list(inputs), list(outputs)), *model.graphs[1:]], metadata=model.metadata)
+    part = Model(
+        [Graph(graph.name, tensors, run, list(inputs), list(outputs)), *model.graphs[1:]], metadata=model.metadata
+    )
     return _InterpreterStep(write_model(part), inputs, outputs, source, reference)
 
 

@@ -21,7 +21,8 @@ class Program:
     """What `compile` returns.
 
     `data` are the bytes of the file, `kind` says which file: "pte" from PyTorch, "tflite" from LiteRT. `report` has
-    verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls.
+    verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls;
+    `kernel_selections` has one for each delegated subgraph.
     `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
     PyTorch model became, for comparisons; None for other sources.
 
@@ -37,6 +38,7 @@ class Program:
     kernel_selection: str = ""
     intermediates: Mapping[str, bytes | str] = field(default_factory=dict)
     quantized: Any = None
+    kernel_selections: tuple[str, ...] = ()
 
     @property
     def pte(self) -> bytes:

@@ -84,6 +84,11 @@ def render(selection: Selection) -> str:
     return f"{start} * checksum: {_checksum(start + rest)}\n{rest}"
 
 
+def is_ours(text: str) -> bool:
+    """Whether the text begins as our selections do; NXP's converter writes others."""
+    return text.startswith(f"/* {_TITLE}")
+
+
 def parse(name: str, text: str) -> Selection:
     """Read a selection file; a `FormatError` says what is wrong with it. `name` is what errors show."""
     # Version control may change line ends; that is no edit.

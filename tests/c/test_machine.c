@@ -3,8 +3,11 @@
 #include "generated/microcode.h"
 #include "neutron_errors.h"
 
-/* Figures of imxrt700: M = N = 8; mac 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32.
- * The expected values below are worked out by hand from the formulas of the design, not from the code. */
+/* Constants of this test's own, so that calibration may change those of the targets: M = N = 8; mac 1275, lane 1536, row
+ * 28672, weight byte 478, element 128, call 153600, tile 32. The expected values below are worked out by hand from the
+ * formulas of the design, not from the code. */
+static const nm_target array = {"array", 2, 0, 0, 1, 8, 8, 324000000,
+                                {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
 
 static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t overhead) {
     CHECK_EQUAL(found.compute, compute);
@@ -41,10 +44,11 @@ static void grouped_convolution(const nm_target *t) {
 }
 
 static void cores_share_the_channels(void) {
-    const nm_target *t = nm_target_find("imx95"); /* 4 cores of 16 units: 64 channels per pass */
+    nm_target t = array; /* 4 cores of 16 units: 64 channels per pass */
+    t.cores = 4, t.units = t.length = 16;
     const nm_work w = {.formula = NEUTRON_COST_CONV, .kernel_h = 1, .kernel_w = 1, .groups = 1, .input_channels = 16,
                        .batch = 1, .rows = 1, .width = 32, .channels = 65, .weight_bytes = 0};
-    compare(nm_call_cost(t, &w), 1275 * 32 * 2, 0, 28672 * 2 + 102400);
+    compare(nm_call_cost(&t, &w), 1275 * 32 * 2, 0, 28672 * 2 + 153600);
 }
 
 static void lanes(const nm_target *t) {
@@ -142,10 +146,10 @@ static void encoded_call(const nm_target *t) {
 }
 
 int main(void) {
-    const nm_target *t = nm_target_find("imxrt700");
+    const nm_target *t = &array;
+    CHECK(nm_target_find("imxrt700") != NULL);
     CHECK(nm_target_find("imxrt701") == NULL);
     CHECK(nm_target_find(NULL) == NULL);
-    if (t == NULL) return 1;
     convolution(t);
     grouped_convolution(t);
     cores_share_the_channels();

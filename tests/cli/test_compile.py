@@ -63,7 +63,12 @@ def test_every_target_compiles(command: Command, folder: Path) -> None:
 
 
 def test_side_files_are_written_where_asked(command: Command, folder: Path) -> None:
-    assert command("compile", "convnet.tflite", "-o", "a.tflite", "--dump-kernel-selection", "--intermediates", "dumps").code == 0
+    assert (
+        command(
+            "compile", "convnet.tflite", "-o", "a.tflite", "--dump-kernel-selection", "--intermediates", "dumps"
+        ).code
+        == 0
+    )
     assert "neutronKernels" in (folder / "a_kernel_selection.c").read_text()
     assert {"graph0.l1.txt", "graph0.l2.txt", "graph0.microcode.txt"} <= {p.name for p in (folder / "dumps").iterdir()}
 

@@ -37,7 +37,9 @@ def test_json_has_the_same_figures_as_the_report(command: Command, folder: Path)
 
 
 def test_an_unconverted_model_shows_its_operators(command: Command, folder: Path) -> None:
-    assert "operators: CONV_2D, MAX_POOL_2D, RESHAPE, FULLY_CONNECTED, SOFTMAX" in command("inspect", "convnet.tflite").out
+    assert (
+        "operators: CONV_2D, MAX_POOL_2D, RESHAPE, FULLY_CONNECTED, SOFTMAX" in command("inspect", "convnet.tflite").out
+    )
 
 
 @pytest.mark.parametrize("profiling", [False, True], ids=["plain", "profiling"])
@@ -65,7 +67,9 @@ def test_microcode_alone_is_enough(command: Command, folder: Path) -> None:
     (folder / "code.bin").write_bytes(blocks.microcode)
     assert "Neutron microcode" in command("inspect", "code.bin").out
     whole, alone = command("disasm", "out.tflite").out, command("disasm", "code.bin").out
-    assert [line for line in whole.splitlines() if line[0] != ";"] == [line for line in alone.splitlines() if line[0] != ";"]
+    assert [line for line in whole.splitlines() if line[0] != ";"] == [
+        line for line in alone.splitlines() if line[0] != ";"
+    ]
 
 
 @pytest.mark.parametrize("verb", ["inspect", "disasm"])

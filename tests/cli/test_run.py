@@ -47,7 +47,9 @@ def test_inputs_by_position_and_by_name_and_outputs_to_a_file(command: Command, 
     np.savez(compiled / "name.npz", b=b, a=a)
     results = []
     for inputs in ("position", "name"):
-        assert command("run", "sandwich_out.tflite", "--input", f"{inputs}.npz", "--output", f"{inputs}_y.npz").code == 0
+        assert (
+            command("run", "sandwich_out.tflite", "--input", f"{inputs}.npz", "--output", f"{inputs}_y.npz").code == 0
+        )
         results.append(np.load(compiled / f"{inputs}_y.npz"))
     assert sorted(results[0].files) == ["out", "wave"]
     assert all(np.array_equal(results[0][name], results[1][name]) for name in ("out", "wave"))
@@ -85,6 +87,9 @@ def test_an_unconverted_model_runs_in_the_reference_kernels(command: Command, co
         (["sandwich_out.tflite", "--output", "y.npy"], "2 outputs do not fit a .npy file"),
         (["convnet_out.tflite", "--check", "convnet_out.tflite"], "this model is compiled itself"),
         (["convnet_out.tflite", "--check", "floats.tflite"], "it must be float32"),
+        (["convnet_out.tflite", "--target", "mcxn94x"], "operator 0: it was compiled for imxrt700, not for mcxn94x"),
+        (["convnet_out.tflite", "--target", "mcx"], "unknown target 'mcx'"),
+        (["convnet_out.tflite", "--seed", "-1"], "--seed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

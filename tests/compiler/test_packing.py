@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.compiler.packing import fold_zero_point, pack_dense, pack_depthwise, pack_grouped
+from openneutron.compiler.packing import fold_zero_point, pack_dense, pack_depthwise, pack_grouped, unpack_dense
 
 
 @pytest.mark.parametrize(("units", "length"), [(8, 8), (4, 4), (16, 16), (2, 4)])
@@ -19,6 +19,7 @@ def test_dense_places_every_weight(units: int, length: int) -> None:
             found = packed[c // units, :, k // length, c % units, k % length]
             assert np.array_equal(found, weights[c, :, k])
     assert packed.astype(np.int64).sum() == weights.astype(np.int64).sum()
+    assert np.array_equal(unpack_dense(pack_dense(weights, units, length), weights.shape, units, length), weights)
 
 
 def test_groups_follow_each_other() -> None:

@@ -49,7 +49,9 @@ def test_inputs_outputs_and_calls_are_those_of_the_program(pte: bytes) -> None:
 def test_payloads_are_those_the_wheel_finds(pte: bytes) -> None:
     from openneutron.executorch.payload import parse_payload
 
-    ours = [parse_payload(data, where="") for name, data in read_plan(pte, where="").payloads if name == "NeutronBackend"]
+    ours = [
+        parse_payload(data, where="") for name, data in read_plan(pte, where="").payloads if name == "NeutronBackend"
+    ]
     assert ours == payloads_of_pte(pte)
 
 
@@ -72,7 +74,7 @@ assert "torch" not in sys.modules
 
 @pytest.mark.parametrize("data", [b"", b"hello world", b"\x1c\0\0\0TFL3" + bytes(99)], ids=["empty", "text", "tflite"])
 def test_another_file_is_refused(data: bytes) -> None:
-    with pytest.raises(FormatError, match="a.pte: not an ExecuTorch program"):
+    with pytest.raises(FormatError, match=r"a\.pte: not an ExecuTorch program"):
         read_plan(data, where="a.pte")
 
 

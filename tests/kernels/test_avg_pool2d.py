@@ -13,7 +13,7 @@ from tests.golden import TARGETS, ModelMaker, seeds
 from tests.kernels.test_max_pool2d import BASE, NAMED, add_pool, pools
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(pools(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_pool(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

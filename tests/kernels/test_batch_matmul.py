@@ -50,7 +50,7 @@ def add_product(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("BATCH_MATMUL", [a, b], y, adj_x=case["adj_x"], adj_y=case["adj_y"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(products(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_product(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -59,7 +59,7 @@ def test_any_product(cases: list[dict[str, Any]], seed: int, target: str) -> Non
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(products(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -83,7 +83,7 @@ def convolutions(draw: st.DrawFn, depthwise: bool = False, wide: bool = False) -
     return case
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(convolutions(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -92,7 +92,7 @@ def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) ->
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(convolutions(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

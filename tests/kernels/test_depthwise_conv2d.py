@@ -14,7 +14,7 @@ from tests.golden import TARGETS, ModelMaker, refusal, seeds
 from tests.kernels.test_conv2d import BASE, add_convolution, convolutions
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(convolutions(depthwise=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_depthwise(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -23,7 +23,7 @@ def test_any_depthwise(cases: list[dict[str, Any]], seed: int, target: str) -> N
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(convolutions(depthwise=True, wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

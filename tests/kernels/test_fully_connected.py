@@ -57,7 +57,7 @@ def add_layer(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("FULLY_CONNECTED", operands, y, keep_num_dims=case["keep"], fused_activation_function=case["activation"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(layers(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_layer(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -66,7 +66,7 @@ def test_any_layer(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(layers(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

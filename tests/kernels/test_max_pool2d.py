@@ -48,7 +48,7 @@ def add_pool(maker: ModelMaker, code: str, case: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(pools(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_pool(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

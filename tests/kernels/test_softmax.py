@@ -30,7 +30,7 @@ def add_softmax(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("SOFTMAX", [x], maker.output(case["shape"], case["dtype"], 1 / 256, zero), beta=case["beta"])
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(rows(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_rows(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -39,7 +39,7 @@ def test_any_rows(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(rows(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_from_flat_to_steep(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -67,7 +67,7 @@ def add_transposed(maker: ModelMaker, case: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.lists(transposed(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_transposed(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -76,7 +76,7 @@ def test_any_transposed(cases: list[dict[str, Any]], seed: int, target: str) -> 
     maker.check(target)
 
 
-@settings(max_examples=50)
+@settings(max_examples=35)
 @given(st.lists(transposed(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

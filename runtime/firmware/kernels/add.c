@@ -1,5 +1,5 @@
 /* add: sum or difference of two 8-bit tensors, each brought to the common scale first (numerics-a §7). */
-#include "nk_elementwise.h"
+#include "nk_simd.h"
 
 /* Head room of the inputs before rescaling: 9-bit differences times 2^20 fill 29 bits, so the sum cannot overflow. */
 #define INPUT_UNIT (1 << 20)
@@ -27,6 +27,6 @@ int32_t nk_add(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "a multiplier or shift is out of range");
         return nk_check_walk2(call);
     }
-    nk_walk2(call, add_run);
+    if (!NK_SIMD(add, call)) nk_walk2(call, add_run);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* avg_pool2d: the mean of the taps inside the image, halves away from zero. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 /* Their sum, at most 255 each, stays an int32 with room for rounding. */
 #define MAX_TAPS (1u << 22)
@@ -31,6 +31,7 @@ int32_t nk_avg_pool2d(uint32_t verb, nk_call *call) {
     const nk_operand *in = &call->operands[NK_AVG_POOL2D_INPUT], *out = &call->operands[NK_AVG_POOL2D_OUTPUT];
     const nk_stage stage =
         nk_make_stage(call, NULL, &call->operands[NK_AVG_POOL2D_LUT], 0, 0, p->clamp_low, p->clamp_high);
+    if (NK_SIMD(avg_pool2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);

@@ -1,5 +1,5 @@
 /* fully_connected: every pixel of the input is one vector; rounding is the call's exact mode. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 static int32_t check(nk_call *call, const nk_fully_connected_params *p) {
     const nk_operand *in = &call->operands[NK_FULLY_CONNECTED_INPUT], *out = &call->operands[NK_FULLY_CONNECTED_OUTPUT];
@@ -37,6 +37,7 @@ int32_t nk_fully_connected(uint32_t verb, nk_call *call) {
     const nk_stage stage =
         nk_make_stage(call, &call->operands[NK_FULLY_CONNECTED_TABLE], &call->operands[NK_FULLY_CONNECTED_LUT],
                       out->channels, p->output_zero, p->clamp_low, p->clamp_high);
+    if (NK_SIMD(fully_connected, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint8_t *from = nk_row(in, image, y);

@@ -1,5 +1,5 @@
 /* lut: every 8-bit unary function, as a table indexed by the stored byte. */
-#include "nk_elementwise.h"
+#include "nk_simd.h"
 
 static void look_up(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     const uint8_t *table = call->operands[NK_LUT_TABLE].data;
@@ -17,6 +17,6 @@ int32_t nk_lut(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
-    nk_walk1(call, in, out, look_up);
+    if (!NK_SIMD(lut, call)) nk_walk1(call, in, out, look_up);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* max_pool2d: the largest of the taps inside the image. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 static int32_t check(nk_call *call, const nk_max_pool2d_params *p) {
     const nk_operand *in = &call->operands[NK_MAX_POOL2D_INPUT], *out = &call->operands[NK_MAX_POOL2D_OUTPUT];
@@ -24,6 +24,7 @@ int32_t nk_max_pool2d(uint32_t verb, nk_call *call) {
     const nk_operand *in = &call->operands[NK_MAX_POOL2D_INPUT], *out = &call->operands[NK_MAX_POOL2D_OUTPUT];
     const nk_stage stage =
         nk_make_stage(call, NULL, &call->operands[NK_MAX_POOL2D_LUT], 0, 0, p->clamp_low, p->clamp_high);
+    if (NK_SIMD(max_pool2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);

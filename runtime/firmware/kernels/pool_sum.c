@@ -1,5 +1,5 @@
 /* pool_sum: running INT32 sums of whole rows per channel, kept in one row of storage. */
-#include "nk_window.h"
+#include "nk_simd.h"
 
 static int32_t check(nk_call *call, const nk_pool_sum_params *p) {
     const nk_operand *in = &call->operands[NK_POOL_SUM_INPUT], *out = &call->operands[NK_POOL_SUM_OUTPUT];
@@ -17,6 +17,7 @@ static int32_t check(nk_call *call, const nk_pool_sum_params *p) {
 int32_t nk_pool_sum(uint32_t verb, nk_call *call) {
     const nk_pool_sum_params *p = (const nk_pool_sum_params *)(const void *)call->params;
     if (verb == NK_CHECK) return check(call, p);
+    if (NK_SIMD(pool_sum, call)) return 0;
     const nk_operand *in = &call->operands[NK_POOL_SUM_INPUT], *out = &call->operands[NK_POOL_SUM_OUTPUT];
     const int32_t flip = nk_flip(in);
     uint8_t *sums = nk_row(out, 0, 0);

@@ -1,5 +1,5 @@
 /* requantize: other scale, zero point, sign or clamp; QUANTIZE and the RELU family. */
-#include "nk_elementwise.h"
+#include "nk_simd.h"
 
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     const nk_requantize_params p = *(const nk_requantize_params *)(const void *)call->params;
@@ -21,6 +21,6 @@ int32_t nk_requantize(uint32_t verb, nk_call *call) {
         if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
-    nk_walk1(call, in, out, rescale);
+    if (!NK_SIMD(requantize, call)) nk_walk1(call, in, out, rescale);
     return 0;
 }

@@ -6,7 +6,17 @@
 
 #if NK_HAS_SIMD
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage);
+int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage);
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage);
+
+int nk_max_pool2d_avx2(const nk_call *call, const nk_stage *stage);
+int nk_avg_pool2d_avx2(const nk_call *call, const nk_stage *stage);
+int nk_pool_sum_avx2(const nk_call *call);
+int nk_add_avx2(const nk_call *call);
+int nk_requantize_avx2(const nk_call *call);
+int nk_lut_avx2(const nk_call *call);
+/* out[i] = table[in[i]]; in place is fine. */
+void nk_look_up_avx2(const uint8_t *table, const uint8_t *in, uint8_t *out, uint32_t count);
 #endif
 
 #endif

@@ -115,22 +115,48 @@ static inline __m512i nk_bytes4(const nk_clamps *c, const nk_lanes16 *k, __m512i
     return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(gather, bytes), k->natural);
 }
 
-/* `count` pixels of accumulators, `stride` lanes apart, to bytes `pixel` apart; `mask` says which of 16 channels exist. */
-static inline __attribute__((always_inline)) void nk_stage16_loop(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc,
-                                                                  size_t stride, uint32_t count, uint8_t *to, size_t pixel,
-                                                                  __mmask16 mask, const int relu) {
-    for (uint32_t i = 0; i < count; i += 4, acc += 4 * stride, to += 4 * pixel) {
-        const uint32_t left = count - i;
-        __m512i v[4];
-        for (uint32_t j = 0; j < 4; ++j) {
-            const __m512i u = _mm512_loadu_si512(acc + (j < left ? j : 0) * stride);
-            v[j] = relu ? nk_rescale16_relu(k, u) : nk_rescale16(k, u);
+/* Bytes of the pixels `acc`, `acc + stride` and so on, up to `left` of them. */
+static inline __attribute__((always_inline)) __m512i nk_stage16_four(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc,
+                                                                     size_t stride, uint32_t left, const int relu) {
+    __m512i v[4];
+#pragma GCC unroll 4
+    for (uint32_t j = 0; j < 4; ++j) {
+        const __m512i u = _mm512_loadu_si512(acc + (j < left ? j : 0) * stride);
+        v[j] = relu ? nk_rescale16_relu(k, u) : nk_rescale16(k, u);
+    }
+    return nk_bytes4(c, k, v[0], v[1], v[2], v[3]);
+}
+
+/* `count` pixels of accumulators, `stride` lanes apart, to bytes `pixel` apart. */
+static inline __attribute__((always_inline)) void nk_stage16_full(const nk_clamps *clamps, const nk_lanes16 *lanes,
+                                                                  const int32_t *acc, size_t stride, uint32_t count,
+                                                                  uint8_t *to, size_t pixel, const int relu) {
+    const nk_clamps c = *clamps;
+    const nk_lanes16 k = *lanes;
+    for (; count >= 4; count -= 4, acc += 4 * stride, to += 4 * pixel) {
+        const __m512i bytes = nk_stage16_four(&c, &k, acc, stride, 4, relu);
+        _mm_storeu_si128((__m128i *)(void *)to, _mm512_castsi512_si128(bytes));
+        _mm_storeu_si128((__m128i *)(void *)(to + pixel), _mm512_extracti32x4_epi32(bytes, 1));
+        _mm_storeu_si128((__m128i *)(void *)(to + 2 * pixel), _mm512_extracti32x4_epi32(bytes, 2));
+        _mm_storeu_si128((__m128i *)(void *)(to + 3 * pixel), _mm512_extracti32x4_epi32(bytes, 3));
+    }
+    if (!count) return;
+    const __m512i bytes = nk_stage16_four(&c, &k, acc, stride, count, relu);
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_castsi512_si128(bytes));
+    if (count > 1) _mm_storeu_si128((__m128i *)(void *)(to + pixel), _mm512_extracti32x4_epi32(bytes, 1));
+    if (count > 2) _mm_storeu_si128((__m128i *)(void *)(to + 2 * pixel), _mm512_extracti32x4_epi32(bytes, 2));
+}
+
+/* The same where only `channels` of the 16 exist. */
+static inline void nk_stage16_part(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc, size_t stride, uint32_t count,
+                                   uint8_t *to, size_t pixel, uint32_t channels) {
+    for (uint32_t i = 0; i < count; i += 4, acc += 4 * stride) {
+        uint8_t bytes[64];
+        _mm512_storeu_si512(bytes, nk_stage16_four(c, k, acc, stride, count - i, 0));
+        for (uint32_t j = 0; j < 4 && i + j < count; ++j, to += pixel) {
+            if (channels == 8) memcpy(to, bytes + 16 * j, 8); /* an odd group of the packing; a length the compiler knows */
+            else memcpy(to, bytes + 16 * j, channels);
         }
-        const __m512i bytes = nk_bytes4(c, k, v[0], v[1], v[2], v[3]);
-        _mm_mask_storeu_epi8(to, mask, _mm512_castsi512_si128(bytes));
-        if (left > 1) _mm_mask_storeu_epi8(to + pixel, mask, _mm512_extracti32x4_epi32(bytes, 1));
-        if (left > 2) _mm_mask_storeu_epi8(to + 2 * pixel, mask, _mm512_extracti32x4_epi32(bytes, 2));
-        if (left > 3) _mm_mask_storeu_epi8(to + 3 * pixel, mask, _mm512_extracti32x4_epi32(bytes, 3));
     }
 }
 
@@ -145,18 +171,18 @@ static inline void nk_stage16_slow(const nk_stage *stage, int paired, size_t cha
     }
 }
 
-static inline void nk_stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel, uint32_t channels,
+static __attribute__((noinline)) void nk_stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel, uint32_t channels,
                               const int32_t *acc, size_t stride, uint32_t count, uint8_t *to, size_t pixel) {
-    const __mmask16 mask = nk_first_lanes(channels);
     if (!c->fast || !k->fast) {
         nk_stage16_slow(stage, k->paired, channel, acc, stride, count, to, pixel, channels);
         return;
     }
-    if (k->sign) nk_stage16_loop(c, k, acc, stride, count, to, pixel, mask, 0);
-    else nk_stage16_loop(c, k, acc, stride, count, to, pixel, mask, 1);
+    if (channels != 16) nk_stage16_part(c, k, acc, stride, count, to, pixel, channels);
+    else if (k->sign) nk_stage16_full(c, k, acc, stride, count, to, pixel, 0);
+    else nk_stage16_full(c, k, acc, stride, count, to, pixel, 1);
     if (!stage->lut) return;
     for (uint32_t i = 0; i < count; ++i, to += pixel)
-        for (uint32_t b = 0; b < (channels < 16 ? channels : 16); ++b) to[b] = stage->lut[to[b]];
+        for (uint32_t b = 0; b < channels; ++b) to[b] = stage->lut[to[b]];
 }
 
 #endif

@@ -3,6 +3,11 @@
 
 #if NK_HAS_SIMD
 const nk_simd nk_simd_avx2 = {
-    .name = "avx2",
+    .max_pool2d = nk_max_pool2d_avx2,
+    .avg_pool2d = nk_avg_pool2d_avx2,
+    .pool_sum = nk_pool_sum_avx2,
+    .add = nk_add_avx2,
+    .requantize = nk_requantize_avx2,
+    .lut = nk_lut_avx2,
 };
 #endif

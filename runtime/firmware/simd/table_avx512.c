@@ -1,10 +1,16 @@
-/* The loops of AVX-512 with VNNI. */
+/* The loops of AVX-512 with VNNI; element-wise ones gain nothing over AVX2. */
 #include "loops.h"
 
 #if NK_HAS_SIMD
 const nk_simd nk_simd_avx512 = {
-    .name = "avx512vnni",
     .conv2d = nk_conv2d_avx512,
     .depthwise_conv2d = nk_depthwise_conv2d_avx512,
+    .fully_connected = nk_fully_connected_avx512,
+    .max_pool2d = nk_max_pool2d_avx2,
+    .avg_pool2d = nk_avg_pool2d_avx2,
+    .pool_sum = nk_pool_sum_avx2,
+    .add = nk_add_avx2,
+    .requantize = nk_requantize_avx2,
+    .lut = nk_lut_avx2,
 };
 #endif

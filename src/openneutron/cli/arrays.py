@@ -25,7 +25,9 @@ def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
     try:
         loaded = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FormatError(f"this is no .npy or .npz file ({error})", where=str(path), hint="write it with numpy") from error
+        raise FormatError(
+            f"this is no .npy or .npz file ({error})", where=str(path), hint="write it with numpy"
+        ) from error
     if isinstance(loaded, np.ndarray):
         return [loaded]
     try:

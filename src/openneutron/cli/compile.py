@@ -104,7 +104,9 @@ def _is_litert(source: str) -> bool:
     if source.endswith(".tflite") or Path(source).exists():
         kind = kind_of(read_file(source))
         if kind == "pte":
-            raise OptionError("this is a compiled ExecuTorch program already", where=source, hint="`openneutron inspect`")
+            raise OptionError(
+                "this is a compiled ExecuTorch program already", where=source, hint="`openneutron inspect`"
+            )
         return True
     if "/" in source or "." in source:
         raise OptionError("there is no such file", where=source, hint="give a .tflite file or a name of the zoo")
@@ -112,7 +114,9 @@ def _is_litert(source: str) -> bool:
     raise AssertionError("unreachable")
 
 
-def _compile(source: str, is_litert: bool, stage: Callable[[str], None], *, channels_last: bool, **options: Any) -> Program:
+def _compile(
+    source: str, is_litert: bool, stage: Callable[[str], None], *, channels_last: bool, **options: Any
+) -> Program:
     import openneutron
 
     if is_litert:
@@ -136,6 +140,15 @@ def _compile(source: str, is_litert: bool, stage: Callable[[str], None], *, chan
     )
 
 
+def _write_selections(program: Program, beside: Path, put: Callable[[Path, str], None]) -> None:
+    """One selection for each delegated subgraph when there are several, and the one for all of them."""
+    if program.kernel_selection:
+        put(beside.with_name(f"{beside.stem}_kernel_selection.c"), program.kernel_selection)
+    if len(program.kernel_selections) > 1:
+        for index, code in enumerate(program.kernel_selections):
+            put(beside.with_name(f"{beside.stem}_{index}_kernel_selection.c"), code)
+
+
 def _write(
     program: Program, output: Path | None, source: str, selection: bool, intermediates: Path | None
 ) -> dict[str, int]:
@@ -152,7 +165,7 @@ def _write(
         put(output, program.data)
     if selection:
         beside = output if output is not None else Path(Path(source).name)
-        put(beside.with_name(f"{beside.stem}_kernel_selection.c"), program.kernel_selection)
+        _write_selections(program, beside, put)
     if intermediates is not None:
         folder = make_folder(intermediates)
         for name, content in program.intermediates.items():

@@ -25,7 +25,9 @@ def disassemble_file(
     with console.progress("reading"):
         found = blocks_of_file(data, str(file))
         if not found:
-            raise FormatError("the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`")
+            raise FormatError(
+                "the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`"
+            )
         texts = [(blocks.where, disassemble(blocks.program())) for blocks in found]
     for where, text in texts:
         console.put(f"; {where}\n{text.rstrip()}")

@@ -78,7 +78,11 @@ def _sdk() -> tuple[str, bool | None, str]:
     from importlib.util import find_spec
 
     if find_spec("eiq_neutron_sdk") is None:
-        return "NXP's SDK", None, "not installed; only `--converter nxp` needs it: pip install eiq-neutron-sdk from NXP's index"
+        return (
+            "NXP's SDK",
+            None,
+            "not installed; only `--converter nxp` needs it: pip install eiq-neutron-sdk from NXP's index",
+        )
     try:
         return "NXP's SDK", True, version("eiq_neutron_sdk")
     except PackageNotFoundError:

@@ -13,8 +13,12 @@ if TYPE_CHECKING:
 
 def extract_payload(
     file: Annotated[Path, typer.Argument(help="A compiled .pte or .tflite file, or a payload.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="x.bin: the bytes. x.c: C source, and x.h with its sizes.")],
-    delegate: Annotated[int | None, typer.Option(help="Which delegate, counted from 0, when there are several.")] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="x.bin: the bytes. x.c: C source, and x.h with its sizes.")
+    ],
+    delegate: Annotated[
+        int | None, typer.Option(help="Which delegate, counted from 0, when there are several.")
+    ] = None,
     name: Annotated[str, typer.Option(help="What C symbols begin with; the file's name without it.")] = "",
     inputs: Annotated[
         Path | None, typer.Option(help="Embed these quantized inputs in the C source, for a self-test (.npy or .npz).")
@@ -37,7 +41,9 @@ def extract_payload(
 
     check_target(output, ".bin", ".c")
     if output.suffix != ".c" and (inputs is not None or random_inputs is not None or name):
-        raise OptionError("--inputs, --random-inputs and --name are for C source", where=str(output), hint="name a .c file")
+        raise OptionError(
+            "--inputs, --random-inputs and --name are for C source", where=str(output), hint="name a .c file"
+        )
     if inputs is not None and random_inputs is not None:
         raise OptionError("--inputs and --random-inputs exclude each other", hint="give one of them")
     where, data = payload_of_file(read_file(file), file.name, delegate)
@@ -55,6 +61,10 @@ def extract_payload(
     arrays = None
     if inputs is not None:
         given = read_arrays(inputs)
+        if isinstance(given, dict) and len(given) > 1:
+            raise OptionError(
+                "a payload's inputs have no names", where=str(inputs), hint="name the arrays input_0, input_1, ..."
+            )
         arrays = list(given.values()) if isinstance(given, dict) else given
     elif random_inputs is not None:
         arrays = embed.random_inputs(payload, seed=random_inputs, where=where)
@@ -84,7 +94,9 @@ def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str,
     if not found:
         raise OptionError("the file holds no Neutron delegate", where=where, hint="compile it: `openneutron compile`")
     if delegate is None and len(found) > 1:
-        raise OptionError(f"the file has {len(found)} delegates", where=where, hint="choose one with --delegate 0, 1, ...")
+        raise OptionError(
+            f"the file has {len(found)} delegates", where=where, hint="choose one with --delegate 0, 1, ..."
+        )
     if not 0 <= (delegate or 0) < len(found):
         raise OptionError(f"there is no delegate {delegate}, the file has {len(found)}", where=where)
     return found[delegate or 0]

@@ -64,7 +64,11 @@ def _tensors(heading: str, tensors: Sequence[TensorInfo], screen: Console) -> No
 
 
 def _graph(graph: GraphInfo, screen: Console) -> None:
-    maker = f"OpenNeutron {graph.converter_version}" if graph.made_by == "open" else f"NXP, version {graph.converter_version}"
+    maker = (
+        f"OpenNeutron {graph.converter_version}"
+        if graph.made_by == "open"
+        else f"NXP, version {graph.converter_version}"
+    )
     target = f" for {graph.target}" if graph.target else ""
     rows = [f"{graph.where}: NeutronGraph by {maker}{target}{', profiling' if graph.profiling else ''}"]
     rows.append(
@@ -72,7 +76,7 @@ def _graph(graph: GraphInfo, screen: Console) -> None:
         f"scratch {graph.scratch_bytes:,}, prefetch {graph.prefetch_bytes:,} bytes"
     )
     calls = "" if graph.calls is None else f", {graph.calls:,} kernel calls"
-    rows.append(f"  {graph.inputs} inputs, {graph.outputs} outputs{calls}")
+    rows.append(f"  inputs {graph.inputs}, outputs {graph.outputs}{calls}")
     if graph.kernels:
         rows.append("  kernels: " + ", ".join(f"{name} x{count}" for name, count in graph.kernels.items()))
     for row in rows:

@@ -27,7 +27,11 @@ def list_operators(
         if name not in rules:
             raise OptionError(f"operator {name} has no kernel", hint="`openneutron ops` lists those that have one")
     rows = [
-        {"operator": name, "kernel": rules[name].kernel_file.rpartition(".")[2], "limits": [limit.rule for limit in rules[name].limits]}
+        {
+            "operator": name,
+            "kernel": rules[name].kernel_file.rpartition(".")[2],
+            "limits": [limit.rule for limit in rules[name].limits],
+        }
         for name in wanted
     ]
     if as_json:

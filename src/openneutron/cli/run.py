@@ -22,7 +22,8 @@ def run_file(
     check: Annotated[
         Path | None, typer.Option(help="Run this .tflite in LiteRT's reference kernels; exit 1 unless 0 LSB apart.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random data.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random data.")] = 0,
+    target: Annotated[str, typer.Option(help="Refuse a file that was compiled for another target.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a file: NeutronGraphs in the simulator, everything else in the stock runtime's kernels.
@@ -43,7 +44,11 @@ def run_file(
     data = read_file(file)
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
-        raise FormatError("only .pte and .tflite files run", where=str(file), hint="`openneutron inspect` says what it is")
+        raise FormatError(
+            "only .pte and .tflite files run", where=str(file), hint="`openneutron inspect` says what it is"
+        )
+    if target:
+        _require_target(data, str(file), target)
     with console.progress("running"):
         run = _run_pte if kind == "pte" else _run_litert
         inputs, result = run(data, str(file), input, seed)
@@ -55,6 +60,19 @@ def run_file(
     _print(result, differences, check, as_json)
     if differences is not None and not all(one.equal for one in differences):
         raise typer.Exit(DIFFERS)
+
+
+def _require_target(data: bytes, where: str, target: str) -> None:
+    from openneutron import targets
+    from openneutron.cli.blocks import blocks_of_file
+    from openneutron.errors import OptionError
+
+    targets.load(target)
+    for blocks in blocks_of_file(data, where):
+        found = blocks.program().target
+        if found != target:
+            hint = f"compile it with --target {target}"
+            raise OptionError(f"it was compiled for {found}, not for {target}", where=blocks.where, hint=hint)
 
 
 def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:

@@ -85,7 +85,7 @@ def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[
 
 
 def _selection(parts: list[Part], target: Target) -> str:
-    """The kernels that all NeutronGraphs of the model call, as C source."""
+    """The kernels that these NeutronGraphs call, as C source."""
     called = {abi_of(node.kernel).id for part in parts for node in part.graph.nodes}
     return selection_code(called, target.name, __version__)
 
@@ -136,5 +136,8 @@ def compile_model(data: bytes, options: Options) -> Result:
         report=replace(report, seconds={"compiler": time.perf_counter() - began}),
         log=text.conversion_log(report),
         kernel_selection_code=_selection(parts, target) if options.dump_kernel_selection_code else "",
+        kernel_selections=tuple(_selection([part], target) for part in parts)
+        if options.dump_kernel_selection_code
+        else (),
         intermediates=intermediates,
     )

@@ -30,7 +30,9 @@ def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
         return value
     takes = f"the program takes {wanted.dtype} {list(wanted.shape)}"
     if not isinstance(value, Tensor):
-        raise OptionError(f"input {position} is a {type(value).__name__}, {takes}", where=where, hint="give a torch tensor")
+        raise OptionError(
+            f"input {position} is a {type(value).__name__}, {takes}", where=where, hint="give a torch tensor"
+        )
     dtype = str(value.dtype).removeprefix("torch.")
     fits = value.ndim == len(wanted.shape) if wanted.dynamic else tuple(value.shape) == wanted.shape
     if dtype != wanted.dtype or not fits:
@@ -38,4 +40,3 @@ def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
     order = wanted.dim_order
     # Copies only where the memory order differs.
     return value.detach().permute(order).contiguous().permute([order.index(axis) for axis in range(value.ndim)])
-

@@ -102,12 +102,17 @@ class NeutronPartitioner(Partitioner):
     def ops_to_not_decompose(
         self, ep: ExportedProgram
     ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
-        """Operators to keep whole; the filter is the predicate of delegation itself."""
-        wanted = {operator_name(node): node.target for node in ep.graph.nodes if self._is_preservable(node)}
-        if not wanted:
+        """Operators to keep whole; the filter is the predicate of delegation itself.
+
+        Where every node of these operators is delegated no filter is needed, which saves ExecuTorch two retraces.
+        """
+        names = {operator_name(node) for node in ep.graph.nodes if self._asks_to_stay_whole(node)}
+        if not names:
             return [], None
-        kept = self._delegable(ep, frozenset(wanted))
-        return [getattr(target, "_op", target) for target in wanted.values()], lambda node: node in kept
+        nodes = [node for node in ep.graph.nodes if operator_name(node) in names]
+        kept = self._delegable(ep, names)
+        targets_ = list(dict.fromkeys(_overload(node) for node in nodes))
+        return targets_, None if all(node in kept for node in nodes) else lambda node: node in kept
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
         """Remember the real tensors (`partition` sees none) and give every reader its own dequantize."""
@@ -115,12 +120,15 @@ class NeutronPartitioner(Partitioner):
         self._known.update({k: v for k, v in exported_program.constants.items() if isinstance(v, torch.Tensor)})
         return split_dequantize(exported_program)
 
-    def _is_preservable(self, node: Node) -> bool:
+    def _asks_to_stay_whole(self, node: Node) -> bool:
         name = operator_name(node)
         rule = lowerings().get(name)
-        return rule is not None and (rule.preserve or name in self._preserve) and not self.excluded.may_name(name)
+        if rule is None or self.excluded.may_name(name):
+            return False
+        return name in self._preserve or (rule.preserve is not None and rule.preserve(node))
 
-    def _delegable(self, ep: ExportedProgram, names: frozenset[str]) -> set[Node]:
+    def _delegable(self, ep: ExportedProgram, names: set[str]) -> set[Node]:
+        """The nodes of these operators whose clusters would be delegated."""
         constants, check = Constants(ep, self._known), self._check()
         kept: set[Node] = set()
         for cluster in find_clusters(ep.graph):
@@ -179,6 +187,11 @@ class NeutronPartitioner(Partitioner):
         from openneutron.compiler.kernels import check
 
         return partial(_second, check, targets.load(self.options.config))
+
+
+def _overload(node: Node) -> Any:
+    """The ATen operator of a node, which in an Edge graph is wrapped."""
+    return node.target if isinstance(node.target, torch._ops.OpOverload) else getattr(node.target, "_op", node.target)
 
 
 def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> Any:

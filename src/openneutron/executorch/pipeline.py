@@ -33,7 +33,7 @@ from openneutron.executorch.seal import seal_pte
 from openneutron.executorch.stages import Progress, Stages
 from openneutron.program import Program
 from openneutron.report.model import Report
-from openneutron.selection import merge
+from openneutron.selection import is_ours, merge
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,21 @@ def compile_module(
         channels_last=channels_last, dump_kernel_selection_code=dump_kernel_selection_code,
         dump_intermediates=dump_intermediates, **options,
     )  # fmt: skip
-    selections = [
-        (f"partition {p.index}", p.kernel_selection_code) for p in built.partitions if p.kernel_selection_code
-    ]
+    selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
     dumps: dict[str, bytes | str] = {}
     for partition in built.partitions if dump_intermediates else ():
         dumps |= partition.files()
-    return Program(built.pte, "pte", built.report, merge(selections) if selections else "", dumps, built.quantized)
+    return Program(
+        built.pte, "pte", built.report, _merged(selections), dumps, built.quantized, kernel_selections=selections
+    )
+
+
+def _merged(selections: Sequence[str]) -> str:
+    """The selection for all partitions; "" when there are several of NXP's, which only NXP's own tool merges."""
+    if len(selections) < 2:
+        return "".join(selections)
+    files = [(f"partition {index}", code) for index, code in enumerate(selections)]
+    return merge(files) if all(is_ours(code) for code in selections) else ""
 
 
 def build(
@@ -189,9 +197,14 @@ def check_executorch() -> None:
 
 
 def _in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
-    if not channels_last:
-        return inputs
-    return tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in inputs)
+    """Inputs as the program will store them: dense, images channels-last on request."""
+    if channels_last:
+        return tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous() for x in inputs)
+    return tuple(x if _is_dense(x) else x.contiguous() for x in inputs)
+
+
+def _is_dense(x: torch.Tensor) -> bool:
+    return x.is_contiguous() or (x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last))
 
 
 def _seconds(stages: Stages, partitions: Sequence[Partition]) -> dict[str, float]:

@@ -22,7 +22,14 @@ def fragment(report: Report) -> str:
     parts = [_table(title(report), (), facts(report))]
     if report.kernels:
         rows = [
-            (k.kernel, k.name, "x".join(map(str, k.output_shape)), f"{k.cycles:,}", f"{share(k, report):.0%}", k.bound_by)
+            (
+                k.kernel,
+                k.name,
+                "x".join(map(str, k.output_shape)),
+                f"{k.cycles:,}",
+                f"{share(k, report):.0%}",
+                k.bound_by,
+            )
             for k in costliest(report, TOP_KERNELS)
         ]
         parts.append(_table("Kernels by cycles", ("kernel", "output", "shape", "cycles", "share", "bound by"), rows))

@@ -31,8 +31,8 @@ class LoweringRule:
     """How an Edge operator becomes LiteRT operators.
 
     `limits` are the constraints of the translation, in words users read; what the hardware cannot do is the kernels'
-    knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` asks ExecuTorch not to
-    decompose the operator when it will be delegated. `tolerance` is the largest difference, in steps of the output,
+    knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which
+    nodes ExecuTorch is asked not to decompose them, when they will be delegated. `tolerance` is the largest difference, in steps of the output,
     from the converted PT2E graph.
     """
 
@@ -42,7 +42,7 @@ class LoweringRule:
     shape_only: bool
     activation: bool
     layout: str
-    preserve: bool
+    preserve: Callable[[Node], bool] | None
     tolerance: int
     file: str
 
@@ -66,7 +66,7 @@ def lowers(
     shape_only: bool = False,
     activation: bool = False,
     layout: str = "any",
-    preserve: bool = False,
+    preserve: bool | Callable[[Node], bool] = False,
     tolerance: int = 1,
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
@@ -76,11 +76,13 @@ def lowers(
     if layout not in ("any", "plain", "channels_last"):
         raise ValueError(f"layout {layout!r}")
 
+    asks = preserve if callable(preserve) else (_always if preserve else None)
+
     def wrap(function: F) -> F:
         for name in operators:
             _only_once(_LOWERINGS, name, function)
             _LOWERINGS[name] = LoweringRule(
-                name, function, limits, shape_only, activation, layout, preserve, tolerance, function.__module__
+                name, function, limits, shape_only, activation, layout, asks, tolerance, function.__module__
             )
         return function
 
@@ -97,6 +99,10 @@ def annotates(*operators: str) -> Callable[[F], F]:
         return function
 
     return wrap
+
+
+def _always(node: Node) -> bool:
+    return True
 
 
 def _only_once(table: dict[str, Any], name: str, function: Callable[..., Any]) -> None:

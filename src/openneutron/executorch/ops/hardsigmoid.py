@@ -29,6 +29,7 @@ def lower(call: Call) -> Value:
     """clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating in steps of 1/256."""
     x = call.activation("self")
     assert x.quantization is not None
+    call.output_quantization()  # rejects a result that is read in float
     order = call.common_order([x])
     source = call.tensor(x, order)
     sixth = Quantization((float(np.float32(x.quantization.scale[0] / 6)),), x.quantization.zero_point)

@@ -67,15 +67,30 @@ def lower_mm(call: Call) -> Value:
     return _fully_connected(call, call.activation("self"), call.value("mat2"), None)
 
 
+def _has_more_than_two_dimensions(node: Node) -> bool:
+    """Decomposed, such a layer may become a batched product whose inside is not quantized."""
+    return value_of(node) is not None and value_of(node).dim() > 2
+
+
+@lowers(
+    "aten.linear.default", limits=(constant_weights, constant_bias), layout="plain",
+    preserve=_has_more_than_two_dimensions,
+)  # fmt: skip
+def lower_linear(call: Call) -> Value:
+    """FULLY_CONNECTED that keeps the leading dimensions."""
+    weight = call.value("weight")
+    return _fully_connected(call, call.activation("input"), weight.permuted((1, 0)), call.optional("bias"))
+
+
 def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
     """`weight` is [inputs, outputs], as addmm has it."""
     quantization = call.output_quantization()
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 0), 1, bias)
-    source = call.tensor(x, plain(2))
+    source = call.tensor(x, plain(x.rank))
     activation = fuse_activation(call)
-    value, made = call.result(plain(2), quantization)
+    value, made = call.result(plain(x.rank), quantization)
     call.emit(
         "FULLY_CONNECTED", [source, weight_tensor, bias_tensor], [made], fused_activation_function=activation,
-        keep_num_dims=False,
+        keep_num_dims=x.rank != 2,
     )  # fmt: skip
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from openneutron.executorch.fx import arguments
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.executorch.ops._clamp import stored
@@ -29,13 +30,25 @@ def annotate(node: Node, a: Annotator) -> None:
 @limit("the value to pad with must be representable in the input's quantization")
 def representable(call: Call) -> Verdict:
     """Half a step beyond the range is the most that rounding hides."""
-    x, value = call.value("self"), float(call["value"])
+    x, value = call.value("self"), fill_of(call)
     assert x.quantization is not None
     scale, zero = x.quantization.scale[0], x.quantization.zero_point[0]
     low, high = (-128 - zero - 0.5) * scale, (127 - zero + 0.5) * scale
     if math.isfinite(value) and low <= value <= high:
         return OK
     return no(f"it is {value:g}, the range is [{low:g}, {high:g}]", hint="calibrate with the padding in place")
+
+
+@limit("the mode must be constant or reflect")
+def known_mode(call: Call) -> Verdict:
+    """LiteRT mirrors without repeating the edge; replicating and wrapping around it cannot."""
+    mode = call.arguments.get("mode", "constant")
+    return OK if mode in ("constant", "reflect") else no(f"it is {mode}", hint="pad with a constant or by reflection")
+
+
+def fill_of(call: Call) -> float:
+    """The number to pad with."""
+    return float(call.arguments.get("value") or 0.0)
 
 
 def paddings(call: Call, rank: int) -> list[list[int]]:
@@ -61,7 +74,7 @@ def lower(call: Call) -> Value:
     if not any(amount for pair in pads for amount in pair):
         return x
     order = call.common_order([x])
-    fill = stored(float(call["value"]), x.quantization)
+    fill = stored(fill_of(call), x.quantization)
     tensors = [call.tensor(x, order), call.constant("pads", [pads[dim] for dim in order], DType.INT32)]
     value, made = call.result(order, x.quantization)
     if fill == x.quantization.zero_point[0]:
@@ -69,6 +82,17 @@ def lower(call: Call) -> Value:
     else:
         call.emit("PADV2", [*tensors, call.constant("fill", [fill], DType.INT8, x.quantization)], [made])
     return value
+
+
+def _reflects(node: Node) -> bool:
+    """Decomposed, a reflection becomes index arithmetic."""
+    return arguments(node)["mode"] == "reflect"
+
+
+@lowers("aten.pad.default", limits=(known_mode, representable), preserve=_reflects)
+def lower_pad(call: Call) -> Value:
+    """The form before decomposition, kept for the sake of reflection."""
+    return lower_reflection(call) if call["mode"] == "reflect" else lower(call)
 
 
 @lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", preserve=True)

@@ -28,4 +28,5 @@ def annotate(node: Node, a: Annotator) -> None:
 @lowers("aten.sigmoid.default")
 def lower(call: Call) -> Value:
     """LOGISTIC; other parameters at its reader become a requantize behind it."""
+    call.output_quantization()  # rejects a result that is read in float
     return lower_unary(call, "LOGISTIC", OUTPUT)

@@ -28,6 +28,7 @@ def annotate(node: Node, a: Annotator) -> None:
 def lower(call: Call) -> Value:
     """SOFTMAX with beta 1."""
     x = call.activation("self")
+    call.output_quantization()  # rejects a result that is read in float
     order = last_in_memory(call, x, call.dim(call["dim"], x.rank))
     value, made = call.result(order, OUTPUT)
     call.emit("SOFTMAX", [call.tensor(x, order)], [made], beta=1.0)

@@ -169,9 +169,9 @@ static void fill_bias(const nk_dense *d, shared *s) {
     }
 }
 
-int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
-    const nk_conv2d_params *p = (const nk_conv2d_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_CONV2D_INPUT], *out = &call->operands[NK_CONV2D_OUTPUT];
+/* All of a call; `p` describes the window. */
+static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_params *p, const nk_operand *in,
+               const nk_operand *out, const nk_stage *stage) {
     const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
     if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
@@ -187,14 +187,26 @@ int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
             d.first_in = group * inputs;
             d.first_out = group * outputs + c;
             d.outputs = outputs - c < NK_SLICE ? outputs - c : NK_SLICE;
-            d.weights = (const int8_t *)call->operands[NK_CONV2D_WEIGHTS].data +
-                        ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
+            d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
             fill_bias(&d, &s);
             for (uint32_t image = 0; image < out->batch; ++image)
                 if (!nk_dense_run(&d, image, call->row0, call->row1, product, &s)) return 0;
         }
     }
     return 1;
+}
+
+int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
+    return run(call, &call->operands[NK_CONV2D_WEIGHTS], (const nk_conv2d_params *)(const void *)call->params,
+               &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
+}
+
+int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage) {
+    const nk_fully_connected_params *p = (const nk_fully_connected_params *)(const void *)call->params;
+    const nk_conv2d_params one = {.kernel_h = 1,   .kernel_w = 1,   .stride_h = 1, .stride_w = 1,
+                                  .dilation_h = 1, .dilation_w = 1, .groups = 1,   .weights_zero = p->weights_zero};
+    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &one, &call->operands[NK_FULLY_CONNECTED_INPUT],
+               &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
 }
 
 #endif

@@ -1,0 +1,60 @@
+/* requantize, 32 elements at a time. */
+#include "loops.h"
+
+#if NK_HAS_SIMD
+
+#include "stage_avx2.h"
+
+#define LANES 32
+#define LEFT_MOST 20 /* 9-bit differences shifted this far stay below the stage's 2^30 */
+
+typedef struct {
+    __m256i zero;
+    __m128i left;
+    int is_signed;
+    nk_lanes8 lanes;
+    nk_clamps8 clamps;
+} constants;
+
+static inline __attribute__((always_inline)) void block(const constants *k, const uint8_t *in, uint8_t *out, const int is_signed) {
+    const __m256i offset = _mm256_set1_epi32(INT32_MIN);
+    __m256i v[4];
+    for (uint32_t i = 0; i < 4; ++i) {
+        const __m256i d = _mm256_sll_epi32(_mm256_sub_epi32(nk_widen8(in + 8 * i, is_signed), k->zero), k->left);
+        v[i] = nk_rescale8(&k->lanes, _mm256_xor_si256(d, offset));
+    }
+    _mm256_storeu_si256((__m256i *)(void *)out, nk_bytes32(&k->clamps, v[0], v[1], v[2], v[3]));
+}
+
+static constants constants_of(const nk_call *call, int *fits) {
+    const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
+    constants k = {.zero = _mm256_set1_epi32(p->input_zero)};
+    k.left = _mm_cvtsi32_si128(nk_max(p->shift, 0));
+    k.is_signed = call->operands[NK_REQUANTIZE_INPUT].dtype == NEUTRON_DTYPE_INT8;
+    k.lanes = nk_lanes8_of(_mm256_set1_epi32(p->multiplier), _mm256_set1_epi32(nk_max(-p->shift, 0)));
+    *fits = nk_clamps8_of(&k.clamps, call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8, p->output_zero,
+                          p->clamp_low, p->clamp_high) && p->shift <= LEFT_MOST;
+    return k;
+}
+
+static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
+    int fits;
+    const constants k = constants_of(call, &fits);
+    uint32_t i = 0;
+    if (k.is_signed) for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 1);
+    else for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 0);
+    if (i == count) return;
+    uint8_t rest[LANES] = {0}, result[LANES];
+    memcpy(rest, in + i, count - i);
+    block(&k, rest, result, k.is_signed);
+    memcpy(out + i, result, count - i);
+}
+
+int nk_requantize_avx2(const nk_call *call) {
+    int fits;
+    constants_of(call, &fits);
+    if (fits) nk_walk1(call, &call->operands[NK_REQUANTIZE_INPUT], &call->operands[NK_REQUANTIZE_OUTPUT], rescale);
+    return fits;
+}
+
+#endif

@@ -1,0 +1,51 @@
+"""What images do with unusual models and with too little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from openneutron.executorch.payload import parse_payload
+from tests import tiny
+from tests.firmware import image
+from tests.firmware.conftest import Build
+from tests.firmware.models import Model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"use_profiling": True}, {"fetch_constants_to_sram": True}, {"target": "mcxn94x"}],
+    ids=["profiling", "prefetch", "mcxn94x"],
+)
+def test_every_kind_of_payload_runs(
+    build: Build, litert_model: Callable[..., Model], request: pytest.FixtureRequest, options: dict[str, object]
+) -> None:
+    model = litert_model(request.node.callspec.id, tiny.convnet(), **options)
+    ran = image.run_image(build(model, "selected", selection=model.selection))
+    assert ran.status == 0, ran.text
+    assert (ran.outputs, ran.number("cycles")) == model.on_host()
+
+
+def test_a_stack_that_is_too_small_is_reported(build: Build, litert_model: Callable[..., Model]) -> None:
+    model = litert_model("convnet", tiny.convnet())
+    ran = image.run_image(build(model, "small-stack", stack=768))
+    assert (ran.status, ran.outputs) == (3, [])
+    assert ran.text.endswith("fault: the stack of 768 bytes is too small\n")
+
+
+def test_damaged_weights_are_refused_before_anything_runs(build: Build, litert_model: Callable[..., Model]) -> None:
+    model = litert_model("damaged", tiny.convnet())
+    source = model.folder / "model.c"
+    word = int.from_bytes(model.payload.weights[:4], "little")
+    text = source.read_text()
+    assert f"0x{word:08x}," in text
+    source.write_text(text.replace(f"0x{word:08x},", f"0x{word ^ 1:08x},", 1))
+    ran = image.run_image(build(model, "damaged"))
+    assert ran.status == 1
+    assert "error prepare: CHECKSUM: the checksum does not match" in ran.text
+
+
+def test_the_payload_survives_as_it_was(litert_model: Callable[..., Model]) -> None:
+    model = litert_model("convnet", tiny.convnet())
+    assert parse_payload((model.folder / "payload.bin").read_bytes(), where="payload") == model.payload
