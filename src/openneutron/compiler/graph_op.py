@@ -62,4 +62,5 @@ def blocks_of(graph: Graph, op: Operator, *, outputs: int, where: str = "") -> C
         if array is None:
             raise FormatError(f"the {name} of a NeutronGraph is not a constant tensor", where=where)
         data.append(array.tobytes())
-    return Compiled(*data, tuple(op.inputs[: -len(BLOCKS)]), tuple(op.outputs[:outputs]))
+    microcode, weights, kernels = data
+    return Compiled(microcode, weights, kernels, tuple(op.inputs[: -len(BLOCKS)]), tuple(op.outputs[:outputs]))

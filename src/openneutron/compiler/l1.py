@@ -178,13 +178,13 @@ def check(graph: KernelGraph) -> None:
             if a.offset < 0 or last > root.bytes:
                 raise InternalError(f"alias {value.name} covers bytes to {last} of {root.bytes} in {root.name}")
     for at, node in enumerate(graph.nodes):
-        for value in node.inputs():
-            if value not in written and graph.root(value) not in written:
-                raise InternalError(f"node {at} ({node.kernel}) reads value {value} before it is written")
+        for read in node.inputs():
+            if read not in written and graph.root(read) not in written:
+                raise InternalError(f"node {at} ({node.kernel}) reads value {read} before it is written")
         if node.output in written and graph.values[node.output].alias is None:
             raise InternalError(f"node {at} ({node.kernel}) writes value {node.output} a second time")
         written.add(node.output)
         written.add(graph.root(node.output))
-    for value in graph.outputs:
-        if graph.root(value) not in written:
-            raise InternalError(f"output {graph.values[value].name} is never written")
+    for output in graph.outputs:
+        if graph.root(output) not in written:
+            raise InternalError(f"output {graph.values[output].name} is never written")

@@ -64,7 +64,8 @@ def _merged(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node 
     )
     flat = spread.reshape(outputs * cout, p.kernel_h * columns, merge * cin)
     made.operands[1] = pack_dense(flat, target.units, target.length)
-    made.operands[2] = channel_table(*np.tile(stage, (1, outputs)), target.units)
+    bias, multipliers, shifts = np.tile(stage, (1, outputs))
+    made.operands[2] = channel_table(bias, multipliers, shifts, target.units)
     return made
 
 

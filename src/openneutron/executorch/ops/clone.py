@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 @annotates("aten.clone.default", "aten.contiguous.default", "aten.dropout.default", "aten.dropout_.default")
+@annotates("aten.to.dtype_layout", "aten.to.dtype", "aten._to_copy.default", "aten.to.prim_Device")
 @annotates("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default")
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values do not change, so their parameters do not either."""
-    a.shared(node)
+    if a.is_float(node):
+        a.shared(node)
 
 
 @limit("a copy must not change the type")

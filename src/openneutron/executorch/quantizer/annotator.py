@@ -23,6 +23,9 @@ FUSED_ACTIVATIONS = frozenset(
     f"aten.{name}.default" for name in ("relu", "relu_", "relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
 )
 
+# Folded into the layer before them by convert_pt2e after training, so the layer's own result is never stored.
+TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
+
 
 class Annotator:
     """Writes annotations; one per `NeutronQuantizer.annotate` call."""
@@ -76,13 +79,16 @@ class Annotator:
         """The spec for reading weights: symmetric when they are constant, else they are activations like any other."""
         return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
 
-    def fused_activation(self, node: Node) -> Node | None:
-        """The activation that follows `node` and reads nothing else's, when it is annotated together with it."""
-        users = list(node.users)
-        if len(users) != 1 or operator_name(users[0]) not in FUSED_ACTIVATIONS:
-            return None
-        user = users[0]
-        return None if self.is_annotated(user) or self.excluded(user) else user
+    def fused(self, node: Node) -> list[Node]:
+        """What follows `node` alone and is annotated as one with it: in training its batch norm, then an activation."""
+        found: list[Node] = []
+        for operators in (TRAINED_NORMS if self.specs.is_qat else frozenset(), FUSED_ACTIVATIONS):
+            users = list((found or [node])[-1].users)
+            if len(users) == 1 and operator_name(users[0]) in operators:
+                if self.is_annotated(users[0]) or self.excluded(users[0]):
+                    break
+                found.append(users[0])
+        return found
 
     def compute(
         self, node: Node, inputs: Sequence[Any], weights: dict[Node, QuantizationSpecBase] | None = None,
@@ -92,12 +98,9 @@ class Annotator:
         specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
         specs.update(weights or {})
         output = output or self.specs.activation()
-        fused = self.fused_activation(node)
-        if fused is None:
-            self.write(node, specs, output)
-            return
-        self.write(node, specs, None)
-        self.write(fused, {}, output)
+        chain = [node, *self.fused(node)]
+        for member in chain:
+            self.write(member, specs if member is node else {}, output if member is chain[-1] else None)
 
     def unary(self, node: Node, output: QuantizationSpecBase | None = None) -> None:
         """One tensor in, its own range out."""
