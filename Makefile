@@ -3,7 +3,7 @@ BIN := .venv/bin
 CTEST_BUILD := build/sanitize
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real test-c test-python lint format clean
+.PHONY: help setup demo test test-full test-real test-c test-python firmware firmware-test lint format clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -31,6 +31,20 @@ test-c: setup ## the C tests, under address and undefined-behaviour sanitizers
 		|| { cat $(CTEST_BUILD).log; exit 1; }
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(CTEST_BUILD) -- --quiet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir $(CTEST_BUILD) --output-on-failure --no-tests=error -j 2
+
+# CifarNet as an example; any compiled model goes the same way.
+FIRMWARE := build/firmware/cifarnet
+firmware: setup ## driver and firmware for Cortex-M33, and CifarNet as an image
+	@mkdir -p $(FIRMWARE)
+	$(BIN)/openneutron compile cifarnet -o $(FIRMWARE)/cifarnet.pte --dump-kernel-selection >/dev/null
+	$(BIN)/openneutron extract-payload $(FIRMWARE)/cifarnet.pte -o $(FIRMWARE)/model.c --random-inputs 0
+	@$(MAKE) -s -f runtime/cortex_m33/firmware.mk library image MODEL=$(FIRMWARE) NAME=cifarnet \
+		SELECTION=$(FIRMWARE)/cifarnet_kernel_selection.c
+	@arm-none-eabi-size build/firmware/libneutron.a -t | tail -1 | awk '{print "build/firmware/libneutron.a: " $$1 " bytes of text"}'
+	@echo "$(FIRMWARE)/cifarnet.elf: qemu-system-arm -M mps2-an505 -nographic -semihosting -kernel $(FIRMWARE)/cifarnet.elf"
+
+firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's
+	$(BIN)/python -m pytest -q tests/firmware -rs
 
 lint: setup ## ruff, mypy and import-linter
 	$(BIN)/ruff check .

@@ -109,6 +109,8 @@ def run_everything(program: on.Program, model: Any, watch: Stopwatch) -> Results
     from openneutron.litert_runner import LiteRtRunner
     from openneutron.simulator import Simulator
 
+    # Images are small: a second thread costs more than it brings.
+    torch.set_num_threads(1)
     test = model.test_images()
     images = test.inputs.split(1)
     with torch.no_grad(), watch.step("float model"):
@@ -160,14 +162,14 @@ def print_checks(program: on.Program, results: Results, watch: Stopwatch, consol
     def accuracy(scores: Array) -> float:
         return 100 * float((scores.argmax(axis=1) == results.labels).mean())
 
-    lost = accuracy(results.float_scores) - accuracy(results.pte_scores)
+    change = accuracy(results.pte_scores) - accuracy(results.float_scores)
     agreement = 100 * float((results.pte_scores.argmax(axis=1) == results.pt2e_scores.argmax(axis=1)).mean())
     exact = int((results.reference_lsb == 0).sum())
     predicted, simulated = program.report.totals.cycles, results.simulated_cycles
     rows = [
         ("float accuracy", f"{accuracy(results.float_scores):.1f} % of {count:,} CIFAR-10 test images", "", True),
-        ("INT8 accuracy", f"{accuracy(results.pte_scores):.1f} %, {lost:+.1f} points lost", f"at most {MOST_POINTS_LOST}",
-         lost <= MOST_POINTS_LOST),
+        ("INT8 accuracy", f"{accuracy(results.pte_scores):.1f} %, {change:+.1f} points against float",
+         f"at least -{MOST_POINTS_LOST}", change >= -MOST_POINTS_LOST),
         ("agreement with PT2E", f"{agreement:.1f} % same top-1", f"at least {LEAST_AGREEMENT} %",
          agreement >= LEAST_AGREEMENT),
         ("LiteRT reference", f"0 LSB on {exact:,} of {count:,} images, {results.reference_lsb.max()} LSB at most",

@@ -45,10 +45,10 @@ $(BUILD)/cortex_m33/%.o: $(RUNTIME)/cortex_m33/%.c $(RUNTIME)/cortex_m33/firmwar
 	@mkdir -p $(@D)
 	$(CROSS)gcc $(CFLAGS) $(PUBLIC) -c $< -o $@
 
-# Appending, not replacing: a kernel and its cost formula may have the same name.
+# P tells members apart by folder: a kernel and its cost formula may have the same name.
 $(LIBRARY): $(OBJECTS)
 	@rm -f $@
-	$(CROSS)ar qcs $@ $^
+	$(CROSS)ar rcsP $@ $^
 
 $(MODEL)/%.o: $(MODEL)/%.c
 	$(CROSS)gcc $(CFLAGS) -c $< -o $@

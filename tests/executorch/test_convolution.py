@@ -16,7 +16,10 @@ CASES = {
 }
 TRANSPOSED = {
     "doubling": lambda: (nn.ConvTranspose2d(4, 6, 4, stride=2, padding=1), (torch.randn(1, 4, 5, 7),)),
-    "output padding": lambda: (nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1), (torch.randn(1, 3, 4, 4),)),
+    "output padding": lambda: (
+        nn.ConvTranspose2d(3, 5, 3, stride=2, padding=1, output_padding=1),
+        (torch.randn(1, 3, 4, 4),),
+    ),
     "valid": lambda: (nn.ConvTranspose2d(2, 4, 3), (torch.randn(1, 2, 6, 5),)),
     "dilated": lambda: (nn.ConvTranspose2d(2, 4, 3, dilation=2), (torch.randn(1, 2, 6, 5),)),
     "1-D": lambda: (nn.ConvTranspose1d(3, 4, 4, stride=2, padding=1), (torch.randn(1, 3, 9),)),

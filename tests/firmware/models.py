@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.cli.main import run as openneutron
-from openneutron.executorch.embed import input_rows
+from openneutron.cli.extract_payload import payload_of_file
+from openneutron.executorch.embed import embed, input_rows
 from openneutron.executorch.payload import Payload, parse_payload
 from openneutron.microcode.program import TensorRow
 from openneutron.simulator import Simulator
@@ -51,7 +51,9 @@ def compile_zoo(folder: Path, name: str) -> None:
     )
     program.save(folder / "source.pte")
     (folder / "kernel_selection.c").write_text(program.kernel_selection)
-    _embed(folder, "source.pte", lambda rows: [_quantized(model.calibration[0][row.index].numpy(), row) for row in rows])
+    _embed(
+        folder, "source.pte", lambda rows: [_quantized(model.calibration[0][row.index].numpy(), row) for row in rows]
+    )
 
 
 def compile_litert(folder: Path, data: bytes, **options: Any) -> None:
@@ -72,11 +74,14 @@ def load(folder: Path) -> Model:
 
 
 def _embed(folder: Path, source: str, inputs: Callable[[Sequence[TensorRow]], list[Array]]) -> None:
-    assert openneutron(["extract-payload", str(folder / source), "-o", str(folder / "payload.bin")]) == 0
-    payload = parse_payload((folder / "payload.bin").read_bytes(), where=source)
-    np.savez(folder / "inputs.npz", *inputs(input_rows(payload, where=source)))
-    command = ["extract-payload", folder / source, "-o", folder / "model.c", "--inputs", folder / "inputs.npz"]
-    assert openneutron([str(word) for word in command]) == 0
+    """What `openneutron extract-payload` writes, and the inputs."""
+    where, data = payload_of_file((folder / source).read_bytes(), source, None)
+    arrays = inputs(input_rows(parse_payload(data, where=where), where=where))
+    made = embed(data, name="model", header="model.h", where=where, inputs=arrays)
+    np.savez(folder / "inputs.npz", *arrays)
+    (folder / "payload.bin").write_bytes(data)
+    (folder / "model.c").write_text(made.source)
+    (folder / "model.h").write_text(made.header)
 
 
 def _quantized(values: Array, row: TensorRow) -> Array:

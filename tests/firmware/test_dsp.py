@@ -31,10 +31,14 @@ def layers() -> bytes:
         values.flat[:: max(1, values.size // 3)] = -128
         return values
 
-    def layer(name: str, x_shape: tuple[int, ...], w_shape: tuple[int, ...], y_shape: tuple[int, ...], zero: int) -> list[int]:
+    def layer(
+        name: str, x_shape: tuple[int, ...], w_shape: tuple[int, ...], y_shape: tuple[int, ...], zero: int
+    ) -> list[int]:
         x = g.tensor(f"{name}_in", x_shape, DType.INT8, scale=0.02, zero_point=zero)
         w = g.tensor(f"{name}_weights", w_shape, DType.INT8, scale=0.01, data=weights(w_shape))
-        bias = g.tensor(f"{name}_bias", (y_shape[-1],), DType.INT32, scale=0.0002, data=rng.integers(-999, 999, y_shape[-1]))
+        bias = g.tensor(
+            f"{name}_bias", (y_shape[-1],), DType.INT32, scale=0.0002, data=rng.integers(-999, 999, y_shape[-1])
+        )
         y = g.tensor(f"{name}_out", y_shape, DType.INT8, scale=0.15, zero_point=-3)
         inputs.append(x)
         outputs.append(y)
@@ -42,10 +46,14 @@ def layers() -> bytes:
 
     for at, (cin, cout, kernel, stride) in enumerate(CONVOLUTIONS):
         size = -(-5 // stride)
-        *args, y = layer(f"conv{at}", (1, 5, 6, cin), (cout, kernel, kernel, cin), (1, size, -(-6 // stride), cout), -128 + 37 * at)
+        *args, y = layer(
+            f"conv{at}", (1, 5, 6, cin), (cout, kernel, kernel, cin), (1, size, -(-6 // stride), cout), -128 + 37 * at
+        )
         g.op("CONV_2D", args, [y], padding="SAME", stride_w=stride, stride_h=stride)
     for at, (channels, kernel) in enumerate(DEPTHWISE):
-        *args, y = layer(f"dw{at}", (1, 5, 6, channels), (1, kernel, kernel, channels), (1, 5, 6, channels), 127 - 37 * at)
+        *args, y = layer(
+            f"dw{at}", (1, 5, 6, channels), (1, kernel, kernel, channels), (1, 5, 6, channels), 127 - 37 * at
+        )
         g.op("DEPTHWISE_CONV_2D", args, [y], padding="SAME", stride_w=1, stride_h=1, depth_multiplier=1)
     for at, (cin, cout) in enumerate(LINEAR):
         *args, y = layer(f"fc{at}", (2, cin), (cout, cin), (2, cout), 11 * at)

@@ -48,7 +48,9 @@ def test_without_a_selection_the_image_holds_every_kernel(build: Build, convnet:
 
 def test_a_linked_selection_takes_precedence_over_the_full_table(build: Build, convnet: Model) -> None:
     path = build(convnet, "selected", selection=convnet.selection)
-    assert image.kernels_in(path, list(IDS)) == selected(convnet) == {"conv2d", "max_pool2d", "fully_connected", "softmax"}
+    assert (
+        image.kernels_in(path, list(IDS)) == selected(convnet) == {"conv2d", "max_pool2d", "fully_connected", "softmax"}
+    )
     ran = image.run_image(path)
     assert (ran.outputs, ran.number("cycles")) == convnet.on_host()
 
@@ -94,19 +96,26 @@ def _host_library(folder: Path) -> Path:
     flags = ["-std=c11", "-O1", "-U__unix__", f'-DOPENNEUTRON_VERSION="{__version__}"']
     archive = folder / "libneutron.a"
     for place in places:
-        # A folder for each: a kernel and its cost formula may have the same name.
+        # A kernel and its cost formula may have the same name: a folder for each, and P for names with folders.
         objects = folder / place.replace("/", "_")
         objects.mkdir()
         subprocess.run(["gcc", *flags, *includes, "-c", *(RUNTIME / place).glob("*.c")], cwd=objects, check=True)
-        subprocess.run(["ar", "qcs", archive, *sorted(objects.glob("*.o"))], check=True)
+        subprocess.run(["ar", "qcsP", archive, *sorted(objects.glob("*.o"))], check=True)
     return archive
 
 
 def _host_application(folder: Path, model: Model, selection: Path, archive: Path) -> image.Run:
-    application = [RUNTIME / "cortex_m33" / "main.c", model.folder / "model.c", Path(__file__).parent / "host_console.c"]
+    application = [
+        RUNTIME / "cortex_m33" / "main.c",
+        model.folder / "model.c",
+        Path(__file__).parent / "host_console.c",
+    ]
     includes = [f"-I{RUNTIME / 'include'}", f"-I{RUNTIME / 'cortex_m33'}", f"-I{model.folder}"]
     objects = []
-    for source, include in [*((one, includes) for one in application), (selection, [f"-I{RUNTIME / 'firmware'}", *includes])]:
+    for source, include in [
+        *((one, includes) for one in application),
+        (selection, [f"-I{RUNTIME / 'firmware'}", *includes]),
+    ]:
         objects.append(folder / f"{source.stem}.app")
         subprocess.run(["gcc", "-std=c11", *include, "-c", source, "-o", objects[-1]], check=True)
     program = folder / "application"

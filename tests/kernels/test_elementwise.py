@@ -21,6 +21,7 @@ NAMED = {
     "rank six, two patterns": ([2, 2, 1, 3, 2, 4], [2, 2, 1, 1, 2, 4]),
 }
 
+
 @pytest.mark.parametrize("shapes", NAMED.values(), ids=NAMED)
 def test_named_broadcasts(shapes: tuple[list[int], list[int]]) -> None:
     maker = ModelMaker(np.random.default_rng(3))
@@ -35,8 +36,10 @@ def test_a_residual_chain_streams() -> None:
     x = maker.input((1, 32, 16, 8), DType.INT8, 0.05, 3)
     for step in range(4):
         name = f"t{step}"
-        y = maker.builder.tensor(name, (1, 32, 16, 8), DType.INT8, 0.06, step) if step < 3 else maker.output(
-            (1, 32, 16, 8), DType.INT8, 0.07, 0
+        y = (
+            maker.builder.tensor(name, (1, 32, 16, 8), DType.INT8, 0.06, step)
+            if step < 3
+            else maker.output((1, 32, 16, 8), DType.INT8, 0.07, 0)
         )
         maker.op("ADD" if step % 2 else "MUL", [x, maker.inputs[0]], y)
         x = y

@@ -32,9 +32,7 @@ FUNCTIONS: dict[str, tuple[str, dict[str, Any], bool]] = {
 EVERY_BYTE = {DType.INT8: np.arange(-128, 128, dtype=np.int8), DType.UINT8: np.arange(256, dtype=np.uint8)}
 
 
-def add_function(
-    maker: ModelMaker, name: str, dtype: DType, in_q: tuple[float, int], out_q: tuple[float, int]
-) -> None:
+def add_function(maker: ModelMaker, name: str, dtype: DType, in_q: tuple[float, int], out_q: tuple[float, int]) -> None:
     """Add the operator on all 256 values; parameters LiteRT fixes are put in place."""
     code, options, _ = FUNCTIONS[name]
     if code == "LOGISTIC":

@@ -33,7 +33,9 @@ def test_any_axes(code: str, data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
     for _ in range(5):
         shape = data.draw(shapes(1, 4, 6))
-        axes = data.draw(st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1, max_size=len(shape), unique=True))
+        axes = data.draw(
+            st.lists(st.integers(-len(shape), len(shape) - 1), min_size=1, max_size=len(shape), unique=True)
+        )
         dtype = DType.INT8
         in_q = (data.draw(scales()), data.draw(zero_points(dtype)))
         out_q = (f32(in_q[0] * data.draw(st.floats(0.3, 4))), data.draw(zero_points(dtype)))

@@ -109,7 +109,7 @@ static void output_row(const block *b, const rows *r, pending *q) {
     }
 }
 
-/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w) + 2^31. */
+/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w). */
 static void fill_weights(block *b, const int8_t *packed) {
     const nk_depthwise_conv2d_params *p = b->p;
     const size_t taps = (size_t)p->kernel_h * (uint32_t)p->kernel_w;
@@ -131,7 +131,7 @@ static void fill_weights(block *b, const int8_t *packed) {
             sum = _mm512_dpbusd_epi32(sum, b->flip, bytes);
         }
     }
-    b->start = _mm512_add_epi32(_mm512_sub_epi32(bias, sum), _mm512_set1_epi32(INT32_MIN));
+    b->start = _mm512_sub_epi32(bias, sum);
 }
 
 static rows rows_at(const block *b, uint32_t image, int32_t y, const uint8_t *absent) {

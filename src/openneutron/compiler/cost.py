@@ -37,6 +37,7 @@ class CostModel:
     target: Target
     _words: dict[int, bytes] = field(default_factory=dict)
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
+    _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def cycles(self, node: int, rows: int) -> int:
         """Whole cycles of one call of `node` on `rows` output rows; no rows, no call, no cost."""
@@ -51,10 +52,15 @@ class CostModel:
 
     def striped(self, node: int, height: int, advance: int, lead: int) -> int:
         """Cycles of `height` rows made in stripes of `advance`, the first cut so that boundaries lie at lead mod advance."""
-        first = min(lead % advance, height)
-        full, rest = divmod(height - first, advance)
-        whole = full * self.cycles(node, advance) if full else 0
-        return self.cycles(node, first) + whole + self.cycles(node, rest)
+        first = lead % advance  # all that matters of the lead, which grows without end along a segment
+        key = (node, advance, first)
+        found = self._striped.get(key)
+        if found is None:
+            first = min(first, height)
+            full, rest = divmod(height - first, advance)
+            whole = full * self.cycles(node, advance) if full else 0
+            found = self._striped[key] = self.cycles(node, first) + whole + self.cycles(node, rest)
+        return found
 
     def _encode(self, node: Node) -> bytes:
         kernel = abi_of(node.kernel)

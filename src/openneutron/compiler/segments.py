@@ -7,14 +7,14 @@ stride s, extent e and top padding p. Fill and drain are the same body: calls cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.errors import InternalError
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored).
 
     A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls.
@@ -44,24 +44,37 @@ class Segment:
         return (height - first - s.advance, height - first) if self.reverse else (first, first + s.advance)
 
 
+class Use(NamedTuple):
+    """One reading of a value: the node, the value it makes, and the rows it needs (None: not by rows)."""
+
+    node: int
+    output: int
+    demand: RowDemand | None
+
+
 @dataclass
 class Structure:
     """What segment search asks of a kernel graph, computed once."""
 
     graph: KernelGraph
-    producer: dict[int, int]
-    consumers: dict[int, list[int]]
-    aliased: set[int]  # values that share storage with others: never rings
-    outputs: set[int]
+    uses: dict[int, list[Use]] = field(default_factory=dict)  # value → its readings, in the order of the nodes
+    aliased: set[int] = field(default_factory=set)  # values that share storage with others: never rings
+    outputs: set[int] = field(default_factory=set)
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
         """Structure of a graph."""
-        aliased: set[int] = set()
+        made = cls(graph, outputs=set(graph.outputs))
         for index, value in enumerate(graph.values):
             if value.alias is not None:
-                aliased |= {index, value.alias.root}
-        return cls(graph, graph.producers(), graph.consumers(), aliased, set(graph.outputs))
+                made.aliased |= {index, value.alias.root}
+        for at, node in enumerate(graph.nodes):
+            for position, operand in enumerate(node.operands):
+                if isinstance(operand, int) and operand != node.output:
+                    demand = (node.demand or {}).get(position)
+                    streams = demand is not None and demand.divide == 1
+                    made.uses.setdefault(operand, []).append(Use(at, node.output, demand if streams else None))
+        return made
 
 
 def whole(structure: Structure, node: int) -> Segment:
@@ -107,37 +120,30 @@ def segment_of(structure: Structure, first: int, last: int, rows: int, *, revers
 
 def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool) -> Stream | None:
     graph = structure.graph
-    readers = structure.consumers.get(value, [])
-    inside = [c for c in readers if c <= last]
-    if not inside:
+    uses = structure.uses.get(value)
+    if uses is None or uses[0].node > last:
         return None  # only the last node may be a sink
-    advances: set[int] = set()
-    leads: list[int] = []
-    oldest: list[int] = []
-    for c in inside:
-        node = graph.nodes[c]
-        assert node.demand is not None
-        reader = streams[node.output]
-        for position, operand in enumerate(node.operands):
-            if not (isinstance(operand, int) and operand == value and operand != node.output):
-                continue
-            demand = node.demand.get(position)
-            if demand is None or demand.divide != 1:
-                return None
-            if reverse:
-                demand = demand.mirrored(graph.values[node.output].shape[1], graph.values[value].shape[1])
-            s = demand.stride
-            advances.add(s * reader.advance)
-            leads.append(s * reader.lead + demand.extent - s - demand.before)
-            oldest.append(s * reader.lead - demand.before)
-    if len(advances) != 1:
-        return None
-    advance, lead = advances.pop(), max(leads)
+    advance, lead, oldest = -1, 0, 0
+    for node, output, demand in uses:
+        if node > last:
+            break
+        if demand is None:
+            return None
+        if reverse:
+            demand = demand.mirrored(graph.values[output].shape[1], graph.values[value].shape[1])
+        reader = streams[output]
+        stride = demand.stride
+        newest = stride * reader.lead - demand.before
+        if advance == -1:
+            advance, lead, oldest = stride * reader.advance, newest + demand.extent - stride, newest
+        elif advance != stride * reader.advance:
+            return None  # its readers do not keep step
+        else:
+            lead, oldest = max(lead, newest + demand.extent - stride), min(oldest, newest)
     height = graph.values[value].shape[1]
-    kept = len(inside) < len(readers) or value in structure.outputs or value in structure.aliased
-    if kept:
-        sink = structure.graph.nodes[last].output
+    if uses[-1].node > last or value in structure.outputs or value in structure.aliased:
+        sink = graph.nodes[last].output
         stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
         return Stream(advance, lead, 0) if stop * advance + lead >= height else None
-    needed = advance + lead - min(oldest)
+    needed = advance + lead - oldest
     return Stream(advance, lead, min(height, needed), needed == advance) if needed >= 1 else None

@@ -40,9 +40,13 @@ class Part:
 
 def _kernels(part: Part) -> list[report.Kernel]:
     found: list[report.Kernel] = []
+    events: list[list[Timed]] = [[] for _ in part.graph.nodes]
+    for event in part.events:
+        if event.lane == "array":
+            events[event.node].append(event)
+    segments = {at: i for i, s in enumerate(part.segments) for at in range(s.first, s.last + 1)}
     for at, node in enumerate(part.graph.nodes):
-        mine = [e for e in part.events if e.lane == "array" and e.node == at]
-        segment = next(i for i, s in enumerate(part.segments) if s.first <= at <= s.last)
+        mine, segment = events[at], segments[at]
         output = part.graph.values[node.output]
         found.append(
             report.Kernel(

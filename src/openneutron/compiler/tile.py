@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, RowDemand
@@ -25,8 +26,7 @@ TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One way to run nodes [first, last]: scratch bytes while it runs, and cycles."""
 
     first: int
@@ -101,37 +101,45 @@ def _grow(
 ) -> list[Candidate]:  # fmt: skip
     """Segments that end at `last` with this stripe height, grown backwards one node at a time."""
     graph = structure.graph
+    nodes, values = graph.nodes, graph.values
     found: list[Candidate] = []
     streams: dict[int, Stream] = {}
-    held, steady, cycles, transient = 0, 0, 0, 0
+    steady, cycles, transient = 0, 0, 0
     readers: dict[int, list[tuple[Stream, RowDemand]]] = {}
-    sink = graph.root(graph.nodes[last].output)
+    sink = graph.root(nodes[last].output)
+    shares = sink in sizes and values[sink].alias is None
     for first in range(last, max(last - MAX_SEGMENT, -1), -1):
         made = extend(structure, streams, first, last, rows)
         if made is None:
             break
-        node = graph.nodes[first]
-        streams[node.output] = made
-        value = graph.values[node.output]
-        root = graph.root(node.output)
+        node = nodes[first]
+        output = node.output
+        streams[output] = made
+        value = values[output]
         if made.ring:
             size = align(made.ring * value.row_bytes)
             # Transient rows of neighbouring steps coexist only in pairs: the largest two bound what they need.
-            steady, transient = (steady, max(transient, size)) if made.transient else (steady + size, transient)
-        elif spans.get(root, (-1, -1))[0] == first:
-            steady += sizes[root]
+            if not made.transient:
+                steady += size
+            elif size > transient:
+                transient = size
+        else:
+            root = graph.root(output)
+            if root in spans and spans[root][0] == first:
+                steady += sizes[root]
         held = steady + 2 * transient + align(node.workspace)
         cycles += costs.striped(first, value.shape[1], made.advance, made.lead)
-        readers.pop(node.output, None)
+        readers.pop(output, None)
         assert node.demand is not None
-        for position, operand in enumerate(node.operands):
-            if isinstance(operand, int) and operand != node.output and position in node.demand:
-                readers.setdefault(operand, []).append((made, node.demand[position]))
+        for position, demand in node.demand.items():
+            operand = node.operands[position]
+            if isinstance(operand, int) and operand != output:
+                readers.setdefault(operand, []).append((made, demand))
         if first == last and made.advance >= value.shape[1]:
             continue  # the whole-tensor candidate
         memory = alive_before[first] + held
-        if sink in sizes and graph.values[sink].alias is None:
-            memory -= _shared(graph, spans, readers, sink, streams[graph.nodes[last].output], last)
+        if shares:
+            memory -= _shared(graph, spans, readers, sink, streams[nodes[last].output], last)
         found.append(Candidate(first, last, rows, memory, cycles))
     return found
 
@@ -145,8 +153,10 @@ def _shared(
     best = 0
     stop = -(-out.shape[1] // stream.advance)
     for value, uses in readers.items():
+        if value not in spans or spans[value][1] != last:
+            continue
         v = graph.values[value]
-        if spans.get(value, (0, -1))[1] != last or v.alias is not None or v.accumulator:
+        if v.alias is not None or v.accumulator:
             continue
         distance = 0
         for i in {0, 1, stop // 2, stop - 2, stop - 1}:
@@ -165,12 +175,10 @@ def _best(n: int, found: list[Candidate], budget: int) -> tuple[int, list[Candid
     infinite = 1 << 62
     cost = [0] + [infinite] * n
     taken: list[Candidate | None] = [None] * (n + 1)
-    for item in found:  # ordered by last node, so cost[item.first] is final
-        if item.memory > budget or cost[item.first] >= infinite:
-            continue
-        total = cost[item.first] + item.cycles
-        if total < cost[item.last + 1]:
-            cost[item.last + 1], taken[item.last + 1] = total, item
+    for item in found:  # ordered by last node, so cost[first] is final
+        first, last, _, memory, cycles = item
+        if memory <= budget and cost[first] + cycles < cost[last + 1]:
+            cost[last + 1], taken[last + 1] = cost[first] + cycles, item
     if cost[n] >= infinite:
         return None
     chosen: list[Candidate] = []
@@ -220,12 +228,31 @@ def tile(
         else:
             low = middle + 1
     if scratch_budget is None:
-        chosen = _distinct(best, range(low, len(budgets)))
+        chosen = _following(best, low, len(budgets) - 1)
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
     points = tuple((budgets[at], p[0]) for at in range(low, len(budgets)) if (p := tried.get(at)) is not None)
     return [Tiling(_segments(structure, items), _pareto(points)) for items in chosen]
+
+
+def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
+    """The first few different choices for growing budgets from `low` on.
+
+    What is best for two budgets is best for all between them, ties going by order, so the next change is bisected.
+    """
+    at, chosen = low, []
+    while True:
+        attempt = best(at)
+        if attempt is not None:
+            chosen.append(attempt[1])
+        if len(chosen) == TRIES or best(high) == attempt:
+            return chosen
+        same, other = at, high
+        while other - same > 1:
+            middle = (same + other) // 2
+            same, other = (middle, other) if best(middle) == attempt else (same, middle)
+        at = other
 
 
 def _distinct(best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]) -> list[list[Candidate]]:

@@ -104,7 +104,8 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
     partition = Partition(
         index=options.partition, litert=litert, converted=result.model, report=result.report,
         debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
-        output_formats=tuple(lowered.output_formats), input_map=tuple(places), kernel_selection_code=result.kernel_selection_code,
+        output_formats=tuple(lowered.output_formats), input_map=tuple(places),
+        kernel_selection_code=result.kernel_selection_code,
         log=result.log, passes=lowered.passes, transposes=lowered.transposes, dumps=dict(result.intermediates),
     )  # fmt: skip
     if options.intermediates_dir:

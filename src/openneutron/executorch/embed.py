@@ -86,7 +86,9 @@ def random_inputs(payload: Payload, *, seed: int, where: str) -> list[Array]:
 def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
     """What the payload's inputs are, as the tensor table of open microcode says."""
     if payload.converter != "open":
-        raise OptionError("NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs")
+        raise OptionError(
+            "NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs"
+        )
     kernels.rules()  # kernels declare their parameters when their files are imported
     program = decode(payload.microcode, payload.weights, payload.kernels)
     return [row for row in program.tensors if not row.is_output]

@@ -140,7 +140,7 @@ class Lowering:
 
     def _enter(self, node: Node, inside: set[Node]) -> None:
         readers = [user for user in node.users if user in inside]
-        encodings = {}
+        encodings: dict[Encoding, Node] = {}
         for reader in readers:
             if not is_dequantize(reader):
                 raise reject(reader, "float_input", f"its input {node.name} does not come from a dequantize")

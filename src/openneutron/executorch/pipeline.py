@@ -27,6 +27,7 @@ from openneutron.executorch.export import (
 )
 from openneutron.executorch.merge import merge_reports
 from openneutron.executorch.partitioner import NeutronPartitioner
+from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
 from openneutron.executorch.seal import seal_pte
@@ -117,12 +118,18 @@ def build(
             stages=stages,
         )  # fmt: skip
     check_program(program, from_module=quantized is not None)
-    pte, partitioner, edge = lower_program(program, spec, stages)
+    pte, partitioner, edge, copies = lower_program(program, spec, stages)
     partitions = list(partitions_of(edge.graph_module))
     report = merge_reports(
         partitions, partitioner.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
     )
-    report = dataclasses.replace(report, seconds=_seconds(stages, partitions), files={"pte": len(pte)})
+    report = dataclasses.replace(
+        report,
+        seconds=_seconds(stages, partitions),
+        files={"pte": len(pte)},
+        passes={**report.passes, "make_islands_contiguous": copies.count},
+        notes=(*report.notes, *_notes(copies)),
+    )
     return Built(pte, report, tuple(partitions), quantized, edge)
 
 
@@ -153,21 +160,22 @@ def quantize(
 
 def lower_program(
     program: ExportedProgram, spec: NeutronOptions, stages: Stages
-) -> tuple[bytes, NeutronPartitioner, ExportedProgram]:
-    """Partition, compile and serialize: the sealed `.pte`, the partitioner with its verdicts, the Edge program."""
+) -> tuple[bytes, NeutronPartitioner, ExportedProgram, Copies]:
+    """Partition, compile and serialize: the sealed `.pte`, the partitioner, the Edge program, border copies."""
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
 
     partitioner = NeutronPartitioner(to_specs(spec))
     with stages("partitioning and compiling"):
         edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+    copies = make_islands_contiguous(edge.exported_program().graph_module)
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
     with stages("writing the program"):
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
-    return pte, partitioner, lowered
+    return pte, partitioner, lowered, copies
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:
@@ -205,6 +213,12 @@ def _in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
 
 def _is_dense(x: torch.Tensor) -> bool:
     return x.is_contiguous() or (x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last))
+
+
+def _notes(copies: Copies) -> tuple[str, ...]:
+    if not copies.count:
+        return ()
+    return (f"{copies.count} tensors ({copies.bytes:,} bytes) are copied to contiguous order for operators on the CPU",)
 
 
 def _seconds(stages: Stages, partitions: Sequence[Partition]) -> dict[str, float]:

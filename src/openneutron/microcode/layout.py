@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
 from typing import Any
 
 from openneutron.errors import FormatError
@@ -18,18 +17,33 @@ def split_kind(field: Field) -> tuple[str, int]:
     return kind, int(count or 1)
 
 
-@cache
-def _struct(record: Record) -> struct.Struct:
-    codes = []
-    for field in record.fields:
-        kind, count = split_kind(field)
-        codes.append(f"{count}s" if kind == "u8" and count > 1 else _CODES[kind] * count)
-    return struct.Struct("<" + "".join(codes))
+class _Layout:
+    """A record's struct, and its fields as (name, is text, count)."""
+
+    def __init__(self, record: Record) -> None:
+        self.fields: list[tuple[str, bool, int]] = []
+        codes = []
+        for field in record.fields:
+            kind, count = split_kind(field)
+            text = kind == "u8" and count > 1
+            self.fields.append((field.name, text, count))
+            codes.append(f"{count}s" if text else _CODES[kind] * count)
+        self.struct = struct.Struct("<" + "".join(codes))
+
+
+_LAYOUTS: dict[str, _Layout] = {}  # by name: hashing a record would walk all of its fields
+
+
+def _layout(record: Record) -> _Layout:
+    found = _LAYOUTS.get(record.name)
+    if found is None:
+        found = _LAYOUTS[record.name] = _Layout(record)
+    return found
 
 
 def size_of(record: Record) -> int:
     """Bytes of one record."""
-    return _struct(record).size
+    return _layout(record).struct.size
 
 
 def offset_of(record: Record, name: str) -> int:
@@ -45,36 +59,35 @@ def offset_of(record: Record, name: str) -> int:
 
 def pack(record: Record, **values: Any) -> bytes:
     """One record as bytes; missing fields are zero, arrays are padded with zeros."""
+    layout = _layout(record)
     flat: list[Any] = []
-    for field in record.fields:
-        kind, count = split_kind(field)
-        value = values.pop(field.name, None)
-        if kind == "u8" and count > 1:
+    for name, text, count in layout.fields:
+        value = values.pop(name, None)
+        if count == 1:
+            flat.append(value or 0)
+        elif text:
             flat.append((value or b"").ljust(count, b"\0"))
-        elif count > 1:
+        else:
             items = list(value or ())
             flat += items + [0] * (count - len(items))
-        else:
-            flat.append(value or 0)
     if values:
         raise KeyError(f"record {record.name} has no field {sorted(values)}")
-    return _struct(record).pack(*flat)
+    return layout.struct.pack(*flat)
 
 
 def unpack(record: Record, data: bytes | memoryview, offset: int) -> dict[str, Any]:
     """The fields of the record at `offset`; a `FormatError` names the offset when it does not fit."""
-    layout = _struct(record)
-    if offset < 0 or offset + layout.size > len(data):
+    layout = _layout(record)
+    if offset < 0 or offset + layout.struct.size > len(data):
         raise FormatError(f"{record.name} record at byte {offset} leaves the block of {len(data)} bytes")
-    flat = list(layout.unpack_from(data, offset))
+    flat = layout.struct.unpack_from(data, offset)
     values: dict[str, Any] = {}
     at = 0
-    for field in record.fields:
-        kind, count = split_kind(field)
-        if count > 1 and kind != "u8":
-            values[field.name] = tuple(flat[at : at + count])
+    for name, text, count in layout.fields:
+        if count > 1 and not text:
+            values[name] = flat[at : at + count]
             at += count
         else:
-            values[field.name] = flat[at]
+            values[name] = flat[at]
             at += 1
     return values

@@ -71,9 +71,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
     return OK if fits else no(f"the factor to the output is {factor:g}", hint="calibrate on real data")
 
 
-@serves(
-    "ADD", "SUB", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, output_not_too_fine)
-)
+@serves("ADD", "SUB", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, output_not_too_fine))
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in numerics-a §7."""
     op = state.signature

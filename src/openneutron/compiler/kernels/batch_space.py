@@ -50,7 +50,11 @@ def blocks_divide(op: OpSignature, target: Target) -> Verdict:
     if any(size % block for size, block in zip(wide[1:], blocks, strict=False)):
         return no(given)
     if op.code == "SPACE_TO_BATCH_ND":
-        narrow = (x.shape[0] * prod(blocks), *(s // b for s, b in zip(wide[1:], blocks, strict=False)), *wide[1 + count :])
+        narrow = (
+            x.shape[0] * prod(blocks),
+            *(s // b for s, b in zip(wide[1:], blocks, strict=False)),
+            *wide[1 + count :],
+        )
         expected = narrow
     else:
         _, pairs = _arguments(op)

@@ -32,9 +32,7 @@ def emit_part(state: Legalizer, source: int, part: int) -> None:
     x = reshaped(state, source, state.graph.values[part].shape)
     constant = state.graph.values[x].data is not None
     params = slice_kernel.SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
-    state.emit(
-        Node(slice_kernel.ABI.name, [x, part], part, params, demand={} if constant else {0: RowDemand()})
-    )
+    state.emit(Node(slice_kernel.ABI.name, [x, part], part, params, demand={} if constant else {0: RowDemand()}))
 
 
 def _axis(op: OpSignature) -> int:
@@ -54,7 +52,9 @@ def shapes_agree(op: OpSignature, target: Target) -> Verdict:
         if len(x.shape) != rank or x.shape[:axis] != y.shape[:axis] or x.shape[axis + 1 :] != y.shape[axis + 1 :]:
             return no(f"input {x.name!r} is {list(x.shape)}, the output {list(y.shape)}")
         total += x.shape[axis]
-    return OK if total == y.shape[axis] else no(f"inputs have {total} elements along the axis, the output {y.shape[axis]}")
+    return (
+        OK if total == y.shape[axis] else no(f"inputs have {total} elements along the axis, the output {y.shape[axis]}")
+    )
 
 
 @limit("CONCATENATION takes no fused activation")
@@ -82,9 +82,7 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@serves(
-    "CONCATENATION", limits=(all_byte_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8)
-)
+@serves("CONCATENATION", limits=(all_byte_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
 def legalize(state: Legalizer) -> None:
     """One node per input; UINT8 inputs of other parameters pass a table (numerics-a §8)."""
     op = state.signature
@@ -103,6 +101,4 @@ def legalize(state: Legalizer) -> None:
         source = reshaped(state, state.value(at), state.graph.values[part].shape)
         table = tables.requantized_in_float(scaling)
         demand = {} if state.graph.values[source].data is not None else {0: RowDemand()}
-        state.emit(
-            Node(lut.ABI.name, [source, table, part], part, lut.LutParams(lut.ENTRIES), demand=demand)
-        )
+        state.emit(Node(lut.ABI.name, [source, table, part], part, lut.LutParams(lut.ENTRIES), demand=demand))

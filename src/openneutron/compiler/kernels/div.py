@@ -50,9 +50,7 @@ def quotients_fit(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@serves(
-    "DIV", limits=(not_empty, two_inputs, one_byte_type, same_shape, known_activation, one_divisor, quotients_fit)
-)
+@serves("DIV", limits=(not_empty, two_inputs, one_byte_type, same_shape, known_activation, one_divisor, quotients_fit))
 def legalize(state: Legalizer) -> None:
     """The table of x / constant in the reference's fixed point (numerics-b, DIV)."""
     op = state.signature

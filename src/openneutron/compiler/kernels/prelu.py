@@ -68,9 +68,7 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
     return OK if fits else no(f"it is {factor:g}", hint="calibrate on real data")
 
 
-@serves(
-    "PRELU", limits=(not_empty, two_inputs, one_byte_type, same_shape, broadcasts, rescale_fits, slope_fits)
-)
+@serves("PRELU", limits=(not_empty, two_inputs, one_byte_type, same_shape, broadcasts, rescale_fits, slope_fits))
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in numerics-b."""
     op = state.signature

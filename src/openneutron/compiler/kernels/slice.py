@@ -105,9 +105,7 @@ def emit_slice(state: Legalizer, source: int, output: int, cuts: Sequence[Cut]) 
 def _slice_cuts(op: OpSignature) -> list[Cut]:
     x, begin, size = op.inputs[0], numbers(op, 1), numbers(op, 2)
     assert x is not None and begin is not None and size is not None
-    return [
-        Cut(n, b, 1, n - b if s == -1 else s) for n, b, s in zip(x.shape, begin, size, strict=True)
-    ]
+    return [Cut(n, b, 1, n - b if s == -1 else s) for n, b, s in zip(x.shape, begin, size, strict=True)]
 
 
 def _strided_cuts(op: OpSignature) -> list[Cut] | None:

@@ -70,9 +70,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
     return OK if fits else no(f"the factor to the output is {factor:g}", hint="calibrate on real data")
 
 
-@serves(
-    "SQUARED_DIFFERENCE", limits=(not_empty, two_inputs, int8_only, one_byte_type, broadcasts, output_not_too_fine)
-)
+@serves("SQUARED_DIFFERENCE", limits=(not_empty, two_inputs, int8_only, one_byte_type, broadcasts, output_not_too_fine))
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in numerics-b."""
     op = state.signature
@@ -80,7 +78,5 @@ def legalize(state: Legalizer) -> None:
     (m1, s1), (m2, s2), (mo, so) = (multiplier(factor) for factor in _factors(op))
     y = op.outputs[0]
     low, high = range_of(y.dtype)
-    params = SquaredDifferenceParams(
-        x1.zero_point, m1, s1, x2.zero_point, m2, s2, mo, so, y.zero_point, low, high
-    )
+    params = SquaredDifferenceParams(x1.zero_point, m1, s1, x2.zero_point, m2, s2, mo, so, y.zero_point, low, high)
     emit_binary(state, ABI.name, params, Rounding.DOUBLE)

@@ -40,7 +40,13 @@ def bind_view(state: Legalizer) -> None:
     shape = shape4(tensor.shape)
     if source.data is not None:
         made = Value(
-            tensor.name, shape, source.dtype, y.scale, y.zero_point, state.op.outputs[0], data=source.data.reshape(shape)
+            tensor.name,
+            shape,
+            source.dtype,
+            y.scale,
+            y.zero_point,
+            state.op.outputs[0],
+            data=source.data.reshape(shape),
         )
         state.bind(0, state.graph.add_value(made))
         return

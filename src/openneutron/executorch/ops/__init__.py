@@ -31,9 +31,9 @@ class LoweringRule:
     """How an Edge operator becomes LiteRT operators.
 
     `limits` are the constraints of the translation, in words users read; what the hardware cannot do is the kernels'
-    knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which
-    nodes ExecuTorch is asked not to decompose them, when they will be delegated. `tolerance` is the largest difference, in steps of the output,
-    from the converted PT2E graph.
+    knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
+    ExecuTorch is asked not to decompose them, when they will be delegated. `tolerance` is the largest difference, in
+    steps of the output, from the converted PT2E graph.
     """
 
     operator: str
@@ -130,7 +130,7 @@ def lowerings() -> dict[str, LoweringRule]:
 
 
 @cache
-def annotations() -> dict[str, AnnotationRule]:
+def annotation_rules() -> dict[str, AnnotationRule]:
     """ATen operator → rule, after importing every file of this folder."""
     _load()
     return dict(sorted(_ANNOTATIONS.items()))

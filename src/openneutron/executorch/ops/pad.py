@@ -53,7 +53,7 @@ def fill_of(call: Call) -> float:
 
 def paddings(call: Call, rank: int) -> list[list[int]]:
     """(before, after) of each dimension; PyTorch lists them from the last dimension on."""
-    flat = [int(amount) for amount in call.arguments.get("pad", call.arguments.get("padding"))]
+    flat = [int(amount) for amount in call["pad" if "pad" in call.arguments else "padding"]]
     pads = [[0, 0] for _ in range(rank)]
     for position in range(len(flat) // 2):
         pads[rank - 1 - position] = flat[2 * position : 2 * position + 2]
@@ -64,7 +64,8 @@ def paddings(call: Call, rank: int) -> list[list[int]]:
 def lower(call: Call) -> Value:
     """PAD with zero, PADV2 with anything else; SLICE before where amounts are negative."""
     x = call.activation("self")
-    assert x.quantization is not None
+    quantization = x.quantization
+    assert quantization is not None
     pads = paddings(call, x.rank)
     if any(amount < 0 for pair in pads for amount in pair):
         begin = [max(-before, 0) for before, _ in pads]
@@ -74,13 +75,13 @@ def lower(call: Call) -> Value:
     if not any(amount for pair in pads for amount in pair):
         return x
     order = call.common_order([x])
-    fill = stored(fill_of(call), x.quantization)
+    fill = stored(fill_of(call), quantization)
     tensors = [call.tensor(x, order), call.constant("pads", [pads[dim] for dim in order], DType.INT32)]
-    value, made = call.result(order, x.quantization)
-    if fill == x.quantization.zero_point[0]:
+    value, made = call.result(order, quantization)
+    if fill == quantization.zero_point[0]:
         call.emit("PAD", tensors, [made])
     else:
-        call.emit("PADV2", [*tensors, call.constant("fill", [fill], DType.INT8, x.quantization)], [made])
+        call.emit("PADV2", [*tensors, call.constant("fill", [fill], DType.INT8, quantization)], [made])
     return value
 
 

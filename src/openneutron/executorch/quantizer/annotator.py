@@ -44,7 +44,7 @@ class Annotator:
             return False
         value = value_of(node)
         if value is None and node.op == "get_attr":
-            return True
+            value = _attribute(node)
         return isinstance(value, torch.Tensor) and value.dtype == torch.float32
 
     def write(self, node: Node, inputs: dict[Node, QuantizationSpecBase], output: QuantizationSpecBase | None) -> None:
@@ -95,6 +95,8 @@ class Annotator:
         output: QuantizationSpecBase | None = None,
     ) -> None:  # fmt: skip
         """An operator with its own output range; an activation behind it is quantized as one with it."""
+        if not self.is_float(node):
+            return
         specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
         specs.update(weights or {})
         output = output or self.specs.activation()
@@ -138,9 +140,13 @@ class Annotator:
 
 def _scalar(node: Node) -> float | None:
     """The value of a constant of one element, None for anything else."""
-    if node.op != "get_attr":
-        return None
+    found = _attribute(node) if node.op == "get_attr" else None
+    return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None
+
+
+def _attribute(node: Node) -> Any:
+    """What a get_attr node reads, None when the module has it no more."""
     found: Any = node.graph.owning_module
     for part in str(node.target).split("."):
         found = getattr(found, part, None)
-    return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None
+    return found

@@ -11,7 +11,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
 from openneutron.executorch.fx import module_path, module_types, operator_name
-from openneutron.executorch.ops import annotations
+from openneutron.executorch.ops import annotation_rules
 from openneutron.executorch.passes.aten import prepare_for_annotation
 from openneutron.executorch.quantizer.annotator import Annotator
 from openneutron.executorch.quantizer.specs import Specs
@@ -58,7 +58,7 @@ class NeutronQuantizer(Quantizer):
     def annotate(self, model: GraphModule) -> GraphModule:
         """Annotate every node whose operator has a file; leave what another quantizer annotated."""
         annotator = Annotator(self.specs, self.excludes)
-        rules = annotations()
+        rules = annotation_rules()
         for node in model.graph.nodes:
             rule = rules.get(operator_name(node))
             if rule is not None and not annotator.is_annotated(node) and not self.excludes(node):

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from torch.fx import GraphModule
 
+from openneutron.executorch.passes.aten.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.passes.aten.fold_constants import fold_constants
+from openneutron.executorch.passes.aten.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
 from openneutron.executorch.passes.aten.replace_scalars import replace_scalars
 from openneutron.executorch.passes.aten.split_to_slices import split_to_slices
@@ -17,12 +19,14 @@ Pass = Callable[[GraphModule], int]
 PASSES: tuple[Pass, ...] = (remove_dropout, fold_constants, split_to_slices, replace_scalars)
 # In training these must stay out: dropout acts, parameters change.
 _EVALUATION_ONLY = frozenset({remove_dropout, fold_constants})
+# Only in training are there batch norms left to train.
+TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
 
 def prepare_for_annotation(model: GraphModule, *, is_qat: bool) -> GraphModule:
     """Run the passes in place; a pass that changed nothing costs one walk over the nodes."""
     changed = 0
-    for step in PASSES:
+    for step in (*TRAINING_PASSES, *PASSES) if is_qat else PASSES:
         if not (is_qat and step in _EVALUATION_ONLY):
             changed += step(model)
     if changed:

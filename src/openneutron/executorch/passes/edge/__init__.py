@@ -1,0 +1,1 @@
+"""Rewrites of lowered Edge programs."""
