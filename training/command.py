@@ -34,8 +34,11 @@ def run(
     parser.add_argument("--epochs", type=int, default=epochs)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--bfloat16", action="store_true", help="faster on CPUs with bfloat16 instructions")
+    parser.add_argument("--device", default="cpu", help="where to train: cpu or cuda")
     arguments = parser.parse_args()
-    settings = Settings(epochs=arguments.epochs, seed=arguments.seed, bfloat16=arguments.bfloat16)
+    settings = Settings(
+        epochs=arguments.epochs, seed=arguments.seed, bfloat16=arguments.bfloat16, device=arguments.device
+    )
     try:
         data = cifar10.load(arguments.cache)
     except OpenNeutronError as error:

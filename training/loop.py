@@ -34,6 +34,7 @@ class Settings:
     shift: int = 3
     bfloat16: bool = False
     threads: int = 1
+    device: str = "cpu"
 
 
 def make_deterministic(settings: Settings) -> None:
@@ -45,7 +46,7 @@ def make_deterministic(settings: Settings) -> None:
 
 def train(model: nn.Module, data: Split, settings: Settings) -> None:
     """Train ``model`` (which returns logits) in place, printing one line per epoch; call `make_deterministic` first."""
-    model.train().to(memory_format=torch.channels_last)
+    model.train().to(device=settings.device, memory_format=torch.channels_last)
     steps = len(data.labels) // settings.batch
     optimizer = torch.optim.SGD(_groups(model, settings), lr=0.0, momentum=settings.momentum, nesterov=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
@@ -64,9 +65,9 @@ def train(model: nn.Module, data: Split, settings: Settings) -> None:
         for step in range(steps):
             chosen = order[step * settings.batch : (step + 1) * settings.batch]
             images = preprocess(augment(data.images[chosen], settings.shift, random))
-            images = images.contiguous(memory_format=torch.channels_last)
-            labels = torch.from_numpy(data.labels[chosen].astype(np.int64))
-            with torch.autocast("cpu", torch.bfloat16, enabled=settings.bfloat16):
+            images = images.to(settings.device).contiguous(memory_format=torch.channels_last)
+            labels = torch.from_numpy(data.labels[chosen].astype(np.int64)).to(settings.device)
+            with torch.autocast(settings.device, torch.bfloat16, enabled=settings.bfloat16):
                 logits = model(images)
             loss = loss_of(logits.float(), labels)
             optimizer.zero_grad(set_to_none=True)
@@ -81,7 +82,7 @@ def train(model: nn.Module, data: Split, settings: Settings) -> None:
             f"{time.monotonic() - started:.0f} s",
             flush=True,
         )
-    model.eval().to(memory_format=torch.contiguous_format)
+    model.eval().to(device="cpu", memory_format=torch.contiguous_format)
 
 
 def augment(images: NDArray[np.uint8], shift: int, random: np.random.Generator) -> NDArray[np.uint8]:

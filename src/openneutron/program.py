@@ -109,6 +109,6 @@ class Program:
         return f"<Program {title(self.report)}, {len(self.data):,} bytes; {lines}>"
 
     def _repr_html_(self) -> str:
-        from openneutron.report.html import fragment
+        from openneutron.report.html.notebook import fragment
 
         return fragment(self.report)

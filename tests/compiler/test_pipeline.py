@@ -28,6 +28,33 @@ def test_prefetched_constants_change_nothing_but_the_schedule(seed: int) -> None
     assert convert(model, Options(fetch_constants_to_sram=True)).report.totals.prefetch_bytes > 0
 
 
+@pytest.mark.parametrize("seed", range(1, 40, 4))
+def test_neutron_s_computes_in_its_tcm(seed: int) -> None:
+    model, data = random_network(seed)
+    totals = convert(model, Options(target="imx95")).report.totals
+    assert totals.scratch_bytes == totals.prefetch_bytes == 0 < totals.tcm_bytes <= 1 << 20
+    assert_exact(model, [data], target="imx95")
+
+
+def test_model_larger_than_the_tcm_is_computed_outside_and_says_so() -> None:
+    net = Network(np.random.default_rng(1), (1, 4, 1024, 520))
+    model = net.finish(net.add(net.input, net.input))
+    report = convert(model, Options(target="imx95")).report
+    assert report.totals.tcm_bytes == 0
+    assert "main memory" in report.notes[0]
+    assert_exact(model, [net.data()], target="imx95")
+
+
+@pytest.mark.parametrize("target", ["imxrt700", "mcxn94x", "imx95"])
+def test_layers_with_many_weights_are_fetched_in_pieces(target: str) -> None:
+    net = Network(np.random.default_rng(1), (1, 4, 4, 512))
+    model = net.finish(net.conv(net.input, 100, 3))
+    result = convert(model, Options(target=target, fetch_constants_to_sram=True)).report
+    assert result.passes["chunk_weights"] == 1
+    assert result.totals.prefetch_bytes + result.totals.tcm_bytes < result.totals.weight_bytes / 2
+    assert_exact(model, [net.data()], target=target, fetch_constants_to_sram=True)
+
+
 @pytest.mark.parametrize("optimize", ["fast", "default", "max"])
 @pytest.mark.parametrize("seed", [1, 5, 9, 13])
 def test_prediction_equals_simulation_to_the_cycle(seed: int, optimize: str) -> None:

@@ -45,3 +45,24 @@ def reason(build: Callable[[ModelMaker], None]) -> str:
     maker = fresh()
     build(maker)
     return refusal(maker.model())
+
+
+def check_streamed(maker: ModelMaker) -> int:
+    """Check under the smallest scratch budget that can be compiled, where rows stream through rings; returns it."""
+    from openneutron.convert import Options, convert
+    from openneutron.errors import UnsupportedError
+    from openneutron.litert.write import write_model
+
+    model = write_model(maker.model())
+    border = sum(maker.builder.graph.tensors[t].nbytes for t in (*maker.inputs, *maker.outputs))
+    low, high = 0, 1 << 16
+    while high - low > 16:
+        middle = (low + high) // 2
+        try:
+            convert(model, Options(fit_bytes=border + middle))
+        except UnsupportedError:
+            low = middle
+        else:
+            high = middle
+    maker.check(fit_bytes=border + high)
+    return high

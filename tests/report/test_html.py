@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from openneutron.report.html import fragment
+from openneutron.report.html.notebook import fragment
 from openneutron.report.model import Report
 from tests.report.samples import report
 

@@ -16,7 +16,7 @@
 
 /* What blocks of one call share. */
 typedef struct {
-    int32_t bias[NK_SLICE]; /* bias - 128 * sum(w) */
+    int32_t bias[NK_SLICE]; /* bias - 128 * sum(w) + 2^31 */
     nk_clamps clamps;
 } shared;
 
@@ -150,6 +150,7 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
 
 /* Start values of the accumulators. */
 static void fill_bias(const nk_dense *d, shared *s) {
+    const __m256i offset = _mm256_set1_epi32(INT32_MIN);
     const __m512i units = _mm512_set1_epi8((char)d->flip);
     for (uint32_t c = 0; c < d->outputs; c += NK_PACK) {
         const int8_t *w = d->weights + c / NK_PACK * d->group_bytes;
@@ -164,7 +165,7 @@ static void fill_bias(const nk_dense *d, shared *s) {
         const __m256i total = _mm512_cvtepi64_epi32(_mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32)));
         const __mmask8 mask = (__mmask8)nk_first_lanes(d->outputs - c < 8 ? d->outputs - c : 8);
         const __m256i bias = _mm256_maskz_loadu_epi32(mask, d->stage->table + 4 * (size_t)(d->first_out + c));
-        _mm256_storeu_si256((__m256i *)(void *)(s->bias + c), _mm256_sub_epi32(bias, total));
+        _mm256_storeu_si256((__m256i *)(void *)(s->bias + c), _mm256_add_epi32(_mm256_sub_epi32(bias, total), offset));
     }
 }
 

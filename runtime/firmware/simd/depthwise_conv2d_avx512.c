@@ -47,33 +47,36 @@ static void flush(const block *b, pending *q) {
     q->count = 0;
 }
 
-static inline __attribute__((always_inline)) __m512i widen(const rows *r, uint32_t row, int32_t x, __mmask16 mask) {
-    return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, r->at[row] + (size_t)x * r->step[row]));
+/* 16 channels of a pixel as lanes; `part` when there are fewer. */
+static inline __attribute__((always_inline)) __m512i widen(const block *b, const rows *r, uint32_t row, int32_t x, const int part) {
+    const uint8_t *at = r->at[row] + (size_t)x * r->step[row];
+    return _mm512_cvtepu8_epi32(part ? _mm_maskz_loadu_epi8(b->mask, at) : _mm_loadu_si128((const __m128i *)(const void *)at));
 }
 
 /* Column x of rows [first, first + n), one per byte. */
-static inline __attribute__((always_inline)) __m512i column(const block *b, const rows *r, uint32_t first, int n, int32_t x) {
+static inline __attribute__((always_inline)) __m512i column(const block *b, const rows *r, uint32_t first, int n, int32_t x,
+                                                            const int part) {
     if ((uint32_t)x >= b->in->width) return b->absent;
-    __m512i bytes = widen(r, first, x, b->mask);
-    if (n > 1) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(widen(r, first + 1, x, b->mask), 8));
-    if (n > 2) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(widen(r, first + 2, x, b->mask), 16));
-    if (n > 3) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(widen(r, first + 3, x, b->mask), 24));
-    return _mm512_xor_si512(bytes, b->flip);
+    __m512i bytes = _mm512_xor_si512(widen(b, r, first, x, part), b->flip);
+    if (n > 1) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(b, r, first + 1, x, part), 8));
+    if (n > 2) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(b, r, first + 2, x, part), 16));
+    if (n > 3) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(b, r, first + 3, x, part), 24));
+    return bytes;
 }
 
 /* `count` pixels from output column x on, for windows of 3 x 3 without dilation. */
 static inline __attribute__((always_inline)) void slide(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc,
-                                                        const int stride) {
+                                                        const int stride, const int part) {
     const __m512i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2];
     int32_t at = x * stride - b->p->pad_left;
-    __m512i c0 = column(b, r, 0, 3, at), c1 = column(b, r, 0, 3, at + 1);
+    __m512i c0 = column(b, r, 0, 3, at, part), c1 = column(b, r, 0, 3, at + 1, part);
     for (uint32_t i = 0; i < count; ++i, at += stride, acc += LANES) {
-        const __m512i c2 = column(b, r, 0, 3, at + 2);
+        const __m512i c2 = column(b, r, 0, 3, at + 2, part);
         __m512i sum = _mm512_dpbusd_epi32(b->start, c0, w0);
         sum = _mm512_dpbusd_epi32(sum, c1, w1);
         _mm512_store_si512(acc, _mm512_dpbusd_epi32(sum, c2, w2));
         c0 = stride == 1 ? c1 : c2;
-        c1 = stride == 1 ? c2 : column(b, r, 0, 3, at + 3);
+        c1 = stride == 1 ? c2 : column(b, r, 0, 3, at + 3, part);
     }
 }
 
@@ -87,7 +90,7 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
             const int32_t at = x * p->stride_w - p->pad_left + kx * p->dilation_w;
             for (uint32_t quad = 0; quad < b->quads; ++quad) {
                 const int32_t left = p->kernel_h - 4 * (int32_t)quad;
-                sum = _mm512_dpbusd_epi32(sum, column(b, r, 4 * quad, left, at), *w++);
+                sum = _mm512_dpbusd_epi32(sum, column(b, r, 4 * quad, left, at, 1), *w++);
             }
         }
         _mm512_store_si512(acc, sum);
@@ -100,8 +103,10 @@ static void output_row(const block *b, const rows *r, pending *q) {
     for (uint32_t x = 0; x < b->out->width;) {
         const uint32_t room = CHUNK - q->count, left = b->out->width - x, n = left < room ? left : room;
         int32_t *acc = q->acc + (size_t)q->count * LANES;
-        if (small && p->stride_w == 1) slide(b, r, (int32_t)x, n, acc, 1);
-        else if (small && p->stride_w == 2) slide(b, r, (int32_t)x, n, acc, 2);
+        if (small && p->stride_w == 1 && b->count == LANES) slide(b, r, (int32_t)x, n, acc, 1, 0);
+        else if (small && p->stride_w == 2 && b->count == LANES) slide(b, r, (int32_t)x, n, acc, 2, 0);
+        else if (small && p->stride_w == 1) slide(b, r, (int32_t)x, n, acc, 1, 1);
+        else if (small && p->stride_w == 2) slide(b, r, (int32_t)x, n, acc, 2, 1);
         else any_window(b, r, (int32_t)x, n, acc);
         q->count += n;
         x += n;
@@ -109,7 +114,7 @@ static void output_row(const block *b, const rows *r, pending *q) {
     }
 }
 
-/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w). */
+/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w) + 2^31. */
 static void fill_weights(block *b, const int8_t *packed) {
     const nk_depthwise_conv2d_params *p = b->p;
     const size_t taps = (size_t)p->kernel_h * (uint32_t)p->kernel_w;
@@ -131,7 +136,7 @@ static void fill_weights(block *b, const int8_t *packed) {
             sum = _mm512_dpbusd_epi32(sum, b->flip, bytes);
         }
     }
-    b->start = _mm512_sub_epi32(bias, sum);
+    b->start = _mm512_add_epi32(_mm512_sub_epi32(bias, sum), _mm512_set1_epi32(INT32_MIN));
 }
 
 static rows rows_at(const block *b, uint32_t image, int32_t y, const uint8_t *absent) {

@@ -1,20 +1,15 @@
 /* The requantize stage for 16 channels at a time, in their natural order or as pairs (c, c + 8) in neighbouring lanes, which
- * is how the products of packed blocks come out. Two forms, both equal to nk_mbqm, zero point and clamp:
+ * is how the products of packed blocks come out.
  *
- * Float, and checked. With m = M * 2^-(31+e) and g = 2^-(e+1) (0 for e = 0) the definition's two roundings are one:
- * out = floor(y + 1/2) for y = acc * m + g where acc >= 0 and y = acc * m - g where acc < 0; by nested floors, h >= k * 2^e -
- * 2^(e-1) [+ 1 for h < 0] solved for acc. Computed in float, y is off by at most 3 * 2^-24 of itself (conversion, m, fma; each
- * rounds to nearest by its own encoding), that is less than 2^-14 up to |y| = 256.5, and beyond that any byte clamps alike.
- * So unless y comes within 2^-14 of a half the nearest integer is right, and where it does all pixels at hand are done anew:
- *
- * Integer. u = acc + 2^31 is unsigned; with the doubled multiplier 2M < 2^32, u * 2M = acc * 2M + M * 2^32, so the upper half
- * of u * 2M + 2^31 is ((acc * M + 2^30) >> 31) + M = h + M for every acc; nothing overflows, because (2^32 - 1)(2^32 - 2) +
- * 2^31 < 2^64. h < 0 is then (h + M) < M, unsigned. The second rounding adds 2^(e-1) - (h < 0) and shifts by e, in 32
- * bits: with |acc| < 2^30 also |h| < 2^30, and e <= 31 keeps the sum below 2^31. e = 0 adds nothing.
- *
- * Outputs beyond 16 bits saturate on the way to bytes; the clamp to a byte's range hides that, and |h| < 2^30 keeps the
- * definition's addition of the zero point from wrapping. Where the clamp starts at the zero point (RELU), acc < 0 gives at most
- * 0 in any of these forms and clamps alike: `relu` leaves the sign terms out.
+ * Why it is exact. Accumulators carry an offset of 2^31, which makes them unsigned: u = acc + 2^31. With the doubled
+ * multiplier 2M < 2^32 the product is u * 2M = acc * 2M + M * 2^32, so the upper half of u * 2M + 2^31 is
+ * ((acc * M + 2^30) >> 31) + M = h + M for every acc; nothing overflows, because (2^32 - 1)(2^32 - 2) + 2^31 < 2^64.
+ * h < 0 is then (h + M) < M, unsigned. The second rounding adds 2^(e-1) - (h < 0) and shifts by e, in 32 bits: with
+ * |acc| < 2^30 also |h| < 2^30, and e <= 31 keeps the sum below 2^31. e = 0 adds nothing. Outputs beyond 16 bits
+ * saturate on the way to bytes; the clamp to a byte's range hides that, and |h| < 2^30 keeps the definition's addition of
+ * the zero point from wrapping.
+ * Where the clamp starts at the zero point (RELU), results of h < 0 are at most 0 with or without the sign term and
+ * clamp alike, so the term is left out.
  */
 #ifndef NK_STAGE_AVX512_H
 #define NK_STAGE_AVX512_H
@@ -26,14 +21,12 @@
 #include <immintrin.h>
 
 #define NK_ACC_LIMIT (1 << 29) /* each for |bias| and for the sum of products, so that |acc| < 2^30 */
-#define NK_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-#define NK_DOUBTFUL (0.5f - 0x1p-14f)
 
 /* Constants of 16 channels. */
 typedef struct {
-    __m512i multiplier, shift;
-    __m512 factor, nudge; /* m and g */
+    __m512i multiplier, doubled, doubled_odd, round, shift;
     __m512i natural; /* shuffle that puts the bytes of each 128 bits in channel order */
+    __mmask16 sign; /* lanes that take the sign term: those with e > 0 */
     int paired, relu;
     int fast; /* 0: some channel needs the definition's arithmetic */
 } nk_lanes16;
@@ -83,35 +76,25 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, ui
                                                   : _mm_setr_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
     lanes.multiplier = paired ? nk_pair_lanes(m) : m;
     lanes.shift = paired ? nk_pair_lanes(exponent) : exponent;
-    const __m512 power = _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127), lanes.shift), 23)); /* 2^-e */
-    lanes.factor = _mm512_mul_ps(_mm512_cvt_roundepi32_ps(lanes.multiplier, NK_NEAREST), _mm512_mul_ps(power, _mm512_set1_ps(0x1p-31f)));
-    lanes.nudge = _mm512_maskz_mul_ps(_mm512_cmpgt_epi32_mask(lanes.shift, none), power, _mm512_set1_ps(0.5f));
+    lanes.doubled = _mm512_add_epi32(lanes.multiplier, lanes.multiplier);
+    lanes.doubled_odd = _mm512_srli_epi64(lanes.doubled, 32);
+    const __m512i half = _mm512_srli_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), lanes.shift), 1);
+    lanes.round = _mm512_sub_epi32(half, lanes.multiplier);
+    lanes.sign = _mm512_cmpgt_epi32_mask(lanes.shift, none);
     return lanes;
 }
 
-/* The integer form, before zero point and clamp. */
-static inline __m512i nk_rescale16(const nk_lanes16 *k, __m512i acc) {
-    const __m512i half = _mm512_set1_epi64((int64_t)1 << 31), one = _mm512_set1_epi32(1);
-    const __m512i u = _mm512_xor_si512(acc, _mm512_set1_epi32(INT32_MIN)), doubled = _mm512_add_epi32(k->multiplier, k->multiplier);
-    const __m512i even = _mm512_add_epi64(_mm512_mul_epu32(u, doubled), half);
-    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(u, 32), _mm512_srli_epi64(doubled, 32));
+/* Requantized, before zero point and clamp; `u` carries the offset of 2^31. */
+static inline __attribute__((always_inline)) __m512i nk_rescale16(const nk_lanes16 *k, __m512i u, const int relu) {
+    const __m512i half = _mm512_set1_epi64((int64_t)1 << 31);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(u, 32), k->doubled_odd);
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epu32(u, k->doubled), half);
     __m512i h = _mm512_mask_shuffle_epi32(_mm512_add_epi64(odd, half), 0x5555, even, _MM_PERM_DDBB);
-    const __mmask16 negative = _mm512_mask_cmplt_epu32_mask(_mm512_test_epi32_mask(k->shift, k->shift), h, k->multiplier);
-    h = _mm512_sub_epi32(_mm512_mask_sub_epi32(h, negative, h, one), k->multiplier);
-    const __m512i round = _mm512_srli_epi32(_mm512_sllv_epi32(one, k->shift), 1);
-    return _mm512_srav_epi32(_mm512_add_epi32(h, round), k->shift);
-}
-
-/* The float form; `doubt` collects the largest distance to an integer. */
-static inline __attribute__((always_inline)) __m512i nk_rescale16_float(const nk_lanes16 *k, __m512i acc, __m512 *doubt, int relu) {
-    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
-    const __m512 x = _mm512_cvt_roundepi32_ps(acc, NK_NEAREST);
-    /* 0xEA: (acc & sign) | nudge */
-    const __m512i signed_nudge = _mm512_ternarylogic_epi32(acc, sign, _mm512_castps_si512(k->nudge), 0xEA);
-    const __m512 y = _mm512_fmadd_round_ps(x, k->factor, relu ? k->nudge : _mm512_castsi512_ps(signed_nudge), NK_NEAREST);
-    /* 0xB: the larger magnitude, without its sign */
-    *doubt = _mm512_range_ps(*doubt, _mm512_reduce_ps(y, 0), 0xB);
-    return _mm512_cvt_roundps_epi32(y, NK_NEAREST);
+    if (!relu) {
+        const __mmask16 negative = _mm512_mask_cmplt_epu32_mask(k->sign, h, k->multiplier);
+        h = _mm512_mask_sub_epi32(h, negative, h, _mm512_set1_epi32(1));
+    }
+    return _mm512_srav_epi32(_mm512_add_epi32(h, k->round), k->shift);
 }
 
 /* Four pixels of 16 lanes each to bytes, one pixel per 128 bits, channels in their natural order. */
@@ -123,24 +106,12 @@ static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *
     return _mm512_shuffle_epi8(_mm512_permutexvar_epi32(gather, _mm512_xor_si512(bytes, c->flip)), k->natural);
 }
 
-static __attribute__((noinline)) __m512i nk_stage16_exact(const nk_clamps *c, const nk_lanes16 *k, const int32_t *const at[4]) {
-    __m512i v[4];
-    for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(k, _mm512_loadu_si512(at[j]));
-    return nk_bytes4(c, k, v);
-}
-
 /* Bytes of the pixels `acc`, `acc + stride` and so on, up to `left` of them. */
 static inline __attribute__((always_inline)) __m512i nk_stage16_four(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc,
                                                                      size_t stride, uint32_t left, const int relu) {
     __m512i v[4];
-    __m512 doubt = _mm512_setzero_ps();
 #pragma GCC unroll 4
-    for (uint32_t j = 0; j < 4; ++j)
-        v[j] = nk_rescale16_float(k, _mm512_loadu_si512(acc + (j < left ? j : 0) * stride), &doubt, relu);
-    if (__builtin_expect(_mm512_cmp_ps_mask(doubt, _mm512_set1_ps(NK_DOUBTFUL), _CMP_GE_OQ), 0)) {
-        const int32_t *at[4] = {acc, acc + (left > 1 ? stride : 0), acc + (left > 2 ? 2 * stride : 0), acc + (left > 3 ? 3 * stride : 0)};
-        return nk_stage16_exact(c, k, at);
-    }
+    for (uint32_t j = 0; j < 4; ++j) v[j] = nk_rescale16(k, _mm512_loadu_si512(acc + (j < left ? j : 0) * stride), relu);
     return nk_bytes4(c, k, v);
 }
 
@@ -169,7 +140,7 @@ static inline void nk_stage16_part(const nk_clamps *c, const nk_lanes16 *k, cons
                                    uint8_t *to, size_t pixel, uint32_t channels) {
     for (uint32_t i = 0; i < count; i += 4, acc += 4 * stride) {
         uint8_t bytes[64];
-        _mm512_storeu_si512(bytes, nk_stage16_four(c, k, acc, stride, count - i, k->relu));
+        _mm512_storeu_si512(bytes, nk_stage16_four(c, k, acc, stride, count - i, 0));
         for (uint32_t j = 0; j < 4 && i + j < count; ++j, to += pixel) {
             if (channels == 8) memcpy(to, bytes + 16 * j, 8); /* an odd group of the packing; a length the compiler knows */
             else memcpy(to, bytes + 16 * j, channels);
@@ -177,12 +148,12 @@ static inline void nk_stage16_part(const nk_clamps *c, const nk_lanes16 *k, cons
     }
 }
 
-/* The definition, for what the fast forms exclude. */
+/* The definition, for what the fast form excludes. */
 static inline void nk_stage16_slow(const nk_stage *stage, int paired, size_t channel, const int32_t *acc, size_t stride,
                                    uint32_t count, uint8_t *to, size_t pixel, uint32_t channels) {
     for (uint32_t i = 0; i < count; ++i, acc += stride, to += pixel)
         for (uint32_t c = 0; c < channels; ++c)
-            to[c] = nk_stage_output(stage, channel + c, acc[!paired ? c : c < 8 ? 2 * c : 2 * c - 15]);
+            to[c] = nk_stage_output(stage, channel + c, (int32_t)((uint32_t)acc[!paired ? c : c < 8 ? 2 * c : 2 * c - 15] ^ 0x80000000u));
 }
 
 /* `count` pixels of accumulators, `stride` lanes apart, for `channels` <= 16 channels from `channel` on. */

@@ -181,14 +181,18 @@ def _region(
 
 def allocate(tasks: TaskList, effort: Effort = Effort.CLIMB) -> TaskList:
     """Set the offsets of scratch and prefetch buffers and the totals of the task list."""
-    for region in (Region.SCRATCH, Region.PREFETCH):
+    for region in (Region.SCRATCH, Region.PREFETCH, Region.TCM):
         chosen = [at for at, b in enumerate(tasks.buffers) if b.region is region and b.first >= 0]
         index = {at: i for i, at in enumerate(chosen)}
         height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, effort)
-        if region is Region.SCRATCH:
-            tasks.scratch_bytes, tasks.lower_bound = height, bound
-        else:
+        if region is Region.PREFETCH:
             tasks.prefetch_bytes = height
+        elif region is Region.TCM:
+            tasks.tcm_bytes = height
+        else:
+            tasks.scratch_bytes = height
+        if region is not Region.PREFETCH:
+            tasks.lower_bound = max(tasks.lower_bound, bound)
     if effort is Effort.EXACT:
         tasks.solver_version = solver_version()
     return tasks

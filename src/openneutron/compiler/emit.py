@@ -11,6 +11,7 @@ from openneutron.compiler.names import abi_of
 from openneutron.litert.graph import Graph
 from openneutron.microcode import program as m
 from openneutron.microcode.encode import align
+from openneutron.microcode.table import Region
 from openneutron.targets import Target
 
 
@@ -41,10 +42,16 @@ def _step(graph: KernelGraph, tasks: TaskList, step: Call | Dma | Wait) -> m.Ste
         )  # fmt: skip
     if isinstance(step, Dma):
         source, target = tasks.buffers[step.source], tasks.buffers[step.target]
+        end = target if target.region is Region.OUTPUT else source  # at most one side is the caller's
         return m.Dma(
-            step.channel, source.region, source.index, target.region, source.offset + step.source_offset,
-            target.offset + step.target_offset, step.bytes,
-        )  # fmt: skip
+            channel=step.channel,
+            source_region=source.region,
+            source_index=end.index,
+            target_region=target.region,
+            source_offset=source.offset + step.source_offset,
+            target_offset=target.offset + step.target_offset,
+            bytes=step.bytes,
+        )
     return m.Wait(step.channel)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from openneutron.compiler import l1
 from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.passes.chunk_weights import chunk_weights
 from openneutron.compiler.passes.drop_unused import drop_unused
 from openneutron.compiler.passes.elide_concat import elide_concat
 from openneutron.compiler.passes.elide_slice import elide_slice
@@ -25,14 +26,18 @@ PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
     stream_pooling,
     drop_unused,
 )
+# Only for programs that copy their constants before use.
+FETCH_PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (chunk_weights,)
 
 
 def names() -> list[str]:
     """Names of the passes that can be switched off, in the order they run."""
-    return [one.__name__ for one in PASSES]
+    return [one.__name__ for one in (*PASSES, *FETCH_PASSES)]
 
 
-def fuse(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> dict[str, int]:
+def fuse(
+    graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = (), *, fetch_constants: bool = False
+) -> dict[str, int]:
     """Run the passes; returns how often each acted.
 
     Example:
@@ -42,7 +47,7 @@ def fuse(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ())
     if unknown:
         raise OptionError(f"unknown pass {', '.join(unknown)}", hint=f"passes are {', '.join(names())}")
     counts: dict[str, int] = {}
-    for one in PASSES:
+    for one in (*PASSES, *(FETCH_PASSES if fetch_constants else ())):
         if one.__name__ not in switched_off:
             counts[one.__name__] = one(graph, target)
             l1.check(graph)

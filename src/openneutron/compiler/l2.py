@@ -121,4 +121,4 @@ class TaskList:
     @property
     def held_bytes(self) -> int:
         """What a run needs beside inputs, outputs and weights."""
-        return self.scratch_bytes + self.prefetch_bytes
+        return self.scratch_bytes + self.prefetch_bytes + self.tcm_bytes

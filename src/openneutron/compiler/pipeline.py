@@ -49,13 +49,16 @@ class Unit:
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
+    notes: tuple[str, ...] = ()
 
 
 def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
     """All stages on a graph whose operators are all supported."""
     graph = legalize(part, target)
     l1.check(graph)
-    passes = fuse(graph, target, options.passes_off)
+    # Neutron-S computes out of its TCM: constants always travel there.
+    fetch = options.fetch_constants_to_sram or target.subsystem
+    passes = fuse(graph, target, options.passes_off, fetch_constants=fetch)
     materialize_outputs(graph, target)
     l1.check(graph)
     budget = None
@@ -67,13 +70,13 @@ def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
         target,
         optimize=options.optimize,
         scratch_budget=budget,
-        fetch_constants=options.fetch_constants_to_sram,
+        fetch_constants=fetch,
     )
     tiling, tasks = chosen.tiling, chosen.tasks
     verify(graph, tasks, target)
     program = emit(part, graph, tasks, target, profiling=options.use_profiling)
     events, cycles = predict(program, target)
-    return Unit(graph, tiling, tasks, program, encode(program), events, cycles, passes)
+    return Unit(graph, tiling, tasks, program, encode(program), events, cycles, passes, chosen.notes)
 
 
 def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:
@@ -119,8 +122,22 @@ def compile_model(data: bytes, options: Options) -> Result:
         unit = compile_graph(part, target, options)
         index = len(parts)
         operators[at] = add_graph_op(graph, index, unit.microcode, unit.program, inputs, outputs)
-        parts.append(Part(index, group.operators, unit.graph, unit.tiling.segments, unit.tasks, unit.program,
-                          len(unit.microcode), unit.events, unit.cycles, unit.passes))  # fmt: skip
+        parts.append(
+            Part(
+                index=index,
+                operators=group.operators,
+                graph=unit.graph,
+                segments=unit.tiling.segments,
+                tasks=unit.tasks,
+                program=unit.program,
+                microcode_bytes=len(unit.microcode),
+                events=unit.events,
+                cycles=unit.cycles,
+                passes=unit.passes,
+                pareto=unit.tiling.pareto,
+                notes=unit.notes,
+            )
+        )
         if options.dump_intermediates:
             intermediates[f"graph{index}.l1.txt"] = text.kernel_graph(unit.graph)
             intermediates[f"graph{index}.l2.txt"] = text.task_list(unit.tasks)

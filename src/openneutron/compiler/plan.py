@@ -7,7 +7,7 @@ segments whose output lies over their input, from the bottom up, so that the sha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from openneutron.compiler.allocate import Effort, allocate
 from openneutron.compiler.constants import constants_of
@@ -28,6 +28,7 @@ class Plan:
 
     tiling: Tiling
     tasks: TaskList
+    notes: tuple[str, ...] = ()
 
 
 def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[Segment]:
@@ -60,14 +61,33 @@ def plan(
 ) -> Plan:
     """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
 
-    Greedy allocation ranks all variants, the better allocators see only the front runners.
+    On targets with a TCM everything is computed there where it fits, else out of main memory, with a note.
     """
+    if not target.tcm_bytes:
+        return _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
+    budget = min(target.tcm_bytes, scratch_budget or target.tcm_bytes)
+    try:
+        found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=True)
+        if found.tasks.held_bytes <= budget:
+            return found
+        return _planned(graph, target, optimize, budget, fetch_constants, tcm=True)
+    except UnsupportedError as error:
+        if scratch_budget is not None:
+            raise
+        outside = _planned(graph, target, optimize, None, fetch_constants, tcm=False)
+        return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
+
+
+def _planned(
+    graph: KernelGraph, target: Target, optimize: str, scratch_budget: int | None, fetch_constants: bool, *, tcm: bool
+) -> Plan:
+    """Greedy allocation ranks all variants, the better allocators see only the front runners."""
     structure = Structure.of(graph)
     constants = constants_of(graph)
     ranked: list[Plan] = []
     for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
         for segments in _variants(structure, tiling.segments):
-            tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants)
+            tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants, tcm=tcm)
             ranked.append(Plan(Tiling(segments, tiling.pareto), allocate(tasks, Effort.GREEDY)))
             if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
                 return ranked[-1]

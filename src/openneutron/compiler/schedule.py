@@ -22,6 +22,7 @@ from openneutron.targets import Target
 
 # Positions in time: each segment has this many, one per step of its body, so that buffers of one step can share.
 STEPS = 64
+STAGE_CHANNEL = 1  # inputs and outputs, so that waiting for them does not wait for constants
 PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
 
 
@@ -30,11 +31,17 @@ class _Builder:
     graph: KernelGraph
     target: Target
     constants: Constants
+    local: Region  # where intermediates live: scratch memory, or the TCM
     out: TaskList = field(default_factory=TaskList)
     stored: dict[int, int] = field(default_factory=dict)  # root value → buffer
     weights_buffer: int = -1
     segment: int = 0
     step: int = 0
+
+    @property
+    def fetched(self) -> Region:
+        """Where constants are copied to."""
+        return Region.TCM if self.local is Region.TCM else Region.PREFETCH
 
     def add(self, buffer: Buffer) -> int:
         self.out.buffers.append(buffer)
@@ -49,10 +56,15 @@ class _Builder:
         b.last = max(b.last, last)
         return buffer
 
+    def external(self, value: int, region: Region, k: int) -> int:
+        """The caller's buffer of input or output `k`."""
+        v = self.graph.values[value]
+        return self.add(Buffer(v.name, region, v.bytes, value, k, offset=0))
+
     def root_buffer(self, root: int) -> int:
         if root not in self.stored:
             value = self.graph.values[root]
-            self.stored[root] = self.add(Buffer(value.name, Region.SCRATCH, align(value.stored_bytes), root))
+            self.stored[root] = self.add(Buffer(value.name, self.local, align(value.stored_bytes), root))
         return self.touch(self.stored[root])
 
 
@@ -116,7 +128,7 @@ def _prefetch(b: _Builder, nodes: list[Node]) -> _Prefetch | None:
                 size = align(size + operand.size)
     if not pieces:
         return None
-    buffer = b.add(Buffer(f"prefetch {len(b.out.tasks)}", Region.PREFETCH, size))
+    buffer = b.add(Buffer(f"constants of segment {b.segment}", b.fetched, size))
     copies = [Dma(PREFETCH_CHANNEL, b.weights_buffer, s, buffer, t, n) for s, t, n in _merge(pieces)]
     return _Prefetch(buffer, places, copies)
 
@@ -139,7 +151,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
     for value, s in segment.streams.items():
         if s.ring:
             v = b.graph.values[value]
-            made = b.add(Buffer(f"{v.name} ({s.ring} rows)", Region.SCRATCH, align(s.ring * v.row_bytes), value))
+            made = b.add(Buffer(f"{v.name} ({s.ring} rows)", b.local, align(s.ring * v.row_bytes), value))
             rings[value] = (made, s)
     calls: list[Call] = []
     for n in range(segment.first, segment.last + 1):
@@ -149,7 +161,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
         operands: list[Operand | None] = []
         for role, operand in zip(roles, node.operands, strict=True):
             if role.rstrip("?") == "workspace":
-                space = b.add(Buffer(f"workspace of node {n}", Region.SCRATCH, align(node.workspace)))
+                space = b.add(Buffer(f"workspace of node {n}", b.local, align(node.workspace)))
                 operands.append(_flat(b.touch(space, transient=True), 0, node.workspace) if node.workspace else None)
             elif operand is None:
                 operands.append(None)
@@ -168,6 +180,25 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
     return calls
 
 
+def _stage_in(b: _Builder, inputs: list[int], ends: list[int]) -> list[Task]:
+    """Copies of the caller's inputs into the TCM; inputs that nobody reads stay outside."""
+    b.segment = 0
+    used = [(value, end) for value, end in zip(inputs, ends, strict=True) if value in b.stored]
+    copies: list[Task] = [
+        Dma(STAGE_CHANNEL, end, 0, b.touch(b.stored[value]), 0, b.graph.values[value].bytes) for value, end in used
+    ]
+    return [*copies, Wait(STAGE_CHANNEL)] if copies else []
+
+
+def _stage_out(b: _Builder, roots: list[int], starts: list[int]) -> list[Task]:
+    """Copies of the results from the TCM to the caller's outputs."""
+    copies: list[Task] = [
+        Dma(STAGE_CHANNEL, b.touch(b.stored[root]), 0, start, 0, b.graph.values[root].bytes)
+        for root, start in zip(roots, starts, strict=True)
+    ]
+    return [*copies, Wait(STAGE_CHANNEL)]
+
+
 def schedule(
     graph: KernelGraph,
     segments: list[Segment],
@@ -175,19 +206,16 @@ def schedule(
     *,
     fetch_constants: bool = False,
     constants: Constants | None = None,
+    tcm: bool = False,
 ) -> TaskList:
     """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
-    b = _Builder(graph, target, constants or constants_of(graph))
+    b = _Builder(graph, target, constants or constants_of(graph), Region.TCM if tcm else Region.SCRATCH)
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
-    for k, value in enumerate(graph.inputs):
-        b.stored[value] = b.add(
-            Buffer(graph.values[value].name, Region.INPUT, graph.values[value].bytes, value, k, offset=0)
-        )
-    for k, value in enumerate(graph.outputs):
-        root = graph.root(value)
-        b.stored[root] = b.add(
-            Buffer(graph.values[root].name, Region.OUTPUT, graph.values[root].bytes, root, k, offset=0)
-        )
+    ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.inputs)]
+    starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.outputs)]
+    if not tcm:
+        b.stored.update(dict(zip(graph.inputs, ends, strict=True)))
+        b.stored.update(zip(map(graph.root, graph.outputs), starts, strict=True))
     groups: list[tuple[list[Task], _Prefetch | None]] = []
     for at, segment in enumerate(segments):
         b.segment, b.step = at, 0
@@ -203,6 +231,8 @@ def schedule(
         body: list[Task] = [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
         groups.append((body, fetched))
     ahead = target.cost.dma_overlaps
+    if tcm:
+        b.out.tasks += _stage_in(b, graph.inputs, ends)
     for at, (body, fetched) in enumerate(groups):
         if fetched is not None and (not ahead or at == 0):
             b.out.tasks += fetched.copies
@@ -212,6 +242,9 @@ def schedule(
         if following is not None:
             b.out.tasks += following.copies
         b.out.tasks += body
+    if tcm:
+        b.segment = max(len(segments) - 1, 0)
+        b.out.tasks += _stage_out(b, [graph.root(value) for value in graph.outputs], starts)
     # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
     b.out.overlaps = [
         o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS

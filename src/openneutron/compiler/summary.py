@@ -31,6 +31,8 @@ class Part:
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
+    pareto: tuple[tuple[int, int], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def io_bytes(self) -> int:
@@ -65,6 +67,8 @@ def _kernels(part: Part) -> list[report.Kernel]:
                 weight_bytes=sum(o.size for o in node.operands if o is not None and not isinstance(o, int)),
                 segment=segment,
                 notes=node.notes,
+                activation_bytes=sum(part.graph.values[v].bytes for v in {*node.inputs(), node.output}),
+                tensor=output.tensor,
             )
         )
     return found
@@ -74,6 +78,7 @@ def _operators(
     source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part]
 ) -> list[report.Operator]:
     homes = {op: part.index for part in parts for op in part.operators}
+    makers = {tensor: index for index, op in enumerate(source) for tensor in op.outputs}
     found: list[report.Operator] = []
     for index, op in enumerate(source):
         reason = reasons.get(index)
@@ -87,6 +92,7 @@ def _operators(
                 reason_code=reason.code if reason else "",
                 hint=reason.hint if reason else "",
                 graph=homes.get(index, -1),
+                inputs=tuple(dict.fromkeys(makers[tensor] for tensor in op.inputs if tensor in makers)),
             )
         )
     return found
@@ -103,9 +109,10 @@ def report_of(
         macs=sum(node.macs for part in parts for node in part.graph.nodes),
         cycles=cycles,
         milliseconds=target.milliseconds(cycles),
-        peak_bytes=max((p.io_bytes + p.tasks.scratch_bytes + p.tasks.prefetch_bytes for p in parts), default=0),
+        peak_bytes=max((p.io_bytes + p.tasks.held_bytes for p in parts), default=0),
         io_bytes=max((p.io_bytes for p in parts), default=0),
         scratch_bytes=max((p.tasks.scratch_bytes for p in parts), default=0),
+        tcm_bytes=max((p.tasks.tcm_bytes for p in parts), default=0),
         prefetch_bytes=max((p.tasks.prefetch_bytes for p in parts), default=0),
         weight_bytes=sum(len(p.program.weights) for p in parts),
         microcode_bytes=sum(p.microcode_bytes for p in parts),
@@ -134,7 +141,9 @@ def report_of(
             report.Buffer(p.index, b.name, b.region.name.lower(), b.offset, b.size, b.first, b.last)
             for p in parts
             for b in p.tasks.buffers
-            if b.region in (Region.SCRATCH, Region.PREFETCH) and b.first >= 0
+            if b.region in (Region.SCRATCH, Region.PREFETCH, Region.TCM) and b.first >= 0
         ),
+        pareto=tuple(report.Choice(p.index, scratch, cost) for p in parts for scratch, cost in p.pareto),
         passes=counts,
+        notes=tuple(note for part in parts for note in part.notes),
     )

@@ -232,7 +232,7 @@ def tile(
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
-    points = tuple((budgets[at], p[0]) for at in range(low, len(budgets)) if (p := tried.get(at)) is not None)
+    points = tuple((budgets[at], p[0]) for at in sorted(tried) if (p := tried[at]) is not None)
     return [Tiling(_segments(structure, items), _pareto(points)) for items in chosen]
 
 

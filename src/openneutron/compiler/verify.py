@@ -22,6 +22,7 @@ from openneutron.targets import Target
 
 Tags = npt.NDArray[np.int64]
 _IN_FLIGHT = -2  # bytes that a copy is still writing
+_CONSTANT = 1 << 40  # constants are tagged by where they lie in the weights block, above every tensor's tags
 
 
 def _window(memory: Tags, at: int, count: int, stride: int, size: int) -> Any:
@@ -40,7 +41,7 @@ class _Replay:
     tasks: TaskList
     memory: dict[tuple[Region, int], Tags] = field(default_factory=dict)
     base: dict[int, int] = field(default_factory=dict)  # root value → tag of its first byte
-    pending: list[Dma] = field(default_factory=list)
+    pending: list[tuple[Dma, Tags]] = field(default_factory=list)
 
     def region(self, buffer: Buffer) -> Tags:
         return self.memory[(buffer.region, buffer.index)]
@@ -111,12 +112,10 @@ class _Replay:
                 demand = (node.demand or {}).get(position)
                 lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
                 self.visit(call, source, operand, lo, hi, False)
-                if position not in node.in_place and buffer.region is Region.SCRATCH:
+                if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM):
                     reads += self._span(operand, lo, hi)
-            elif buffer.region is Region.PREFETCH:
-                held = _window(self.region(buffer), buffer.offset + operand.offset, 1, 1, operand.channels)
-                if (held < 0).any():
-                    raise InternalError(f"node {call.node} reads constants that were not waited for")
+            elif isinstance(source, np.ndarray) and buffer.region is not Region.WEIGHTS:
+                self.constant(call, source, buffer.offset + operand.offset, self.region(buffer))
         for source, operand in zip(node.operands, call.operands, strict=True):
             if operand is not None and isinstance(source, int) and source == node.output:
                 region = self.tasks.buffers[operand.buffer].region
@@ -141,18 +140,33 @@ class _Replay:
         near = [r for r in reads if r[0] is written[0][0] and r[1] < high and low < r[2]]
         return any(r[1] < w[2] and w[1] < r[2] for r in near for w in written)
 
+    def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Tags) -> None:
+        """A fetched constant must have arrived, whole, from where its bytes lie in the weights block."""
+        held = _window(memory, at, 1, 1, data.size)[0]
+        origin = int(held[0]) - _CONSTANT
+        arrived = origin >= 0 and np.array_equal(held, held[0] + np.arange(data.size))
+        if not arrived or self.tasks.weights[origin : origin + data.size] != data.tobytes():
+            raise InternalError(f"node {call.node} reads constants that were not waited for")
+
     def copy(self, step: Dma) -> None:
-        target = self.tasks.buffers[step.target]
+        target, source = self.tasks.buffers[step.target], self.tasks.buffers[step.source]
+        start = source.offset + step.source_offset
+        if source.region is Region.WEIGHTS:
+            tags = _CONSTANT + start + np.arange(step.bytes)
+        else:
+            tags = _window(self.region(source), start, 1, 1, step.bytes)[0].copy()
         _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)[...] = _IN_FLIGHT
-        self.pending.append(step)
+        self.pending.append((step, tags))
 
     def wait(self, channel: int) -> None:
-        for step in self.pending:
+        for step, tags in self.pending:
             if step.channel == channel:
                 target = self.tasks.buffers[step.target]
                 held = _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)
-                held[...] = step.source_offset  # constants are tagged by where they come from
-        self.pending = [step for step in self.pending if step.channel != channel]
+                if (held != _IN_FLIGHT).any():
+                    raise InternalError(f"bytes were written while a copy to buffer {target.name} was under way")
+                held[...] = tags
+        self.pending = [item for item in self.pending if item[0].channel != channel]
 
 
 def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
@@ -168,6 +182,7 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
             replay.memory[(b.region, b.index)] = np.zeros(b.size, np.int64)
     replay.memory[(Region.SCRATCH, 0)] = np.zeros(tasks.scratch_bytes, np.int64)
     replay.memory[(Region.PREFETCH, 0)] = np.full(tasks.prefetch_bytes, -1, np.int64)
+    replay.memory[(Region.TCM, 0)] = np.full(tasks.tcm_bytes, -1, np.int64)
     for k, index in enumerate(graph.inputs):
         memory = replay.memory[(Region.INPUT, k)]
         base, row_bytes = replay.expected(index)
@@ -185,8 +200,10 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
         if not np.array_equal(memory, base + np.arange(memory.size) // row_bytes):
             raise InternalError(f"output {graph.values[index].name} is not complete at the end")
     for b in tasks.buffers:
-        if b.region in (Region.SCRATCH, Region.PREFETCH) and b.first >= 0 and b.offset % target.alignment:
+        if b.region in (Region.SCRATCH, Region.PREFETCH, Region.TCM) and b.first >= 0 and b.offset % target.alignment:
             raise InternalError(f"buffer {b.name} starts at {b.offset}, not a multiple of {target.alignment}")
+    if tasks.tcm_bytes > target.tcm_bytes:
+        raise InternalError(f"{tasks.tcm_bytes} bytes exceed the target's TCM of {target.tcm_bytes}")
     if tasks.scratch_bytes + tasks.prefetch_bytes > target.sram_bytes:
         raise InternalError(f"{tasks.scratch_bytes} bytes of scratch exceed the target's {target.sram_bytes}")
 

@@ -22,17 +22,20 @@ def merge_reports(
     if not partitions:
         return report
     at = 0
-    operators, kernels, events, buffers = [], [], [], []
+    operators, kernels, events, buffers, pareto = [], [], [], [], []
     for index, partition in enumerate(partitions):
         own = partition.report
         for op in own.operators:
             handles = partition.debug_handles[op.index] if op.index < len(partition.debug_handles) else ()
-            operators.append(dataclasses.replace(op, index=op.index + at, graph=index, debug_handles=handles))
+            read = tuple(maker + at for maker in op.inputs)
+            moved_op = dataclasses.replace(op, index=op.index + at, graph=index, debug_handles=handles, inputs=read)
+            operators.append(moved_op)
         for kernel in own.kernels:
             moved = tuple(op + at for op in kernel.operators)
             kernels.append(dataclasses.replace(kernel, graph=index, operators=moved))
         events += [dataclasses.replace(event, graph=index) for event in own.events]
         buffers += [dataclasses.replace(buffer, graph=index) for buffer in own.buffers]
+        pareto += [dataclasses.replace(choice, graph=index) for choice in own.pareto]
         at += len(own.operators)
     passes: dict[str, int] = {}
     for partition in partitions:
@@ -45,6 +48,7 @@ def merge_reports(
         kernels=tuple(kernels),
         events=tuple(events),
         buffers=tuple(buffers),
+        pareto=tuple(pareto),
         passes=passes,
         notes=tuple(dict.fromkeys(note for partition in partitions for note in partition.report.notes)),
     )

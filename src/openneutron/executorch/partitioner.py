@@ -68,7 +68,9 @@ class NeutronPartitioner(Partitioner):
             raise OptionError(f"custom_delegation_options is {custom_delegation_options!r}", where=WHERE)
         self.custom = custom_delegation_options or CustomDelegationOptions()
         self.excluded = Excluded(self.options.operators_not_to_delegate)
-        self._known: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
+        self._given: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
+        self._waiting: list[dict[str, torch.Tensor]] = []
+        self._finished = False
         self._preserve = _preserved(preserve_ops or ())
         self.verdicts: list[Verdict] = []
         self.partitions: list[list[Cluster]] = []
@@ -77,17 +79,19 @@ class NeutronPartitioner(Partitioner):
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
         """Tag the nodes of each partition; the program itself is not changed."""
         graph = exported_program.graph
-        constants = Constants(exported_program, self._known)
+        constants = Constants(exported_program, self._take_known(exported_program))
         check = self._check()
         clusters = find_clusters(graph)
         for cluster in clusters:
             self._examine(cluster, constants, check)
         partitions = cut(graph, clusters)
-        while not self._all_compile(partitions, constants, check):
+        order = {node: index for index, node in enumerate(graph.nodes)}
+        while not self._all_compile(partitions, order, constants, check):
             partitions = cut(graph, clusters)
         partitions = self._without_no_ops(partitions)
         tags: dict[str, DelegationSpec] = {}
-        for index, members in enumerate(partitions):
+        first = len(self.partitions)
+        for index, members in enumerate(partitions, start=first):
             tag = f"neutron_{index}"
             specs = to_specs(_numbered(self.options, index))
             tags[tag] = DelegationSpec(NeutronBackend.__name__, specs)
@@ -95,8 +99,9 @@ class NeutronPartitioner(Partitioner):
                 for node in cluster.nodes:
                     node.meta["delegation_tag"] = tag
         tag_constant_data(exported_program)
-        self.partitions = partitions
-        self.verdicts = verdicts_of(graph, clusters, partitions)
+        self.partitions += partitions
+        self.verdicts += verdicts_of(graph, clusters, partitions, first)
+        self._finished = True
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
     def ops_to_not_decompose(
@@ -115,10 +120,23 @@ class NeutronPartitioner(Partitioner):
         return targets_, None if all(node in kept for node in nodes) else lambda node: node in kept
 
     def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
-        """Remember the real tensors (`partition` sees none) and give every reader its own dequantize."""
-        self._known.update(exported_program.state_dict)
-        self._known.update({k: v for k, v in exported_program.constants.items() if isinstance(v, torch.Tensor)})
+        """Remember the real tensors (`partition` sees none) and give every reader its own dequantize.
+
+        ExecuTorch calls this for every method of a program and only then partitions them, in the same order.
+        """
+        if self._finished:
+            self.verdicts, self.partitions, self._waiting, self._finished = [], [], [], False
+        tensors = {**exported_program.state_dict, **exported_program.constants}
+        self._waiting.append({name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)})
         return split_dequantize(exported_program)
+
+    def _take_known(self, program: ExportedProgram) -> dict[str, torch.Tensor]:
+        """The real tensors of a program: names repeat between methods, so the first that fits in name and shape."""
+        wanted = {name: value.shape for name, value in program.state_dict.items()}
+        for position, known in enumerate(self._waiting):
+            if all(name in known and known[name].shape == shape for name, shape in wanted.items()):
+                return {**self._given, **self._waiting.pop(position)}
+        return self._given
 
     def _asks_to_stay_whole(self, node: Node) -> bool:
         name = operator_name(node)
@@ -129,7 +147,7 @@ class NeutronPartitioner(Partitioner):
 
     def _delegable(self, ep: ExportedProgram, names: set[str]) -> set[Node]:
         """The nodes of these operators whose clusters would be delegated."""
-        constants, check = Constants(ep, self._known), self._check()
+        constants, check = Constants(ep, self._given), self._check()
         kept: set[Node] = set()
         for cluster in find_clusters(ep.graph):
             found = [node for node in cluster.nodes if operator_name(node) in names]
@@ -147,14 +165,16 @@ class NeutronPartitioner(Partitioner):
                 return
         examine(cluster, constants, check, self.options)
 
-    def _all_compile(self, partitions: list[list[Cluster]], constants: Constants, check: Check) -> bool:
+    def _all_compile(
+        self, partitions: list[list[Cluster]], order: dict[Node, int], constants: Constants, check: Check
+    ) -> bool:
         """Whether each partition as a whole lowers to operators that `check` accepts; refuses the first that does not.
 
         Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
         """
         for members in partitions:
             position = {node: cluster for cluster in members for node in cluster.nodes}
-            nodes = [node for node in members[0].nodes[0].graph.nodes if node in position]
+            nodes = sorted(position, key=order.__getitem__)
             problem, _ = try_lower(nodes, constants, check, self.options)
             if problem is not None:
                 node, reason = problem

@@ -14,22 +14,28 @@ from openneutron.verdict import Reason
 _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
 
 
-def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]]) -> list[Verdict]:
+def verdicts_of(
+    graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]], first: int = 0
+) -> list[Verdict]:
     """One verdict per call, in graph order.
 
     A getitem belongs to the call before it; a quantize or dequantize inside a partition is no node any more, only a
-    change of how the values between operators are stored.
+    change of how the values between operators are stored. `first` is the number of the first partition.
     """
     cluster_of = {node: cluster for cluster in clusters for node in cluster.nodes}
-    partition_of = {id(cluster): index for index, members in enumerate(partitions) for cluster in members}
+    partition_of = {id(cluster): index for index, members in enumerate(partitions, start=first) for cluster in members}
     found = []
+    makers: dict[Node, tuple[str, ...]] = {}  # node → the nodes with a verdict whose values it stands for
     for node in graph.nodes:
+        inputs = tuple(dict.fromkeys(name for one in node.all_input_nodes for name in makers[one]))
+        makers[node] = inputs
         if node.op != "call_function" or operator_name(node) == GETITEM:
             continue
         cluster = cluster_of.get(node)
         partition = partition_of.get(id(cluster), -1)
         if partition >= 0 and is_border(node):
             continue
+        makers[node] = (node.name,)
         reason = None if partition >= 0 else _reason(node, cluster)
         found.append(
             Verdict(
@@ -42,6 +48,7 @@ def verdicts_of(graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[
                 source=source_line(node),
                 debug_handle=(debug_handles(node) or (-1,))[0],
                 partition=partition,
+                inputs=inputs,
             )
         )
     return found

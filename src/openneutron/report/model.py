@@ -20,7 +20,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Node:
-    """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU."""
+    """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU.
+
+    `inputs` are the names of the nodes whose values it reads.
+    """
 
     name: str
     operator: str
@@ -31,11 +34,15 @@ class Node:
     source: str = ""
     debug_handle: int = -1
     partition: int = -1
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One LiteRT operator of a converted model and whether it went into a NeutronGraph."""
+    """One LiteRT operator of a converted model and whether it went into a NeutronGraph.
+
+    `inputs` are the indices of the operators whose values it reads.
+    """
 
     index: int
     code: str
@@ -46,11 +53,16 @@ class Operator:
     hint: str = ""
     graph: int = -1
     debug_handles: tuple[int, ...] = ()
+    inputs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One L1 node: what it costs in all its calls."""
+    """One L1 node: what it costs in all its calls.
+
+    `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
+    that only the compiler knows).
+    """
 
     node: int
     graph: int
@@ -67,6 +79,8 @@ class Kernel:
     weight_bytes: int
     segment: int = -1
     notes: tuple[str, ...] = ()
+    activation_bytes: int = 0
+    tensor: int = -1
 
     @property
     def bound_by(self) -> str:
@@ -103,8 +117,32 @@ class Buffer:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """One schedule that was on offer for a graph: estimated scratch bytes, and the cycles they buy."""
+
+    graph: int
+    scratch_bytes: int
+    cycles: int
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """One change and what compiling again with it gave; `option` is how to ask for it, "" when the model must change.
+
+    `cycles` and `peak_bytes` are those of the whole program, `milliseconds` at the clock of `target`.
+    """
+
+    change: str
+    option: str
+    target: str
+    cycles: int
+    milliseconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True)
 class Totals:
-    """The sums people ask for first. `peak_bytes` is I/O + scratch + prefetch."""
+    """The sums people ask for first. `peak_bytes` is I/O + scratch + prefetch, and the TCM on targets that have one."""
 
     macs: int = 0
     cycles: int = 0
@@ -113,6 +151,7 @@ class Totals:
     io_bytes: int = 0
     scratch_bytes: int = 0
     prefetch_bytes: int = 0
+    tcm_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
     operators_total: int = 0
@@ -134,6 +173,8 @@ class Report:
     kernels: tuple[Kernel, ...] = ()
     events: tuple[Event, ...] = ()
     buffers: tuple[Buffer, ...] = ()
+    pareto: tuple[Choice, ...] = ()
+    what_ifs: tuple[WhatIf, ...] = ()
     passes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)

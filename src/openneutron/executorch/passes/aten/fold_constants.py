@@ -12,6 +12,10 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.passes.aten._attributes import add_constant, tensor_of
 
 
+# Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
+_LARGEST_FILLED = 1 << 16
+
+
 def fold_constants(model: GraphModule) -> int:
     """Fold in place; returns how many calls went. Random and mutating operators stay."""
     known: dict[Node, torch.Tensor] = {}
@@ -20,7 +24,7 @@ def fold_constants(model: GraphModule) -> int:
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data
-        elif _is_pure(node) and node.all_input_nodes and all(source in known for source in node.all_input_nodes):
+        elif _is_pure(node) and _is_small(node) and all(source in known for source in node.all_input_nodes):
             args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source])
             with torch.no_grad():
                 made = node.target(*args, **kwargs)
@@ -34,6 +38,14 @@ def fold_constants(model: GraphModule) -> int:
             for user in [user for user in node.users if user not in known]:
                 user.replace_input_with(node, constant)
     return len(folded)
+
+
+def _is_small(node: Node) -> bool:
+    """Whether the result is worth keeping: what depends on parameters is, what is made of nothing only when small."""
+    if node.all_input_nodes:
+        return True
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() <= _LARGEST_FILLED
 
 
 def _is_pure(node: Node) -> bool:

@@ -1,0 +1,8 @@
+"""The report as HTML: a fragment for notebooks, and a page of its own that needs nothing beside it."""
+
+from __future__ import annotations
+
+from openneutron.report.html.notebook import fragment
+from openneutron.report.html.page import page
+
+__all__ = ["fragment", "page"]

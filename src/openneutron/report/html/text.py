@@ -1,0 +1,62 @@
+"""Figures as people read them, and ticks for axes."""
+
+from __future__ import annotations
+
+import math
+
+# Ticks land on these multiples of a power of ten: the ones people count in.
+_STEPS = (1, 2, 5, 10)
+
+
+def size(count: float) -> str:
+    """Bytes with a binary unit, three digits at most before it.
+
+    Example:
+        >>> size(12298)
+        '12.0 KiB'
+    """
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024 or unit == "MiB":
+            break
+        count /= 1024
+    return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+
+
+def short(count: float) -> str:
+    """A count with a decimal unit.
+
+    Example:
+        >>> short(278603)
+        '279 k'
+    """
+    for unit in ("", " k", " M", " G"):
+        if abs(count) < 1000 or unit == " G":
+            break
+        count /= 1000
+    # Three significant digits tell neighbours apart without pretending to more.
+    return f"{count:.3g}{unit}" if abs(count) < 1000 else f"{count:,.0f}{unit}"
+
+
+def ticks(top: float, count: int = 5) -> list[float]:
+    """About `count` round numbers from 0 to `top`.
+
+    Example:
+        >>> ticks(9.0)
+        [0.0, 2.0, 4.0, 6.0, 8.0]
+    """
+    if top <= 0:
+        return [0.0]
+    raw = top / count
+    scale = 10.0 ** math.floor(math.log10(raw))
+    step = next(s * scale for s in _STEPS if s * scale >= raw)
+    return [step * at for at in range(int(top / step) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """The powers of ten from `low` to `high`, inclusive.
+
+    Example:
+        >>> decades(0.1, 100)
+        [0.1, 1.0, 10.0, 100.0]
+    """
+    return [10.0**power for power in range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)]
