@@ -104,10 +104,15 @@ def install_firmware_tools() -> None:
     missing = [name for name, program in FIRMWARE_TOOLS.items() if shutil.which(program) is None]
     if not missing or not wanted or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
-    with step(f"installing {' '.join(missing)}"):
-        run(["apt-get", "update"])
-        # The C library has no program of its own to look for; it comes with the compiler.
-        run(["apt-get", "install", "-y", "--no-install-recommends", *missing, "libnewlib-arm-none-eabi"])
+    try:
+        with step(f"installing {' '.join(missing)}"):
+            run(["apt-get", "update"])
+            # The C library has no program of its own to look for; it comes with the compiler.
+            run(["apt-get", "install", "-y", "--no-install-recommends", *missing, "libnewlib-arm-none-eabi"])
+    except SetupError as error:
+        if os.environ.get("OPENNEUTRON_APT") == "1":
+            raise
+        say(f"without firmware tools, whose tests will skip: {error}")
 
 
 def has_compiler(variable: str, default: str) -> bool:

@@ -13,16 +13,26 @@ from weights import WEIGHTS, save_arrays
 
 from openneutron.zoo._untrained import initialise, seeded_inputs, statistics
 from openneutron.zoo.autoencoder import INPUTS, Autoencoder
+from openneutron.zoo.detector import Detector
 from openneutron.zoo.ds_cnn import DsCnn
+from openneutron.zoo.efficientnet_lite0 import EfficientNetLite0
 from openneutron.zoo.mobilenet_v2 import MobileNetV2
+from openneutron.zoo.resnet18 import ResNet18
 from openneutron.zoo.resnet20 import ResNet20
+from openneutron.zoo.tcn import BANDS, FRAMES, Tcn
+from openneutron.zoo.unet import UNet
 from openneutron.zoo.vww_mobilenet_v1 import VwwMobileNetV1
 
 NETWORKS: dict[str, tuple[type[nn.Module], tuple[int, ...]]] = {
     "autoencoder": (Autoencoder, (1, INPUTS)),
+    "detector": (Detector, (1, 3, 160, 160)),
     "ds_cnn": (DsCnn, (1, 1, 49, 10)),
+    "efficientnet_lite0": (EfficientNetLite0, (1, 3, 224, 224)),
     "mobilenet_v2": (MobileNetV2, (1, 3, 224, 224)),
+    "resnet18": (ResNet18, (1, 3, 32, 32)),
     "resnet20": (ResNet20, (1, 3, 32, 32)),
+    "tcn": (Tcn, (1, BANDS, FRAMES)),
+    "unet": (UNet, (1, 3, 128, 128)),
     "vww_mobilenet_v1": (VwwMobileNetV1, (1, 3, 96, 96)),
 }
 # Statistics over so many inputs leave each channel near zero mean and unit variance on inputs not seen here.

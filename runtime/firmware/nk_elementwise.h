@@ -1,5 +1,5 @@
-/* Shared by the kernels that map 8-bit elements to 8-bit elements: reading either sign, checking parameters, and walking
- * operands in runs as long as their layout allows. Inputs broadcast by numpy's rule: a dimension of 1 repeats.
+/* Shared by the kernels that map 8-bit elements to 8-bit elements: reading either sign, checking parameters, and
+ * walking operands in runs as long as their layout allows. Inputs broadcast by numpy's rule: a dimension of 1 repeats.
  */
 #ifndef NK_ELEMENTWISE_H
 #define NK_ELEMENTWISE_H
@@ -31,6 +31,11 @@ static inline int nk_zero_ok(int32_t zero) { return zero >= -128 && zero <= 255;
 /* A multiplier and shift that nk_mbqm accepts, with the shift at most `most`. */
 static inline int nk_scale_ok(int32_t multiplier, int32_t shift, int32_t most) {
     return multiplier >= 0 && shift >= -31 && shift <= most;
+}
+
+/* Zero point and clamp of an 8-bit output. */
+static inline int nk_output_ok(int32_t zero, int32_t low, int32_t high) {
+    return nk_zero_ok(zero) && nk_zero_ok(low) && nk_zero_ok(high) && low <= high;
 }
 
 static inline int nk_same_shape(const nk_operand *a, const nk_operand *b) {
@@ -85,7 +90,8 @@ static inline int32_t nk_check_walk2(nk_call *call) {
     const nk_operand *a = &call->operands[0], *b = &call->operands[1], *out = &call->operands[2];
     if (!nk_is_byte(out) || a->dtype != out->dtype || b->dtype != out->dtype)
         return nk_refuse(call, "inputs and output must be of one 8-bit type");
-    if (!nk_broadcasts(a, out) || !nk_broadcasts(b, out)) return nk_refuse(call, "an input does not broadcast to the output");
+    if (!nk_broadcasts(a, out) || !nk_broadcasts(b, out))
+        return nk_refuse(call, "an input does not broadcast to the output");
     if (!nk_inside(a) || !nk_inside(b) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
     return 0;
 }
@@ -103,7 +109,8 @@ static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_
                 run(call, from, to, out->width * out->channels);
                 continue;
             }
-            for (uint32_t x = 0; x < out->width; ++x) run(call, from + (size_t)x * in->pixel, to + (size_t)x * out->pixel, out->channels);
+            for (uint32_t x = 0; x < out->width; ++x)
+                run(call, from + (size_t)x * in->pixel, to + (size_t)x * out->pixel, out->channels);
         }
     }
 }

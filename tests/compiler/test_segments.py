@@ -8,11 +8,14 @@ import pytest
 
 from openneutron import targets
 from openneutron.compiler import segments
+from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
+from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.allocate import allocate
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.schedule import schedule
 from openneutron.compiler.segments import Segment, Structure
 from openneutron.compiler.verify import verify
+from openneutron.microcode.table import ElementType, Rounding
 from tests.compiler.graphs import Net
 
 TARGET = targets.load("imxrt700")
@@ -87,3 +90,15 @@ def test_node_that_two_segments_read_is_stored_whole() -> None:
     graph = net.finish(net.join(head, net.conv(tail, 3)))
     segment = segments.segment_of(Structure.of(graph), 0, 1, 1)
     assert segment.streams[head].ring == 0
+
+
+def test_sums_of_a_streamed_pool_outlive_the_iteration() -> None:
+    net = Net(16)
+    graph = net.finish(net.conv(net.input, 1))
+    sums_node, sums = pool_sum(graph, graph.nodes[0].output)
+    graph.nodes.append(sums_node)
+    out = graph.add_value(Value("mean", (1, 1, 1, 8), ElementType.INT8))
+    graph.nodes.append(pool_mean(sums, 16, out, PoolMeanParams(64, 0, 0, 0, 0, -128, 127), Rounding.NONE))
+    graph.outputs = [out]
+    stream = segments.segment_of(Structure.of(graph), 0, 2, 1).streams[sums]
+    assert (stream.ring, stream.transient) == (1, False)

@@ -14,7 +14,7 @@ from openneutron.cli.extract_payload import payload_of_file
 from openneutron.executorch.embed import embed, input_rows
 from openneutron.executorch.payload import Payload, parse_payload
 from openneutron.microcode.program import TensorRow
-from openneutron.simulator import Simulator
+from openneutron.simulator import DTYPES, Simulator
 
 Array = npt.NDArray[Any]
 
@@ -64,7 +64,12 @@ def compile_litert(folder: Path, data: bytes, **options: Any) -> None:
     program.save(folder / "source.tflite")
     (folder / "kernel_selection.c").write_text(program.kernel_selection)
     generator = np.random.default_rng(5)
-    _embed(folder, "source.tflite", lambda rows: [generator.integers(-128, 128, r.shape).astype(np.int8) for r in rows])
+
+    def random(row: TensorRow) -> Array:
+        limits = np.iinfo(DTYPES[row.dtype])
+        return generator.integers(limits.min, limits.max + 1, row.shape).astype(DTYPES[row.dtype])
+
+    _embed(folder, "source.tflite", lambda rows: [random(row) for row in rows])
 
 
 def load(folder: Path) -> Model:

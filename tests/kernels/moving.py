@@ -12,6 +12,7 @@ from openneutron.litert.graph import DType
 from tests.golden import ModelMaker, refusal
 
 Q = (0.05, 3)  # scale and zero point of every tensor that is only moved
+IMAGE = (1, 32, 12, 4)  # 1,536 bytes
 BYTES = st.sampled_from([DType.INT8, DType.INT8, DType.UINT8])
 
 
@@ -66,3 +67,16 @@ def check_streamed(maker: ModelMaker) -> int:
             high = middle
     maker.check(fit_bytes=border + high)
     return high
+
+
+def check_between_neighbours(code: str, out: Sequence[int], arguments: Sequence[Any], **options: Any) -> int:
+    """NEG → the operator → NEG on an image of 32 rows, streamed; returns the scratch bytes that sufficed."""
+    maker = fresh(2)
+    x = maker.input(IMAGE, DType.INT8, 0.1, 0)
+    before, after = (
+        maker.builder.tensor(name, shape, DType.INT8, 0.1, 0) for name, shape in (("a", IMAGE), ("b", out))
+    )
+    maker.op("NEG", [x], before)
+    maker.op(code, [before, *(integers(maker, argument) for argument in arguments)], after, **options)
+    maker.op("NEG", [after], maker.output(out, DType.INT8, 0.1, 0))
+    return check_streamed(maker)

@@ -21,7 +21,7 @@ def add_search(maker: ModelMaker, code: str, shape: list[int], axis: int, dtype:
     maker.op(code, [x, integers(maker, axis)], y, output_type=NUMBERS[index])
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

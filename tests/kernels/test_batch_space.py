@@ -29,7 +29,7 @@ def blocks(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], list
     return [n, *sizes, c], block, borders, [n * count, *blocked, c]
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(st.data())
 def test_both_directions(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -11,7 +11,7 @@ from tests.golden import TARGETS, ModelMaker, scales, seeds, zero_points
 from tests.kernels.moving import BYTES, Q, fresh, reason, shapes
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

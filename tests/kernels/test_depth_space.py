@@ -11,7 +11,7 @@ from tests.kernels.moving import BYTES, add_move, fresh, reason
 
 
 @pytest.mark.parametrize("code", ["DEPTH_TO_SPACE", "SPACE_TO_DEPTH"])
-@settings(max_examples=30)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_block(code: str, data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -13,7 +13,7 @@ from tests.golden import ModelMaker, execute, seeds
 from tests.kernels.moving import BYTES, Q, fresh, reason, shapes
 
 
-@settings(max_examples=40)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

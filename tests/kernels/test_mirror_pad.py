@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.mirror_pad import mirrored
 from tests.golden import seeds
-from tests.kernels.moving import BYTES, add_move, fresh, reason, shapes
+from tests.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason, shapes
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_frame(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -34,3 +34,10 @@ def test_tables_are_numpys() -> None:
 def test_a_frame_larger_than_the_image_is_refused() -> None:
     why = reason(lambda m: add_move(m, "MIRROR_PAD", [3], [6], [[[3, 0]]], mode="REFLECT"))
     assert "paddings [3, 0]" in why
+
+
+def test_a_frame_streams_by_rows() -> None:
+    assert (
+        check_between_neighbours("MIRROR_PAD", (1, 36, 14, 4), [[[0, 0], [2, 2], [2, 0], [0, 0]]], mode="REFLECT")
+        <= 496
+    )

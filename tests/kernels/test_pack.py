@@ -10,7 +10,7 @@ from tests.golden import ModelMaker, seeds
 from tests.kernels.moving import BYTES, Q, fresh, reason, shapes
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(st.data())
 def test_both_directions(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -27,7 +27,7 @@ def add_reduction(
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(st.data())
 def test_any_axes(code: str, data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

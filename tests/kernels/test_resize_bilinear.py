@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.resize_bilinear import demand_of, scale_of
 from tests.golden import TARGETS, seeds
-from tests.kernels.moving import add_move, fresh, reason
+from tests.kernels.moving import add_move, check_between_neighbours, fresh, reason
 
 # Ratios stay below those at which the reference reads out of bounds (numerics-b, Resize).
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12))
 CONVENTIONS = st.sampled_from([(False, False), (True, False), (False, True)])
 
 
-@settings(max_examples=50)
+@settings(max_examples=150)
 @given(st.data())
 def test_any_size(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -50,3 +50,8 @@ def test_refusals() -> None:
         )  # fmt: skip
 
     assert "exclude each other" in reason(both)
+
+
+def test_half_the_size_streams() -> None:
+    assert check_between_neighbours("RESIZE_BILINEAR", (1, 16, 6, 4), [[16, 6]], half_pixel_centers=True) <= 128
+    check_between_neighbours("RESIZE_BILINEAR", (1, 64, 24, 4), [[64, 24]], half_pixel_centers=True)

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.resize_nearest import demand_of, nearest
 from tests.golden import TARGETS, seeds
-from tests.kernels.moving import BYTES, add_move, fresh, reason
+from tests.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
 
 
-@settings(max_examples=50)
+@settings(max_examples=150)
 @given(st.data())
 def test_any_size(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -44,3 +44,8 @@ def test_twice_the_size_needs_one_row() -> None:
 def test_refusals() -> None:
     why = reason(lambda m: add_move(m, "RESIZE_NEAREST_NEIGHBOR", (4, 4, 1), (8, 8, 1), [[8, 8]]))
     assert "4-D" in why
+
+
+def test_half_the_size_streams() -> None:
+    assert check_between_neighbours("RESIZE_NEAREST_NEIGHBOR", (1, 16, 6, 4), [[16, 6]]) <= 80
+    check_between_neighbours("RESIZE_NEAREST_NEIGHBOR", (1, 64, 24, 4), [[64, 24]])

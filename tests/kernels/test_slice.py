@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.slice import Cut, joined
 from tests.golden import TARGETS, ModelMaker, seeds
-from tests.kernels.moving import BYTES, add_move, fresh, reason, shapes
+from tests.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason, shapes
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_slice(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -59,7 +59,7 @@ def slices(draw: st.DrawFn, size: int) -> object:
     return made if len(range(*made.indices(size))) else slice(None, None, step)
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_strided_slice(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -110,3 +110,8 @@ def test_refusals() -> None:
         maker.op("SLICE", [x, begin, size], maker.output((2,), DType.INT8, 0.1, 0))
 
     assert "not a constant" in reason(at_run_time)
+
+
+def test_every_second_row_streams() -> None:
+    bounds = [[0, 1, 0, 0], [0, 31, 0, 0], [1, 2, 1, 1]]
+    assert check_between_neighbours("STRIDED_SLICE", (1, 15, 12, 4), bounds, begin_mask=13, end_mask=13) <= 96

@@ -10,7 +10,7 @@ from tests.golden import seeds
 from tests.kernels.moving import BYTES, add_move, fresh, reason, shapes
 
 
-@settings(max_examples=40)
+@settings(max_examples=80)
 @given(st.data())
 def test_any_repetition(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

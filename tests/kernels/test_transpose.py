@@ -13,7 +13,7 @@ from tests.kernels.moving import BYTES, add_move, fresh, reason, shapes
 from tests.kernels.test_views import negated
 
 
-@settings(max_examples=50)
+@settings(max_examples=100)
 @given(st.data())
 def test_any_permutation(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

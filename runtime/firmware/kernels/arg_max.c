@@ -7,7 +7,8 @@ static uint32_t size_of(const nk_operand *o, int32_t axis) {
     return axis == BATCH ? o->batch : axis == HEIGHT ? o->height : axis == WIDTH ? o->width : o->channels;
 }
 
-static int64_t best_index(const nk_operand *in, int32_t axis, int32_t sign, uint32_t image, int32_t y, uint32_t x, uint32_t c) {
+static int64_t best_index(const nk_operand *in, int32_t axis, int32_t sign, uint32_t image, int32_t y, uint32_t x,
+                          uint32_t c) {
     const uint32_t size = size_of(in, axis);
     const int32_t flip = nk_flip(in);
     uint32_t best = 0;

@@ -1,6 +1,6 @@
 /* copy: up to six nested loops with signed byte strides on both sides; transposes, tiles, block rearrangements.
- * Both tensors are held densely: the strides are the call's, not the operands'. memmove, because a corrupt schedule may let
- * them overlap. */
+ * Both tensors are held densely: the strides are the call's, not the operands'. memmove, because a corrupt schedule
+ * may let them overlap. */
 #include <string.h>
 
 #include "nk.h"
@@ -36,7 +36,8 @@ static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to
     int32_t at[RANK - 1] = {0};
     ptrdiff_t read = 0, written = 0;
     for (;;) {
-        copy_innermost(from + read, to + written, p->dims[RANK - 1], p->input_strides[RANK - 1], p->output_strides[RANK - 1]);
+        copy_innermost(from + read, to + written, p->dims[RANK - 1], p->input_strides[RANK - 1],
+                       p->output_strides[RANK - 1]);
         int d = RANK - 2;
         for (; d >= 0; --d) {
             read += p->input_strides[d];

@@ -19,6 +19,8 @@ int32_t nk_mul(uint32_t verb, nk_call *call) {
     if (verb == NK_CHECK) {
         if (!nk_zero_ok(p->zero1) || !nk_zero_ok(p->zero2)) return nk_refuse(call, "a zero point is out of range");
         if (!nk_scale_ok(p->multiplier, p->shift, 30)) return nk_refuse(call, "multiplier or shift is out of range");
+        if (!nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+            return nk_refuse(call, "output zero point or clamp is out of range");
         return nk_check_walk2(call);
     }
     nk_walk2(call, mul_run);

@@ -10,7 +10,8 @@ static void fill(const nk_operand *out, uint8_t *row, uint32_t first, uint32_t c
     for (uint32_t x = first; x < first + count; ++x) memset(row + (size_t)x * out->pixel, value, out->channels);
 }
 
-static void pad_row(const nk_pad_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from, uint8_t *row) {
+static void pad_row(const nk_pad_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from,
+                    uint8_t *row) {
     const uint32_t left = (uint32_t)p->before_width, before = (uint32_t)p->before_channels;
     const uint32_t after = out->channels - before - in->channels;
     fill(out, row, 0, left, p->value);
@@ -35,7 +36,8 @@ int32_t nk_pad(uint32_t verb, nk_call *call) {
     const nk_pad_params *p = (const nk_pad_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_PAD_INPUT], *out = &call->operands[NK_PAD_OUTPUT];
     if (verb == NK_CHECK) {
-        if (!nk_is_byte(in) || in->dtype != out->dtype) return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (!nk_is_byte(in) || in->dtype != out->dtype)
+            return nk_refuse(call, "input and output must be of one 8-bit type");
         if (!fits(p->before_batch, in->batch, out->batch) || !fits(p->before_height, in->height, out->height) ||
             !fits(p->before_width, in->width, out->width) || !fits(p->before_channels, in->channels, out->channels))
             return nk_refuse(call, "the input does not fit into the output");

@@ -18,9 +18,12 @@ static void prelu_run(const nk_call *call, const uint8_t *a, uint32_t step_a, co
 int32_t nk_prelu(uint32_t verb, nk_call *call) {
     const nk_prelu_params *p = (const nk_prelu_params *)(const void *)call->params;
     if (verb == NK_CHECK) {
-        if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->slope_zero)) return nk_refuse(call, "a zero point is out of range");
+        if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->slope_zero))
+            return nk_refuse(call, "a zero point is out of range");
         if (!nk_scale_ok(p->multiplier, p->shift, 30) || !nk_scale_ok(p->slope_multiplier, p->slope_shift, 30))
             return nk_refuse(call, "a multiplier or shift is out of range");
+        if (!nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+            return nk_refuse(call, "output zero point or clamp is out of range");
         return nk_check_walk2(call);
     }
     nk_walk2(call, prelu_run);

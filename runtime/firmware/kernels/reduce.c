@@ -22,7 +22,8 @@ static void combine(int32_t mode, int32_t *into, int32_t v) {
 }
 
 /* Channels [first, first + count) of the box, each on its own. */
-static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first, uint32_t count, int32_t *acc) {
+static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first, uint32_t count,
+                         int32_t *acc) {
     const int32_t flip = nk_flip(in);
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
@@ -79,12 +80,16 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
     const nk_operand *in = &call->operands[NK_REDUCE_INPUT], *out = &call->operands[NK_REDUCE_OUTPUT];
     const int32_t axes = p->axes;
     if (verb == NK_CHECK) {
-        if (!nk_is_byte(in) || in->dtype != out->dtype) return nk_refuse(call, "input and output must be of one 8-bit type");
-        if (axes < 0 || axes > 15 || p->mode < SUM || p->mode > MINIMUM) return nk_refuse(call, "axes or mode are out of range");
+        if (!nk_is_byte(in) || in->dtype != out->dtype)
+            return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (axes < 0 || axes > 15 || p->mode < SUM || p->mode > MINIMUM)
+            return nk_refuse(call, "axes or mode are out of range");
         if (!kept(axes, BATCH, in->batch, out->batch) || !kept(axes, HEIGHT, in->height, out->height) ||
             !kept(axes, WIDTH, in->width, out->width) || !kept(axes, CHANNELS, in->channels, out->channels))
             return nk_refuse(call, "the output's shape does not follow from the axes");
         if (!nk_scale_ok(p->multiplier, p->shift, 30)) return nk_refuse(call, "multiplier or shift is out of range");
+        if (p->mode == SUM && !nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+            return nk_refuse(call, "output zero point or clamp is out of range");
         if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
         return 0;
     }

@@ -18,6 +18,8 @@ int32_t nk_requantize(uint32_t verb, nk_call *call) {
         if (!nk_same_shape(in, out)) return nk_refuse(call, "input and output differ in shape");
         if (!nk_zero_ok(p->input_zero) || !nk_scale_ok(p->multiplier, p->shift, 30))
             return nk_refuse(call, "zero point, multiplier or shift is out of range");
+        if (!nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+            return nk_refuse(call, "output zero point or clamp is out of range");
         if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
         return 0;
     }

@@ -26,7 +26,8 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
     const nk_resize_bilinear_params *p = (const nk_resize_bilinear_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_RESIZE_BILINEAR_INPUT], *out = &call->operands[NK_RESIZE_BILINEAR_OUTPUT];
     if (verb == NK_CHECK) {
-        if (!nk_is_byte(in) || in->dtype != out->dtype) return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (!nk_is_byte(in) || in->dtype != out->dtype)
+            return nk_refuse(call, "input and output must be of one 8-bit type");
         if (in->batch != out->batch || in->channels != out->channels)
             return nk_refuse(call, "input and output differ in batch or channels");
         if (p->scale_height < 0 || p->scale_width < 0) return nk_refuse(call, "a scale is negative");
@@ -42,11 +43,14 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
                 const taps h = taps_of((int32_t)x, p->scale_width, p->half_pixel, in->width);
                 const size_t left = (size_t)h.low * in->pixel, right = (size_t)h.high * in->pixel;
-                const int32_t top_left = (ONE - v.fraction) * (ONE - h.fraction), top_right = (ONE - v.fraction) * h.fraction;
-                const int32_t bottom_left = v.fraction * (ONE - h.fraction), bottom_right = v.fraction * h.fraction;
+                const int32_t top_left = (ONE - v.fraction) * (ONE - h.fraction);
+                const int32_t top_right = (ONE - v.fraction) * h.fraction;
+                const int32_t bottom_left = v.fraction * (ONE - h.fraction);
+                const int32_t bottom_right = v.fraction * h.fraction;
                 /* |weights| sum to at most 2048 * 2048, times 255: below 2^31. */
                 for (uint32_t c = 0; c < out->channels; ++c) {
-                    const int32_t sum = nk_value(top[left + c], flip) * top_left + nk_value(top[right + c], flip) * top_right +
+                    const int32_t sum = nk_value(top[left + c], flip) * top_left +
+                                        nk_value(top[right + c], flip) * top_right +
                                         nk_value(bottom[left + c], flip) * bottom_left +
                                         nk_value(bottom[right + c], flip) * bottom_right;
                     to[c] = (uint8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));

@@ -13,7 +13,8 @@ static int lies_inside(int32_t first, int32_t step, uint32_t count, uint32_t siz
 static int32_t check(nk_call *call, const nk_slice_params *p, const nk_operand *in, const nk_operand *out) {
     const uint32_t sizes[DIMENSIONS] = {in->batch, in->height, in->width, in->channels};
     const uint32_t counts[DIMENSIONS] = {out->batch, out->height, out->width, out->channels};
-    if (!nk_is_byte(in) || in->dtype != out->dtype) return nk_refuse(call, "input and output must be of one 8-bit type");
+    if (!nk_is_byte(in) || in->dtype != out->dtype)
+        return nk_refuse(call, "input and output must be of one 8-bit type");
     if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
     for (int d = 0; d < DIMENSIONS; ++d)
         if (!lies_inside(p->first[d], p->step[d], counts[d], sizes[d]))
@@ -21,16 +22,19 @@ static int32_t check(nk_call *call, const nk_slice_params *p, const nk_operand *
     return 0;
 }
 
-static void slice_row(const nk_slice_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from, uint8_t *to) {
+static void slice_row(const nk_slice_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from,
+                      uint8_t *to) {
     const ptrdiff_t move = (ptrdiff_t)p->step[COLUMN] * in->pixel;
     from += (size_t)p->first[COLUMN] * in->pixel + (size_t)p->first[CHANNEL];
     if (p->step[CHANNEL] != 1 && out->channels > 1) {
         for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
-            for (uint32_t c = 0; c < out->channels; ++c) to[c] = from[(ptrdiff_t)x * move + (ptrdiff_t)c * p->step[CHANNEL]];
+            for (uint32_t c = 0; c < out->channels; ++c)
+                to[c] = from[(ptrdiff_t)x * move + (ptrdiff_t)c * p->step[CHANNEL]];
     } else if (move == (ptrdiff_t)out->channels && out->pixel == out->channels) {
         memmove(to, from, (size_t)out->width * out->channels);
     } else {
-        for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) memmove(to, from + (ptrdiff_t)x * move, out->channels);
+        for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
+            memmove(to, from + (ptrdiff_t)x * move, out->channels);
     }
 }
 

@@ -24,6 +24,8 @@ int32_t nk_squared_difference(uint32_t verb, nk_call *call) {
         if (!nk_scale_ok(p->multiplier1, p->shift1, 0) || !nk_scale_ok(p->multiplier2, p->shift2, 0) ||
             !nk_scale_ok(p->output_multiplier, p->output_shift, 0))
             return nk_refuse(call, "a multiplier or shift is out of range");
+        if (!nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+            return nk_refuse(call, "output zero point or clamp is out of range");
         return nk_check_walk2(call);
     }
     nk_walk2(call, square_run);

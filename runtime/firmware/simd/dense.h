@@ -2,7 +2,8 @@
  * input is copied into a panel without padding cases, channels filled up to the packing's 8. What remains are products
  * of panel rows and packed weights with constant steps.
  *
- * A loop file includes this, provides nk_fill_pixels and a product for blocks, and calls nk_dense_run.
+ * A loop file defines NK_ITEM, the bytes of a panel's element, includes this, provides nk_fill_pixels, nk_fill_absent and a
+ * product for blocks, and calls nk_dense_run.
  */
 #ifndef NK_DENSE_H
 #define NK_DENSE_H
@@ -28,11 +29,11 @@ typedef struct {
     size_t group_bytes;     /* weights of 8 output channels */
     uint32_t first_in, inputs, depth; /* depth: inputs filled up to NK_PACK */
     uint32_t first_out, outputs;
-    uint8_t flip, absent;   /* what makes stored bytes unsigned, and the unsigned byte of a padded tap */
+    uint8_t flip; /* 0x80 when stored bytes are signed */
 } nk_dense;
 
 /* Output pixels [x, x + columns) of rows [y, y + rows), with their input in the panel. Pixel (r, c) reads, for each i < outer,
- * `length` runs of NK_PACK bytes from panel + r * row_step + c * step + i * outer_step on. */
+ * `length` runs of NK_PACK elements from panel + r * row_step + c * step + i * outer_step on; steps are in bytes. */
 typedef struct {
     const uint8_t *panel;
     size_t row_step, step, outer_step;
@@ -41,8 +42,10 @@ typedef struct {
     int32_t y, x;
 } nk_block;
 
-/* Copy `count` pixels of `inputs` bytes, flipped, to pixels of `depth` bytes; source pixels lie `stride` apart. */
+/* Copy `count` pixels of `inputs` bytes to pixels of `depth` elements, the others 0; source pixels lie `stride` apart. */
 static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count);
+/* `count` pixels outside the image. */
+static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count);
 
 typedef void (*nk_product)(const nk_dense *dense, const nk_block *block, const void *state);
 
@@ -59,11 +62,11 @@ static inline void nk_fill_row(const nk_dense *d, uint8_t *to, uint32_t image, i
             inside = (uint32_t)((width - first + step - 1) / step);
             if (inside > count - before) inside = count - before;
             const uint8_t *from = nk_row(d->in, image, y) + (size_t)first * d->in->pixel + d->first_in;
-            nk_fill_pixels(d, to + (size_t)before * d->depth, from, (size_t)step * d->in->pixel, inside);
+            nk_fill_pixels(d, to + (size_t)before * d->depth * NK_ITEM, from, (size_t)step * d->in->pixel, inside);
         }
     }
-    memset(to, d->absent, (size_t)before * d->depth);
-    memset(to + (size_t)(before + inside) * d->depth, d->absent, (size_t)(count - before - inside) * d->depth);
+    nk_fill_absent(d, to, before);
+    nk_fill_absent(d, to + (size_t)(before + inside) * d->depth * NK_ITEM, count - before - inside);
 }
 
 /* Panels of whole input rows, for windows without dilation. */
@@ -72,12 +75,12 @@ static inline void nk_fill_image(const nk_dense *d, nk_block *b, uint8_t *panel)
     const int dense_x = p->kernel_w > 1, dense_y = p->kernel_h > 1;
     const uint32_t columns = dense_x ? (b->columns - 1) * (uint32_t)p->stride_w + (uint32_t)p->kernel_w : b->columns;
     const uint32_t rows = dense_y ? (b->rows - 1) * (uint32_t)p->stride_h + (uint32_t)p->kernel_h : b->rows;
-    const size_t pitch = (size_t)columns * d->depth;
+    const size_t pitch = (size_t)columns * d->depth * NK_ITEM;
     for (uint32_t r = 0; r < rows; ++r) {
         const int32_t y = b->y * p->stride_h - p->pad_top + (int32_t)r * (dense_y ? 1 : p->stride_h);
         nk_fill_row(d, panel + r * pitch, b->image, y, b->x * p->stride_w - p->pad_left, dense_x ? 1 : p->stride_w, columns);
     }
-    b->step = dense_x ? (size_t)p->stride_w * d->depth : d->depth;
+    b->step = (dense_x ? (size_t)p->stride_w * d->depth : d->depth) * NK_ITEM;
     b->row_step = dense_y ? (size_t)p->stride_h * pitch : pitch;
     b->outer = (uint32_t)p->kernel_h;
     b->outer_step = pitch;
@@ -87,13 +90,13 @@ static inline void nk_fill_image(const nk_dense *d, nk_block *b, uint8_t *panel)
 /* Panels of one tap after the other, for any window; one output row at a time. */
 static inline void nk_fill_taps(const nk_dense *d, nk_block *b, uint8_t *panel) {
     const nk_conv2d_params *p = d->p;
-    const size_t slab = (size_t)b->columns * d->depth;
+    const size_t slab = (size_t)b->columns * d->depth * NK_ITEM;
     for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t y = b->y * p->stride_h - p->pad_top + ky * p->dilation_h;
         for (int32_t kx = 0; kx < p->kernel_w; ++kx, panel += slab)
             nk_fill_row(d, panel, b->image, y, b->x * p->stride_w - p->pad_left + kx * p->dilation_w, p->stride_w, b->columns);
     }
-    b->step = d->depth;
+    b->step = d->depth * NK_ITEM;
     b->row_step = 0;
     b->outer = (uint32_t)(p->kernel_h * p->kernel_w);
     b->outer_step = slab;
@@ -107,7 +110,7 @@ static inline void nk_block_size(const nk_dense *d, uint32_t rows, uint32_t colu
     const uint64_t kh = (uint32_t)p->kernel_h, kw = (uint32_t)p->kernel_w, sh = kh > 1 ? (uint32_t)p->stride_h : 1;
     const uint64_t sw = image && kw > 1 ? (uint32_t)p->stride_w : 1, fixed = image ? kw - 1 : 0;
     const uint64_t row_taps = image ? kh : kh * kw; /* panel rows of one output row */
-    const uint64_t most = NK_PANEL_MOST / d->depth / row_taps; /* panel columns of one output row */
+    const uint64_t most = NK_PANEL_MOST / NK_ITEM / d->depth / row_taps; /* panel columns of one output row */
     *fit_rows = 1;
     *fit_columns = 0;
     if (most < fixed + 1) return;
@@ -118,7 +121,7 @@ static inline void nk_block_size(const nk_dense *d, uint32_t rows, uint32_t colu
         return;
     }
     *fit_columns = columns;
-    const uint64_t row_bytes = ((columns - 1) * sw + 1 + fixed) * d->depth, panel_rows = NK_PANEL_GOAL / row_bytes;
+    const uint64_t row_bytes = ((columns - 1) * sw + 1 + fixed) * d->depth * NK_ITEM, panel_rows = NK_PANEL_GOAL / row_bytes;
     if (image && panel_rows > kh) *fit_rows = nk_min((int32_t)rows, (int32_t)((panel_rows - kh) / sh + 1));
 }
 

@@ -2,6 +2,7 @@
  * broadcast to all outputs, and VPDPBUSD leaves two partial sums per output. Activations are made unsigned (+128 for
  * INT8), which adds 128 * sum(w) to each output; that is subtracted from the bias. All of it is exact modulo 2^32, as
  * the definition's accumulators are. */
+#define NK_ITEM 1
 #include "dense.h"
 #include "loops.h"
 
@@ -32,9 +33,15 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
         for (; at + 64 <= bytes; at += 64)
             _mm512_storeu_si512(to + at, _mm512_xor_si512(_mm512_loadu_si512(from + at), flip));
         if (at == bytes) continue;
-        const __mmask64 read = ((__mmask64)1 << (bytes - at)) - 1, write = ((__mmask64)1 << (depth - at)) - 1;
+        const __mmask64 read = ~(__mmask64)0 >> (64 - (bytes - at)), write = ~(__mmask64)0 >> (64 - (depth - at));
         _mm512_mask_storeu_epi8(to + at, write, _mm512_xor_si512(_mm512_maskz_loadu_epi8(read, from + at), flip));
     }
+}
+
+static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count) {
+    memset(to, (uint8_t)d->p->input_zero ^ d->flip, (size_t)count * d->depth);
+    for (uint32_t i = 0; d->inputs < d->depth && i < count; ++i)
+        memset(to + (size_t)i * d->depth + d->inputs, d->flip, d->depth - d->inputs);
 }
 
 /* sum += dot products of 4 unsigned and 4 signed bytes. Written out, because gcc 12 copies the accumulators of the intrinsic
@@ -180,7 +187,6 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)taps * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);
-    d.absent = (uint8_t)p->input_zero ^ d.flip;
     shared s = {.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8)};
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += NK_SLICE) {

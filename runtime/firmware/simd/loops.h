@@ -9,6 +9,9 @@ int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage);
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage);
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage);
 
+int nk_conv2d_avx2(const nk_call *call, const nk_stage *stage);
+int nk_fully_connected_avx2(const nk_call *call, const nk_stage *stage);
+int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage);
 int nk_max_pool2d_avx2(const nk_call *call, const nk_stage *stage);
 int nk_avg_pool2d_avx2(const nk_call *call, const nk_stage *stage);
 int nk_pool_sum_avx2(const nk_call *call);

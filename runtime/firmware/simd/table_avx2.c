@@ -3,6 +3,9 @@
 
 #if NK_HAS_SIMD
 const nk_simd nk_simd_avx2 = {
+    .conv2d = nk_conv2d_avx2,
+    .depthwise_conv2d = nk_depthwise_conv2d_avx2,
+    .fully_connected = nk_fully_connected_avx2,
     .max_pool2d = nk_max_pool2d_avx2,
     .avg_pool2d = nk_avg_pool2d_avx2,
     .pool_sum = nk_pool_sum_avx2,

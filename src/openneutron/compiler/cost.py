@@ -9,7 +9,7 @@ from openneutron.compiler.names import abi_of
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.program import ABSENT, Call, Operand
 from openneutron.microcode.table import ElementType, Region
-from openneutron.simulator import call_cost, cycles_of
+from openneutron.simulator import Machine, call_cost, cycles_of
 from openneutron.targets import Target
 
 
@@ -31,10 +31,11 @@ def _operand(graph: KernelGraph, node: Node, position: int) -> Operand:
 
 @dataclass
 class CostModel:
-    """Cycles of the nodes of one kernel graph on one target."""
+    """Cycles of the nodes of one kernel graph on one target, or on a machine with constants of one's own."""
 
     graph: KernelGraph
     target: Target
+    machine: Machine | None = None
     _words: dict[int, bytes] = field(default_factory=dict)
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class CostModel:
         if key not in self._cycles:
             if node not in self._words:
                 self._words[node] = self._encode(self.graph.nodes[node])
-            self._cycles[key] = cycles_of(call_cost(self.target.name, self._words[node], 0, rows))
+            self._cycles[key] = cycles_of(call_cost(self.machine or self.target.name, self._words[node], 0, rows))
         return self._cycles[key]
 
     def striped(self, node: int, height: int, advance: int, lead: int) -> int:

@@ -87,7 +87,7 @@ def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[st
 
 def _too_small(graph: Graph, group: Group, minimum: int) -> bool:
     working = [i for i in group.operators if graph.operators[i].code not in VIEWS]
-    return len(working) < max(minimum, 1)
+    return len(working) < minimum
 
 
 def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from openneutron import targets
 from openneutron._version import __version__
 from openneutron.compiler import l1, text
+from openneutron.compiler.collector import paused
 from openneutron.compiler.emit import emit
 from openneutron.compiler.fuse import fuse
 from openneutron.compiler.graph_op import add_graph_op
@@ -93,6 +94,7 @@ def _selection(parts: list[Part], target: Target) -> str:
     return selection_code(called, target.name, __version__)
 
 
+@paused()
 def compile_model(data: bytes, options: Options) -> Result:
     """Compile a LiteRT model; what has no kernel stays where it was, with its reason in the report.
 

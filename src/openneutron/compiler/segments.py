@@ -146,4 +146,6 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
         return Stream(advance, lead, 0) if stop * advance + lead >= height else None
     needed = advance + lead - oldest
-    return Stream(advance, lead, min(height, needed), needed == advance) if needed >= 1 else None
+    # An accumulator is read and written in every iteration, so it is never free between its calls.
+    transient = needed == advance and not graph.values[value].accumulator
+    return Stream(advance, lead, min(height, needed), transient) if needed >= 1 else None

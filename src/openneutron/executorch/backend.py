@@ -82,6 +82,9 @@ class NeutronBackend(BackendDetails):
 def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Partition, bytes]:
     """What was learnt from compiling a delegated subgraph, and its payload."""
     conversion = without_l0_passes(options.conversion(f"partition {options.partition}"))
+    if options.converter == "open":
+        # What is worth a graph was decided by the partitioner, so a partition of views alone is taken too.
+        conversion = dataclasses.replace(conversion, minimum_operators_per_graph=0)
     lowered = lower_program(program, options)
     litert = write_model(lowered.model)
     result = convert(litert, conversion)

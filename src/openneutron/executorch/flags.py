@@ -39,7 +39,6 @@ FLAGS: dict[str, tuple[str, Callable[[str], Any] | None]] = {
     "--optimize": ("optimize", _level),
     "--pass-off": ("passes_off", _names),
     "--fit": ("fit_bytes", _size),
-    "--minimum-operators-per-graph": ("minimum_operators_per_graph", _positive),
     "--fetch-constants-to-sram": ("fetch_constants_to_sram", None),
     "--use-profiling": ("use_profiling", None),
     "--dump-kernel-selection": ("dump_kernel_selection_code", None),

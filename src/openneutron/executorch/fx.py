@@ -109,7 +109,7 @@ def module_types(node: Node) -> tuple[str, ...]:
 
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
-_LIBRARY = re.compile(r"[/\\](torch|torchao|executorch)[/\\]")
+_LIBRARY = re.compile(r"[/\\](site|dist)-packages[/\\](torch|torchao|executorch)[/\\]")
 
 
 def source_line(node: Node) -> str:

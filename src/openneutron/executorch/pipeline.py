@@ -79,11 +79,17 @@ def compile_module(
     for partition in built.partitions if dump_intermediates else ():
         dumps |= partition.files()
     return Program(
-        built.pte, "pte", built.report, _merged(selections), dumps, built.quantized, kernel_selections=selections
+        built.pte,
+        "pte",
+        built.report,
+        merged_selection(selections),
+        dumps,
+        built.quantized,
+        kernel_selections=selections,
     )
 
 
-def _merged(selections: Sequence[str]) -> str:
+def merged_selection(selections: Sequence[str]) -> str:
     """The selection for all partitions; "" when there are several of NXP's, which only NXP's own tool merges."""
     if len(selections) < 2:
         return "".join(selections)

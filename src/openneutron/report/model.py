@@ -127,9 +127,10 @@ class Choice:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One change and what compiling again with it gave; `option` is how to ask for it, "" when the model must change.
+    """One change and what it gives: `option` is how to ask for it, "" when the model itself must change.
 
-    `cycles` and `peak_bytes` are those of the whole program, `milliseconds` at the clock of `target`.
+    `cycles` and `peak_bytes` are those of the whole program, `milliseconds` at the clock of `target`. `proof` is "compiled"
+    when the program was compiled again with it, "priced" when the calls concerned were priced anew by the cost model.
     """
 
     change: str
@@ -138,6 +139,7 @@ class WhatIf:
     cycles: int
     milliseconds: float
     peak_bytes: int
+    proof: str = "compiled"
 
 
 @dataclass(frozen=True)

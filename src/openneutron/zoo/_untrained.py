@@ -19,7 +19,8 @@ from openneutron.zoo._store import packaged, read_arrays
 
 # Enough for stable quantization ranges of random networks, few enough that the largest calibrates in seconds.
 CALIBRATION_COUNT = 8
-_Norm = nn.BatchNorm1d | nn.BatchNorm2d
+_Norm = nn.BatchNorm1d | nn.BatchNorm2d | nn.LayerNorm
+_Layer = nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d | nn.Linear
 
 
 def untrained(name: str, model: nn.Module, shape: tuple[int, ...], what: str) -> ZooModel:
@@ -40,17 +41,22 @@ def untrained(name: str, model: nn.Module, shape: tuple[int, ...], what: str) ->
 def initialise(model: nn.Module, name: str) -> None:
     """Fill all weights with numbers that depend on ``name`` only.
 
-    Convolutions and linear layers get He's normal distribution. Gains and offsets of normalisations are spread, so
-    that a compiler that drops or swaps one is found out.
+    Convolutions and linear layers get He's normal distribution, recurrent ones unit variance. Gains and offsets of
+    normalisations are spread, so that a compiler that drops or swaps one is found out.
     """
     random = _generator(name, "weights")
     with torch.no_grad():
         for layer in model.modules():
-            if isinstance(layer, nn.Conv2d | nn.Linear):
-                deviation = np.sqrt(2.0 / layer.weight[0].numel())
+            if isinstance(layer, _Layer):
+                deviation = np.sqrt(2.0 / _inputs_per_output(layer))
                 layer.weight.copy_(_tensor(random.normal(0.0, deviation, tuple(layer.weight.shape))))
                 if layer.bias is not None:
                     layer.bias.copy_(_tensor(random.normal(0.0, 0.1, tuple(layer.bias.shape))))
+            elif isinstance(layer, nn.RNNBase):
+                # Their gates saturate: unit variance keeps them in motion, He's would pin them to the ends.
+                for parameter in layer.parameters():
+                    deviation = 1.0 / np.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.1
+                    parameter.copy_(_tensor(random.normal(0.0, deviation, tuple(parameter.shape))))
             elif isinstance(layer, _Norm):
                 layer.weight.copy_(_tensor(random.uniform(0.5, 1.5, tuple(layer.weight.shape))))
                 layer.bias.copy_(_tensor(random.normal(0.0, 0.2, tuple(layer.bias.shape))))
@@ -78,10 +84,20 @@ def statistics(model: nn.Module) -> dict[str, torch.Tensor]:
     return {k: v for k, v in model.state_dict().items() if k.endswith((".running_mean", ".running_var"))}
 
 
+def _inputs_per_output(layer: _Layer) -> float:
+    """How many products make one output of a layer."""
+    if isinstance(layer, nn.ConvTranspose2d):
+        # [inputs, outputs, height, width]; a stride spreads each input over so many outputs.
+        return layer.weight[:, 0].numel() / (layer.stride[0] * layer.stride[1])
+    return layer.weight[0].numel()
+
+
 def _load_statistics(model: nn.Module, file: str) -> None:
+    own = statistics(model)
+    if not own:
+        return
     path = packaged("weights", file)
     arrays = read_arrays(path)
-    own = statistics(model)
     if {k: tuple(v.shape) for k, v in own.items()} != {k: v.shape for k, v in arrays.items()}:
         raise FormatError(
             "its entries are not the statistics of the model",

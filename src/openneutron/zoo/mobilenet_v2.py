@@ -24,13 +24,13 @@ STAGES = (
 class InvertedResidual(nn.Module):
     """Widen by a 1x1 convolution, filter depthwise, narrow without activation; add the input where shapes agree."""
 
-    def __init__(self, channels_in: int, channels_out: int, stride: int, expansion: int) -> None:
+    def __init__(self, channels_in: int, channels_out: int, stride: int, expansion: int, kernel: int = 3) -> None:
         super().__init__()
         width = channels_in * expansion
         layers: list[nn.Module] = [] if expansion == 1 else [conv_norm(channels_in, width, 1, activation=nn.ReLU6)]
         self.layers = nn.Sequential(
             *layers,
-            conv_norm(width, width, 3, stride=stride, groups=width, activation=nn.ReLU6),
+            conv_norm(width, width, kernel, stride=stride, groups=width, activation=nn.ReLU6),
             conv_norm(width, channels_out, 1, activation=None),
         )
         self.residual = stride == 1 and channels_in == channels_out

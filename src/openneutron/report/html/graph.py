@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from openneutron.report.html.layers import Layout, layout
 from openneutron.report.model import Kernel, Report
@@ -14,7 +15,7 @@ class Box:
     """One node of a PyTorch program, or one operator of a LiteRT file.
 
     `kernels` name the kernels that do its work; `shared` is the node whose kernel does it along with its own, "" when it
-    has its own or none.
+    has its own or none. `inputs` are the positions of the boxes it reads.
     """
 
     name: str
@@ -24,9 +25,10 @@ class Box:
     hint: str
     source: str
     graph: int
-    cycles: int
-    kernels: tuple[str, ...]
-    shape: tuple[int, ...]
+    inputs: tuple[int, ...]
+    cycles: int = 0
+    kernels: tuple[str, ...] = ()
+    shape: tuple[int, ...] = ()
     shared: str = ""
 
     @property
@@ -46,91 +48,73 @@ class Drawing:
 
 def drawing(report: Report) -> Drawing:
     """The report's nodes, or its operators when it comes from a LiteRT file, laid out from top to bottom."""
-    if report.nodes:
-        boxes, inputs = _nodes(report)
-    else:
-        boxes, inputs = _operators(report)
-    return Drawing(tuple(boxes), layout(inputs))
+    boxes = _of_nodes(report) if report.nodes else _of_operators(report)
+    priced = _price(boxes, report.kernels, _members_by_handle(report) if report.nodes else _members_by_index(report))
+    return Drawing(tuple(priced), layout([box.inputs for box in priced]))
 
 
-def _operators(report: Report) -> tuple[list[Box], list[Sequence[int]]]:
+def _of_operators(report: Report) -> list[Box]:
     at = {op.index: position for position, op in enumerate(report.operators)}
-    owned, shared = _attribute(report.kernels, lambda kernel: [at[op] for op in kernel.operators if op in at])
-    boxes = [
-        _box(op.name, op.code, op.converted, op.reason, op.hint, "", op.graph, position, owned, shared, report)
+    return [
+        Box(op.name, op.code, _engine(op.converted), op.reason, op.hint, "", op.graph, _earlier(at, op.inputs, position))
         for position, op in enumerate(report.operators)
     ]
-    order = [[at[maker] for maker in op.inputs if at.get(maker, position) < position]
-             for position, op in enumerate(report.operators)]  # fmt: skip
-    return _named(boxes, shared), list(order)
 
 
-def _nodes(report: Report) -> tuple[list[Box], list[Sequence[int]]]:
-    handles: dict[int, list[int]] = {}
-    for position, node in enumerate(report.nodes):
-        if node.delegated and node.debug_handle >= 0:
-            handles.setdefault(node.debug_handle, []).append(position)
-    by_index = {op.index: op for op in report.operators}
-
-    def nodes_of(kernel: Kernel) -> list[int]:
-        found = {
-            position
-            for op in kernel.operators
-            if op in by_index
-            for handle in by_index[op].debug_handles
-            for position in handles.get(handle, ())
-        }
-        return sorted(found)
-
-    owned, shared = _attribute(report.kernels, nodes_of)
+def _of_nodes(report: Report) -> list[Box]:
     at = {node.name: position for position, node in enumerate(report.nodes)}
-    boxes = [
-        _box(
-            n.name, n.operator, n.delegated, n.reason, n.hint, n.source, n.partition, position, owned, shared, report
-        )
-        for position, n in enumerate(report.nodes)
-    ]  # fmt: skip
-    order = [[at[maker] for maker in n.inputs if at.get(maker, position) < position]
-             for position, n in enumerate(report.nodes)]  # fmt: skip
-    return _named(boxes, shared), list(order)
+    return [
+        Box(n.name, n.operator, _engine(n.delegated), n.reason, n.hint, n.source, n.partition, _earlier(at, n.inputs, i))
+        for i, n in enumerate(report.nodes)
+    ]
 
 
-def _attribute(kernels: Sequence[Kernel], members_of: object) -> tuple[dict[int, list[Kernel]], dict[int, int]]:
-    """Kernels by the first box they belong to, and for the other boxes which one that is."""
-    assert callable(members_of)
+def _engine(delegated: bool) -> str:
+    return "npu" if delegated else "cpu"
+
+
+def _earlier(at: Mapping[Any, int], inputs: Iterable[Any], position: int) -> tuple[int, ...]:
+    """Positions of the inputs; a report that names something unknown or later draws without that edge."""
+    return tuple(at[one] for one in inputs if at.get(one, position) < position)
+
+
+def _members_by_index(report: Report) -> Callable[[Kernel], list[int]]:
+    at = {op.index: position for position, op in enumerate(report.operators)}
+    return lambda kernel: [at[op] for op in kernel.operators if op in at]
+
+
+def _members_by_handle(report: Report) -> Callable[[Kernel], list[int]]:
+    """PyTorch nodes and kernels meet in the debug handles of the LiteRT operators between them."""
+    operators = {op.index: op for op in report.operators}
+    holders: dict[int, list[int]] = {}
+    for position, node in enumerate(report.nodes):
+        if node.delegated:
+            holders.setdefault(node.debug_handle, []).append(position)
+
+    def members(kernel: Kernel) -> list[int]:
+        handles = {handle for op in kernel.operators if op in operators for handle in operators[op].debug_handles}
+        return sorted({position for handle in handles for position in holders.get(handle, ())})
+
+    return members
+
+
+def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[Kernel], list[int]]) -> list[Box]:
+    """Give each kernel's cycles to the first box it belongs to; the others learn which one that is."""
     owned: dict[int, list[Kernel]] = {}
     shared: dict[int, int] = {}
     for kernel in kernels:
-        members = members_of(kernel)
-        if members:
-            owned.setdefault(members[0], []).append(kernel)
-            for other in members[1:]:
-                shared.setdefault(other, members[0])
-    return owned, {box: owner for box, owner in shared.items() if box not in owned}
-
-
-def _box(
-    name: str, operator: str, delegated: bool, reason: str, hint: str, source: str, graph: int, position: int,
-    owned: dict[int, list[Kernel]], shared: dict[int, int], report: Report,
-) -> Box:  # fmt: skip
-    kernels = owned.get(position, [])
-    return Box(
-        name=name,
-        operator=operator,
-        engine="npu" if delegated else "cpu",
-        reason=reason,
-        hint=hint,
-        source=source,
-        graph=graph,
-        cycles=sum(kernel.cycles for kernel in kernels),
-        kernels=tuple(kernel.kernel for kernel in kernels),
-        shape=kernels[-1].output_shape if kernels else (),
-    )
-
-
-def _named(boxes: list[Box], shared: dict[int, int]) -> list[Box]:
-    from dataclasses import replace
-
-    return [
-        replace(box, shared=boxes[shared[at]].name) if at in shared else box for at, box in enumerate(boxes)
-    ]
+        owner, *others = members_of(kernel) or [-1]
+        owned.setdefault(owner, []).append(kernel)
+        for other in others:
+            shared.setdefault(other, owner)
+    priced: list[Box] = []
+    for at, box in enumerate(boxes):
+        mine = owned.get(at)
+        if mine:
+            names = tuple(kernel.kernel for kernel in mine)
+            cycles = sum(kernel.cycles for kernel in mine)
+            box = replace(box, cycles=cycles, kernels=names, shape=mine[-1].output_shape)
+        elif at in shared:
+            box = replace(box, shared=boxes[shared[at]].name)
+        priced.append(box)
+    return priced

@@ -1,0 +1,256 @@
+"""The compiler against its peers: memory, cycles, compile time and growth, as ratios measured in one run.
+
+    python benchmarks/compiler.py                      the reference networks, with random weights
+    python benchmarks/compiler.py --models folder      every .tflite of a folder
+    python benchmarks/compiler.py a.tflite b.tflite
+
+Vela's columns need Vela (`pip install openneutron[bench]`, or --vela path); without it only ours are printed. Vela's cycles
+are another machine's: information, not a goal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import vela  # noqa: E402
+from benchmarks.networks import NETWORKS, chain  # noqa: E402
+from benchmarks.published import CIFARNET_SCRATCH_BYTES  # noqa: E402
+from benchmarks.timing import command, interleaved  # noqa: E402
+from openneutron import targets  # noqa: E402
+from openneutron.compiler.bound import cycle_bound  # noqa: E402
+from openneutron.compiler.fuse import fuse  # noqa: E402
+from openneutron.compiler.ingest import extract, ingest  # noqa: E402
+from openneutron.compiler.legalize import legalize  # noqa: E402
+from openneutron.convert import Options, convert  # noqa: E402
+from openneutron.errors import UnsupportedError  # noqa: E402
+from openneutron.litert.read import read_model  # noqa: E402
+from openneutron.report.model import Totals  # noqa: E402
+
+TARGET = "imxrt700"  # 8x8: 64 MAC per cycle, as Ethos-U55-64
+SLACK = 1.05  # cycles that memory may cost, relative to our fastest schedule
+FIT_STEP = 64  # bytes: a finer --fit than any buffer's alignment needs
+CORE_RUNS = 5
+GROWTH = (500, 5000)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model to measure."""
+
+    name: str
+    path: Path
+    data: bytes
+
+
+def totals(model: Model, **options: object) -> Totals:
+    """What a conversion comes to."""
+    return convert(model.data, Options(target=TARGET, source=model.name, **options)).report.totals  # type: ignore[arg-type]
+
+
+def bound(model: Model) -> int:
+    """The machine model's own lower bound on the cycles of all NeutronGraphs."""
+    target = targets.load(TARGET)
+    graph = read_model(model.data).main
+    found = 0
+    for group in ingest(graph, target).groups:
+        if group.converted:
+            kernels = legalize(extract(graph, group)[0], target)
+            fuse(kernels, target)
+            found += cycle_bound(kernels, target)
+    return found
+
+
+def smallest_fit(model: Model, start: Totals) -> Totals:
+    """The smallest --fit that compiles, by bisection below the peak that `default` reaches."""
+    best = start
+    low, high = start.io_bytes // FIT_STEP, start.peak_bytes // FIT_STEP + 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            found = totals(model, fit_bytes=max(middle * FIT_STEP, 1))
+        except UnsupportedError:
+            low = middle + 1
+        else:
+            best = min(best, found, key=lambda one: (one.peak_bytes, one.cycles))
+            high = min(middle, best.peak_bytes // FIT_STEP)
+    return best
+
+
+def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Columns as wide as they need to be, the first one to the left."""
+    widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
+    print(f"\n{title}")
+    for row in [head, *rows]:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        print("  " + "  ".join(cells).rstrip(), flush=True)
+
+
+def measure_quality(models: Sequence[Model], peer: str) -> None:
+    """Memory and cycles of `fast`, `default` and the smallest fit."""
+    memory, cycles = [], []
+    for model in models:
+        fast, default = totals(model, optimize="fast"), totals(model)
+        fastest = min(fast.cycles, default.cycles)
+        least = smallest_fit(model, default)
+        theirs = vela.estimate(peer, model.path) if peer else None
+        price = default.cycles / fastest
+        note = "" if price <= SLACK else " (over)"
+        memory.append(
+            (
+                model.name,
+                f"{default.peak_bytes / 1024:.1f}",
+                f"{price:.3f}{note}",
+                f"{theirs.sram_kib:.1f}" if theirs else "-",
+                f"{default.peak_bytes / 1024 / theirs.sram_kib:.2f}x" if theirs and theirs.sram_kib else "-",
+                f"{least.peak_bytes / 1024:.1f}",
+                f"{least.cycles / fastest:.2f}x",
+                f"{fast.peak_bytes / 1024:.1f}",
+                f"{default.scratch_bytes:,}",
+            )
+        )
+        limit = bound(model)
+        cycles.append(
+            (
+                model.name,
+                f"{default.cycles:,}",
+                f"{limit:,}",
+                f"{default.cycles / limit:.3f}x" if limit else "-",
+                f"{fast.cycles:,}",
+                f"{default.cycles / fast.cycles:.3f}x",
+                f"{theirs.cycles:,}" if theirs else "-",
+                f"{default.operators_converted} of {default.operators_total}",
+            )
+        )
+    print_table(
+        f"Peak memory in KiB (I/O + scratch + prefetch), {TARGET}",
+        ("model", "default", "cycles/fastest", "Vela", "ours/Vela", "least --fit", "its price", "fast", "scratch bytes"),
+        memory,
+    )
+    for row in memory:
+        if "cifarnet" in row[0]:
+            scratch = int(row[-1].replace(",", ""))
+            print(f"  scratch of {row[0]}: {scratch / CIFARNET_SCRATCH_BYTES:.2f}x of NXP's {CIFARNET_SCRATCH_BYTES:,}")
+    print_table(
+        f"Cycles, {TARGET}",
+        ("model", "default", "lower bound", "default/bound", "fast", "default/fast", "Vela's machine", "converted"),
+        cycles,
+    )
+
+
+def measure_time(models: Sequence[Model], peer: str, runs: int, folder: Path) -> None:
+    """Compile times: the command lines in turn, then the compiler alone."""
+    rows = []
+    for model in models:
+        ours = [sys.executable, "-m", "openneutron", "compile", str(model.path), "-o", str(folder / "ours.tflite")]
+        contestants = {"ours": command([*ours, "--target", TARGET])}
+        if peer:
+            contestants["vela"] = vela.contestant(peer, model.path, folder)
+        took = interleaved(contestants, runs)
+        core, busy = [], []
+        for _ in range(CORE_RUNS):
+            began, used = time.perf_counter(), time.process_time()
+            totals(model)
+            core.append(time.perf_counter() - began)
+            busy.append(time.process_time() - used)
+        rows.append(
+            (
+                model.name,
+                f"{took['ours']:.2f}",
+                f"{took['vela']:.2f}" if peer else "-",
+                f"{took['ours'] / took['vela']:.2f}x" if peer else "-",
+                f"{statistics.median(core) * 1e3:.0f}",
+                f"{statistics.median(busy) * 1e3:.0f}",
+            )
+        )
+    print_table(
+        f"Compile time, medians of {runs} (command line, seconds) and {CORE_RUNS} (compiler alone, ms)",
+        ("model", "ours s", "Vela s", "ours/Vela", "core ms", "core CPU ms"),
+        rows,
+    )
+
+
+def measure_growth() -> None:
+    """Time and memory for ten times the operators, each in a process of its own so that peaks do not mix."""
+    found = []
+    for count in GROWTH:
+        words = [sys.executable, __file__, "--grow", str(count)]
+        text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        seconds, kib = (float(word) for word in text.split())
+        found.append((seconds, kib))
+    (t0, m0), (t1, m1) = found
+    rows = [
+        (f"{count:,} operators", f"{seconds:.2f}", f"{kib / 1024:.0f}")
+        for count, (seconds, kib) in zip(GROWTH, found, strict=True)
+    ]
+    print_table("Growth (CPU seconds; MiB above the start)", ("", "seconds", "MiB"), rows)
+    print(f"  {GROWTH[1] // GROWTH[0]}x the operators: {t1 / t0:.1f}x the time, {m1 / m0:.1f}x the memory")
+
+
+def grow(count: int) -> None:
+    """Child process of `measure_growth`: CPU seconds and KiB of one compile, after a small one that warms up."""
+    data = chain(count)
+    convert(chain(20), Options(target=TARGET))
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    convert(data, Options(target=TARGET))
+    print(time.process_time() - began, max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 1))
+
+
+def _models(given: argparse.Namespace, folder: Path) -> list[Model]:
+    paths = [Path(name) for name in given.files]
+    if given.models:
+        paths += sorted(Path(given.models).glob("*.tflite"))
+    if paths or given.models:
+        return [Model(path.stem, path, path.read_bytes()) for path in paths]
+    made = []
+    for name, network in NETWORKS.items():
+        path = folder / f"{name}.tflite"
+        path.write_bytes(network())
+        made.append(Model(name, path, path.read_bytes()))
+    return made
+
+
+def _compiled_already(model: Model) -> bool:
+    return any(op.custom_code == "NeutronGraph" for op in read_model(model.data).main.operators)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("files", nargs="*", help=".tflite files; without any, the reference networks")
+    parser.add_argument("--models", help="a folder of .tflite files")
+    parser.add_argument("--vela", default="", help="Vela's command, where it is not on the path")
+    parser.add_argument("--runs", type=int, default=5, help="rounds of the command lines")
+    parser.add_argument("--only", choices=("quality", "time", "growth"), help="one part alone")
+    parser.add_argument("--grow", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.grow:
+        grow(given.grow)
+        return
+    peer = vela.find(given.vela)
+    if not peer:
+        print("Vela is not installed (pip install openneutron[bench]): only our figures follow")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        models = [model for model in _models(given, folder) if not _compiled_already(model)]
+        if given.only in (None, "quality"):
+            measure_quality(models, peer)
+        if given.only in (None, "time"):
+            measure_time(models, peer, given.runs, folder)
+    if given.only in (None, "growth"):
+        measure_growth()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Arm's Vela as the peer: runs its command line when it is installed and reads the summary it writes.
+
+`pip install openneutron[bench]` brings it; any other installation can be named with --vela.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.timing import command
+
+# 64 MAC per cycle as on imxrt700; constants stay in flash, activations in SRAM; least memory.
+OPTIONS = (
+    "--accelerator-config", "ethos-u55-64", "--optimise", "Size", "--config", "Arm/vela.ini",
+    "--system-config", "Ethos_U55_High_End_Embedded", "--memory-mode", "Sram_Only",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What Vela says of a model: SRAM, and cycles on its own machine."""
+
+    sram_kib: float
+    cycles: int
+
+
+def find(named: str = "") -> str:
+    """The command to run, "" when there is none."""
+    beside = Path(sys.executable).parent / "vela"
+    return named or shutil.which("vela") or (str(beside) if beside.exists() else "")
+
+
+def contestant(vela: str, model: Path, folder: Path) -> Callable[[], None]:
+    """Vela's whole command line on a model."""
+    return command([vela, str(model), *OPTIONS, "--output-dir", str(folder)])
+
+
+def estimate(vela: str, model: Path) -> Estimate:
+    """Compile with Vela and read its summary."""
+    with tempfile.TemporaryDirectory() as folder:
+        contestant(vela, model, Path(folder))()
+        (summary,) = Path(folder).glob("*_summary_*.csv")
+        with summary.open(encoding="utf-8") as file:
+            (row,) = csv.DictReader(file)
+    return Estimate(float(row["sram_memory_used"]), round(float(row["cycles_total"])))

@@ -1,0 +1,229 @@
+/* Dense products with 16-bit multiply-adds. The panel holds activations as INT16; of the weights, [8 outputs][8 inputs] blocks
+ * of 16 output channels are rearranged once per call to pairs of inputs, [inputs / 2][16 outputs][2], so that one broadcast
+ * pair meets all outputs and nothing is added across lanes. Products of 8-bit values in pairs fit INT32 without
+ * saturation, unlike the 8-bit multiply-add of this instruction set. */
+#define NK_ITEM 2
+#include "dense.h"
+#include "loops.h"
+
+#if NK_HAS_SIMD
+
+#include <immintrin.h>
+
+#include "stage16_avx2.h"
+
+#define LANES 16
+#define CHUNK 48 /* pixels whose accumulators wait for the stage: 3 KiB */
+#define MAX_TILE 6 /* 12 accumulators leave registers for two vectors of weights and two broadcasts */
+#define EXPANDED (LANES * 1024) /* bytes of rearranged weights held at a time: 1024 inputs */
+
+typedef struct {
+    nk_clamps8 clamps;
+    int fits;
+} shared;
+
+static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        for (uint32_t c = 0; c < d->depth; ++c, to += 2) {
+            const int16_t value = c < d->inputs ? (int16_t)d->p->input_zero : 0;
+            memcpy(to, &value, 2);
+        }
+    }
+}
+
+static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
+    size_t values = d->inputs, depth = d->depth;
+    if (stride == depth && values == depth) {
+        values *= count, depth *= count;
+        count = count ? 1 : 0;
+    }
+    for (uint32_t i = 0; i < count; ++i, to += 2 * depth, from += stride) {
+        size_t at = 0;
+        for (; at + 16 <= values; at += 16) {
+            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + at));
+            const __m256i wide = d->flip ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+            _mm256_storeu_si256((__m256i *)(void *)(to + 2 * at), wide);
+        }
+        for (; at < depth; ++at) {
+            const int16_t value = at < values ? (int16_t)nk_value(from[at], d->flip) : 0;
+            memcpy(to + 2 * at, &value, 2);
+        }
+    }
+}
+
+/* One block of each of two groups: [8][8] bytes twice to [4 pairs][16 outputs][2]. The second group may be absent. */
+static inline void expand(const int8_t *low, const int8_t *high, int8_t *to) {
+    __m256i x[4], y[4];
+    for (int i = 0; i < 4; ++i) {
+        const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(low + 16 * i));
+        const __m128i b = high ? _mm_loadu_si128((const __m128i *)(const void *)(high + 16 * i)) : _mm_setzero_si128();
+        x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
+    }
+    for (int i = 0; i < 2; ++i) {
+        const __m256i a = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]), b = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
+        y[2 * i] = _mm256_unpacklo_epi16(a, b);
+        y[2 * i + 1] = _mm256_unpackhi_epi16(a, b);
+    }
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm256_unpacklo_epi64(y[0], y[2]));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 32), _mm256_unpackhi_epi64(y[0], y[2]));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 64), _mm256_unpacklo_epi64(y[1], y[3]));
+    _mm256_storeu_si256((__m256i *)(void *)(to + 96), _mm256_unpackhi_epi64(y[1], y[3]));
+}
+
+/* A part of all inputs: `outer` runs of `length` blocks, from block `skip` of each run on. */
+typedef struct {
+    uint32_t outer, length;
+    size_t outer_step;
+} part;
+
+/* P pixels times 16 channels; accumulators of a pixel are LANES apart and already hold a start value. */
+static inline __attribute__((always_inline)) void tile(const part *t, const uint8_t *panel, size_t step, const int8_t *weights,
+                                                       int32_t *acc, const int P) {
+    __m256i sum[MAX_TILE][2];
+#pragma GCC unroll 6
+    for (int p = 0; p < P; ++p) {
+        sum[p][0] = _mm256_loadu_si256((const __m256i *)(const void *)(acc + p * LANES));
+        sum[p][1] = _mm256_loadu_si256((const __m256i *)(const void *)(acc + p * LANES + 8));
+    }
+    for (uint32_t o = 0; o < t->outer; ++o, panel += t->outer_step) {
+        const uint8_t *a = panel;
+        for (uint32_t i = 0; i < t->length * (NK_PACK / 2); ++i, a += 4, weights += 2 * LANES) {
+            const __m256i low = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)weights));
+            const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(weights + LANES)));
+#pragma GCC unroll 6
+            for (int p = 0; p < P; ++p) {
+                int32_t two;
+                memcpy(&two, a + p * step, sizeof two);
+                const __m256i x = _mm256_set1_epi32(two);
+                sum[p][0] = _mm256_add_epi32(sum[p][0], _mm256_madd_epi16(x, low));
+                sum[p][1] = _mm256_add_epi32(sum[p][1], _mm256_madd_epi16(x, high));
+            }
+        }
+    }
+#pragma GCC unroll 6
+    for (int p = 0; p < P; ++p) {
+        _mm256_storeu_si256((__m256i *)(void *)(acc + p * LANES), sum[p][0]);
+        _mm256_storeu_si256((__m256i *)(void *)(acc + p * LANES + 8), sum[p][1]);
+    }
+}
+
+typedef void (*tile_function)(const part *t, const uint8_t *panel, size_t step, const int8_t *weights, int32_t *acc);
+
+#define TILE(P)                                                                                                    \
+    static void tile_##P(const part *t, const uint8_t *panel, size_t step, const int8_t *weights, int32_t *acc) {  \
+        tile(t, panel, step, weights, acc, P);                                                                     \
+    }
+TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
+static const tile_function of[] = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+
+/* `count` pixels of a panel row, in tiles of nearly equal size. */
+static void tiles(const part *t, const uint8_t *panel, size_t step, uint32_t count, const int8_t *weights, int32_t *acc) {
+    for (uint32_t parts = nk_blocks(count, MAX_TILE); parts; --parts) {
+        const uint32_t size = nk_blocks(count, parts);
+        of[size](t, panel, step, weights, acc);
+        panel += size * step, acc += (size_t)size * LANES, count -= size;
+    }
+}
+
+/* Rearranged weights of 16 channels over blocks [skip, skip + t.length) of runs [first, first + t.outer). */
+static void expand_part(const nk_dense *d, const nk_block *b, const int8_t *weights, int two, uint32_t first, uint32_t skip,
+                        const part *t, int8_t *to) {
+    for (uint32_t o = 0; o < t->outer; ++o) {
+        const int8_t *from = weights + ((size_t)(first + o) * b->length + skip) * NK_PACK * NK_PACK;
+        for (uint32_t i = 0; i < t->length; ++i, from += NK_PACK * NK_PACK, to += 2 * NK_PACK * NK_PACK)
+            expand(from, two ? from + d->group_bytes : NULL, to);
+    }
+}
+
+/* What a slab adds up: one pixel run after the other, so that the accumulators of each fit beside the weights. */
+typedef struct {
+    const nk_dense *d;
+    const nk_block *b;
+    const shared *s;
+    const int8_t *weights;
+    uint32_t channel, channels;
+    nk_lanes16 lanes;
+    __m256i start[2];
+} slab;
+
+/* All inputs of `count` pixels; `expanded` holds the weights already when they fit at once. */
+static void pixels(const slab *l, const uint8_t *panel, uint32_t count, int8_t *expanded, int ready, uint8_t *to) {
+    const nk_block *b = l->b;
+    int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
+    for (uint32_t i = 0; i < count; ++i)
+        for (int h = 0; h < 2; ++h) _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->start[h]);
+    const uint32_t room = EXPANDED / LANES / NK_PACK; /* blocks */
+    const uint32_t length = b->length < room ? b->length : room, outer = room / length;
+    for (uint32_t o = 0; o < b->outer; o += outer) {
+        for (uint32_t skip = 0; skip < b->length; skip += length) {
+            const part t = {b->outer - o < outer ? b->outer - o : outer, b->length - skip < length ? b->length - skip : length,
+                            b->outer_step};
+            if (!ready) expand_part(l->d, b, l->weights, l->channels > 8, o, skip, &t, expanded);
+            tiles(&t, panel + o * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count, expanded, acc);
+        }
+    }
+    nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->lanes, l->d->first_out + l->channel, l->channels, acc, LANES, count,
+               to, l->d->out->pixel);
+}
+
+static void product(const nk_dense *d, const nk_block *b, const void *state) {
+    int8_t expanded[EXPANDED] __attribute__((aligned(32)));
+    const __m256i offset = _mm256_set1_epi32(INT32_MIN);
+    const int ready = (size_t)b->outer * b->length * NK_PACK * LANES <= EXPANDED;
+    const part all = {b->outer, b->length, b->outer_step};
+    for (uint32_t channel = 0; channel < d->outputs; channel += LANES) {
+        slab l = {.d = d, .b = b, .s = state, .channel = channel};
+        l.weights = d->weights + channel / NK_PACK * d->group_bytes;
+        l.channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
+        l.lanes = nk_lanes16_of(d->stage, d->first_out + channel, l.channels);
+        for (uint32_t h = 0; h < 2; ++h) {
+            const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
+            l.start[h] = _mm256_add_epi32(nk_column8(bias, l.channels > 8 * h ? l.channels - 8 * h : 0), offset);
+        }
+        if (ready) expand_part(d, b, l.weights, l.channels > 8, 0, 0, &all, expanded);
+        for (uint32_t r = 0; r < b->rows; ++r) {
+            uint8_t *to = nk_row(d->out, b->image, b->y + (int32_t)r) + (size_t)b->x * d->out->pixel + d->first_out + channel;
+            for (uint32_t x = 0; x < b->columns; x += CHUNK)
+                pixels(&l, b->panel + r * b->row_step + x * b->step, b->columns - x < CHUNK ? b->columns - x : CHUNK, expanded,
+                       ready, to + (size_t)x * d->out->pixel);
+        }
+    }
+}
+
+/* All of a call; `p` describes the window. */
+static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_params *p, const nk_operand *in,
+               const nk_operand *out, const nk_stage *stage) {
+    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
+    const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
+    if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
+    if (taps * inputs * 255 * 128 >= NK_ACC_LIMIT) return 0;
+    nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs, .outputs = outputs};
+    d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
+    d.group_bytes = (size_t)taps * d.depth * NK_PACK;
+    d.flip = (uint8_t)nk_flip(in);
+    shared s;
+    s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
+    for (uint32_t group = 0; group < groups; ++group) {
+        d.first_in = group * inputs;
+        d.first_out = group * outputs;
+        d.weights = (const int8_t *)weights->data + (size_t)group * nk_blocks(outputs, NK_PACK) * d.group_bytes;
+        for (uint32_t image = 0; image < out->batch; ++image)
+            if (!nk_dense_run(&d, image, call->row0, call->row1, product, &s)) return 0;
+    }
+    return 1;
+}
+
+int nk_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
+    return run(call, &call->operands[NK_CONV2D_WEIGHTS], (const nk_conv2d_params *)(const void *)call->params,
+               &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
+}
+
+int nk_fully_connected_avx2(const nk_call *call, const nk_stage *stage) {
+    const nk_fully_connected_params *p = (const nk_fully_connected_params *)(const void *)call->params;
+    const nk_conv2d_params one = {.kernel_h = 1,   .kernel_w = 1,   .stride_h = 1, .stride_w = 1,
+                                  .dilation_h = 1, .dilation_w = 1, .groups = 1,   .weights_zero = p->weights_zero};
+    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &one, &call->operands[NK_FULLY_CONNECTED_INPUT],
+               &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
+}
+
+#endif

@@ -1,0 +1,115 @@
+"""The memory map: addresses over time, the peak, and what causes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from openneutron.report.html.text import size, ticks
+from openneutron.report.model import Buffer, Report
+
+WIDTH, HEIGHT = 760.0, 330.0
+LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 26.0, 40.0  # room for addresses, the mark of the peak, and the axis of time
+_LETTER = 6.6  # width of one letter of a label; names that do not fit their buffer are only in its tooltip
+_LINE = 15.0  # height of a label
+
+
+@dataclass(frozen=True)
+class Cause:
+    """One buffer alive at the peak."""
+
+    name: str
+    region: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """A buffer on the map."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+    kind: str
+    tip: str
+    at_peak: bool
+
+
+@dataclass(frozen=True)
+class MemoryMap:
+    """The buffers of one graph; prefetch buffers lie above `scratch_bytes`. `peak` is a position in the task list."""
+
+    graph: int
+    buffers: tuple[Buffer, ...]
+    steps: int
+    scratch_bytes: int
+    top: int
+    peak: int
+    causes: tuple[Cause, ...]
+
+    width: float = WIDTH
+    height: float = HEIGHT
+    left: float = LEFT
+    right: float = WIDTH - RIGHT
+    top_line: float = TOP
+    bottom: float = HEIGHT - BOTTOM
+
+    def x(self, step: float) -> float:
+        """Where a position in the task list begins."""
+        return round(LEFT + step / self.steps * (WIDTH - LEFT - RIGHT), 1)
+
+    def y(self, address: float) -> float:
+        """Where an address lies; address 0 is at the bottom."""
+        return round(HEIGHT - BOTTOM - address / max(self.top, 1) * (HEIGHT - TOP - BOTTOM), 1)
+
+    @property
+    def marks(self) -> list[tuple[float, str]]:
+        """Addresses worth a line, with their labels."""
+        return [(self.y(1024 * kib), size(1024 * kib)) for kib in ticks(self.top / 1024, 4)]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The buffers as rectangles."""
+        return [self._block(buffer) for buffer in self.buffers]
+
+    def _block(self, b: Buffer) -> Block:
+        start = b.offset + (self.scratch_bytes if b.region == "prefetch" else 0)
+        x, y = self.x(b.first), self.y(start + b.size)
+        width, height = round(self.x(b.last + 1) - x, 1), round(self.y(start) - y, 1)
+        fits = height >= _LINE and len(b.name) * _LETTER <= width - 8
+        tip = (
+            f"{b.name}\n{size(b.size)} of {b.region} at {b.offset:,} … {b.offset + b.size:,}\n"
+            f"tasks {b.first} to {b.last}"
+        )
+        at_peak = b.first <= self.peak <= b.last
+        return Block(x, y, width, height, b.name if fits else "", b.region, tip, at_peak)
+
+
+def memory_maps(report: Report) -> list[MemoryMap]:
+    """One map per graph that has buffers, the largest first."""
+    graphs = dict.fromkeys(buffer.graph for buffer in report.buffers)
+    maps = [_map(graph, [b for b in report.buffers if b.graph == graph]) for graph in graphs]
+    return sorted(maps, key=lambda one: -one.top)
+
+
+def _map(graph: int, buffers: Sequence[Buffer]) -> MemoryMap:
+    scratch = _end([b for b in buffers if b.region != "prefetch"])
+    prefetch = _end([b for b in buffers if b.region == "prefetch"])
+    steps = 1 + max(b.last for b in buffers)
+    alive = [[b for b in buffers if b.first <= step <= b.last] for step in range(steps)]
+    # Where the highest address is in use, and among those steps the one that holds most.
+    peak = max(range(steps), key=lambda step: (_ends(alive[step]), sum(b.size for b in alive[step])))
+    causes = sorted((Cause(b.name, b.region, b.size) for b in alive[peak]), key=lambda cause: -cause.size)
+    return MemoryMap(graph, tuple(buffers), steps, scratch, scratch + prefetch, peak, tuple(causes))
+
+
+def _end(buffers: Sequence[Buffer]) -> int:
+    return max((b.offset + b.size for b in buffers), default=0)
+
+
+def _ends(buffers: Sequence[Buffer]) -> int:
+    """Bytes of both regions that these buffers reach up to."""
+    regions = {b.region for b in buffers}
+    return sum(_end([b for b in buffers if b.region == region]) for region in regions)

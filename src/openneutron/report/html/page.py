@@ -1,0 +1,176 @@
+"""The report as one HTML file that opens offline: everything inline, nothing fetched.
+
+Example:
+    >>> Path("report.html").write_text(page(program.report))
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from openneutron import targets
+from openneutron.report.facts import left_on_cpu, share, title
+from openneutron.report.html.advice import advice
+from openneutron.report.html.graph import Box, drawing
+from openneutron.report.html.memory import memory_maps
+from openneutron.report.html.pareto import pareto
+from openneutron.report.html.roofline import roofline
+from openneutron.report.html.text import short, size
+from openneutron.report.model import Kernel, Report
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_SCRIPTS = ("tips.js", "graph.js", "table.js", "timeline.js")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One figure of the head; `part` of 0 to 1 draws a bar below it, -1 none."""
+
+    label: str
+    figure: str
+    unit: str
+    note: str
+    part: float = -1.0
+
+
+def page(report: Report) -> str:
+    """The whole page as text; the same report gives the same text.
+
+    Example:
+        >>> page(Report(target="imxrt700")).startswith("<!doctype html>")
+        True
+    """
+    graph = drawing(report)
+    kernels = {(kernel.graph, kernel.node): at for at, kernel in enumerate(report.kernels)}
+    data = {"boxes": [_details(box, report) for box in graph.boxes], "timeline": _timeline(report, kernels)}
+    text = _environment().get_template("page.html.j2").render(
+        title=title(report),
+        report=report,
+        tiles=tiles(report),
+        graph=graph,
+        busiest=max((box.cycles for box in graph.boxes), default=0) or 1,
+        maps=memory_maps(report),
+        charts=[chart for chart in (pareto(report), roofline(report)) if chart is not None],
+        rows=[_row(kernel, report) for kernel in report.kernels],
+        advice=advice(report),
+        left=left_on_cpu(report),
+        # "<" would let a name close the script element.
+        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        style=_asset("page.css"),
+        script="\n".join(_asset(name) for name in _SCRIPTS),
+    )  # fmt: skip
+    return text
+
+
+def tiles(report: Report) -> list[Tile]:
+    """The figures people ask for first."""
+    totals = report.totals
+    known = targets.load(report.target) if report.target in targets.names() else None
+    found: list[Tile] = []
+    if totals.cycles:
+        clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
+        found.append(Tile("Estimated latency", f"{totals.milliseconds:.3g}", "ms", f"{totals.cycles:,} cycles{clock}"))
+        figure, unit = size(totals.peak_bytes).split(" ")
+        part = totals.peak_bytes / known.sram_bytes if known and known.sram_bytes else -1.0
+        of = f"{part:.1%} of {size(known.sram_bytes)} SRAM" if known and part >= 0 else "I/O + scratch + prefetch"
+        found.append(Tile("Peak memory", figure, unit, of, part))
+    if totals.weight_bytes or totals.microcode_bytes:
+        figure, unit = size(totals.weight_bytes + totals.microcode_bytes).split(" ")
+        found.append(Tile("Flash", figure, unit, f"{size(totals.weight_bytes)} weights, the rest microcode"))
+    converted, total = totals.operators_converted, totals.operators_total
+    if report.nodes:
+        converted, total = sum(node.delegated for node in report.nodes), len(report.nodes)
+    if total:
+        what = "PyTorch nodes" if report.nodes else "LiteRT operators"
+        graphs = f"{totals.neutron_graphs} graph{'' if totals.neutron_graphs == 1 else 's'}"
+        found.append(Tile("On the NPU", f"{converted}", f"of {total}", f"{what}, {graphs}", converted / total))
+    if totals.cycles and known:
+        part = totals.macs / totals.cycles / known.macs_per_cycle
+        note = f"{short(totals.macs)} MACs, {known.macs_per_cycle} per cycle at best"
+        found.append(Tile("Array in use", f"{part:.0%}".rstrip("%"), "%", note, part))
+    return found
+
+
+def _details(box: Box, report: Report) -> dict[str, Any]:
+    """What a box says when it is pointed at."""
+    total = report.totals.cycles or 1
+    lines: list[tuple[str, str]] = [("operator", box.operator)]
+    if box.engine == "npu":
+        place = f"the NPU, graph {box.graph}" if report.totals.neutron_graphs > 1 else "the NPU"
+        lines.append(("runs on", place))
+        if box.kernels:
+            lines.append(("kernel", " + ".join(box.kernels)))
+            lines.append(("output", "×".join(map(str, box.shape))))
+            lines.append(("cycles", f"{box.cycles:,} ({box.cycles / total:.1%})"))
+        elif box.shared:
+            lines.append(("kernel", f"done in the kernel of {box.shared}"))
+        else:
+            lines.append(("kernel", "none: it only changes how values are looked at"))
+    else:
+        lines.append(("runs on", "the CPU"))
+        lines.append(("why", box.reason or "no reason was recorded"))
+        if box.hint:
+            lines.append(("what to change", box.hint))
+    if box.source:
+        lines.append(("source", box.source))
+    return {"name": box.name, "engine": box.engine, "lines": lines}
+
+
+def _timeline(report: Report, kernels: dict[tuple[int, int], int]) -> dict[str, Any]:
+    """Events of all graphs one after another, as compact rows: lane, kernel (-1: a copy), start, end, first row, rows."""
+    bases: dict[int, int] = {}
+    base = 0
+    for graph in dict.fromkeys(event.graph for event in report.events):
+        bases[graph] = base
+        base += max(event.end for event in report.events if event.graph == graph)
+    events = [
+        (
+            int(event.lane != "array"),
+            kernels.get((event.graph, event.node), -1) if event.lane == "array" else -1,
+            event.start + bases[event.graph],
+            event.end + bases[event.graph],
+            event.first_row,
+            event.rows,
+        )
+        for event in report.events
+    ]
+    known = targets.load(report.target) if report.target in targets.names() else None
+    return {
+        "events": sorted(events, key=lambda event: event[2]),
+        "kernels": [(kernel.kernel, kernel.name) for kernel in report.kernels],
+        "end": base,
+        "clock": known.clock_hz if known else 0,
+        "graphs": list(bases.values()),
+    }
+
+
+def _row(kernel: Kernel, report: Report) -> dict[str, Any]:
+    known = targets.load(report.target) if report.target in targets.names() else None
+    use = kernel.macs / kernel.cycles / known.macs_per_cycle if known and kernel.cycles else 0.0
+    return {"kernel": kernel, "share": share(kernel, report), "use": use}
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("openneutron.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"size": size, "short": short, "count": lambda value: f"{value:,}"}
+    return made
+
+
+@cache
+def _asset(name: str) -> str:
+    return (resources.files(__package__) / "templates" / name).read_text("utf-8")

@@ -1,0 +1,46 @@
+"""Memory against cycles: the schedules that were on offer, and the compiles that prove some of them."""
+
+from __future__ import annotations
+
+from openneutron.report.html.chart import Chart, Line, Mark, Tick, across, polyline, upward
+from openneutron.report.html.text import short, size, ticks
+from openneutron.report.model import Report
+
+_AIR = 1.08  # so that no point sits on the rim
+
+
+def pareto(report: Report) -> Chart | None:
+    """The chart; None when there was nothing to choose from."""
+    totals = report.totals
+    offered = sorted(_offered(report))
+    compiled = [w for w in report.what_ifs if w.target == report.target and w.proof == "compiled"]
+    points = [*offered, *((w.peak_bytes, w.cycles) for w in compiled), (totals.peak_bytes, totals.cycles)]
+    if not totals.cycles or len(set(points)) < 2:
+        return None
+    right, top = (_AIR * max(point[axis] for point in points) for axis in (0, 1))
+    x, y = across(0, right), upward(0, top)
+
+    def mark(peak: int, cycles: int, radius: float, kind: str, what: str) -> Mark:
+        return Mark(x(peak), y(cycles), radius, kind, f"{what}\n{size(peak)} of memory at the peak\n{cycles:,} cycles")
+
+    marks = [mark(*point, 4, "offered", "Schedule on offer, estimated") for point in offered]
+    marks += [mark(w.peak_bytes, w.cycles, 5, "proved", f"Compiled again: {w.change}") for w in compiled]
+    marks.append(mark(totals.peak_bytes, totals.cycles, 7.5, "chosen", "This program"))
+    front = polyline([(x(peak), y(cycles)) for peak, cycles in offered])
+    return Chart(
+        name="pareto",
+        x_title="memory at the peak (I/O + scratch + prefetch)",
+        y_title="cycles",
+        x_ticks=tuple(Tick(x(1024 * kib), size(1024 * kib)) for kib in ticks(right / 1024, 4)),
+        y_ticks=tuple(Tick(y(cycles), short(cycles)) for cycles in ticks(top)),
+        marks=tuple(marks),
+        lines=(Line(front, "front"),) if len(offered) > 1 else (),
+    )
+
+
+def _offered(report: Report) -> list[tuple[int, int]]:
+    """(Peak bytes, cycles) of each schedule; only one graph's choices can be drawn as the whole program's."""
+    if report.totals.neutron_graphs != 1:
+        return []
+    beside = report.totals.peak_bytes - report.totals.scratch_bytes
+    return [(beside + choice.scratch_bytes, choice.cycles) for choice in report.pareto]

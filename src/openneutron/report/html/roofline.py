@@ -1,0 +1,70 @@
+"""The roofline: what each kernel reaches of the array, against how much it computes per byte it moves."""
+
+from __future__ import annotations
+
+import math
+
+from openneutron import targets
+from openneutron.report.html.chart import Chart, Line, Mark, Scale, Tick, across, polyline, upward
+from openneutron.report.html.text import decades
+from openneutron.report.model import Kernel, Report
+from openneutron.targets import Target
+
+_UNIT = 1024  # the cost constants are in 1/1024 cycle
+_SMALLEST, _LARGEST = 3.5, 15.0  # radii: the smallest can still be pointed at
+
+
+def roofline(report: Report) -> Chart | None:
+    """The chart; None when no kernel multiplies, or the target's figures are not known."""
+    kernels = sorted((k for k in report.kernels if k.macs and k.cycles and _bytes(k)), key=lambda k: -k.cycles)
+    if not kernels or report.target not in targets.names():
+        return None
+    target = targets.load(report.target)
+    points = [(k.macs / _bytes(k), k.macs / k.cycles) for k in kernels]
+    left, right = _span([intensity for intensity, _ in points])
+    low, high = _span([*(rate for _, rate in points), float(target.macs_per_cycle)])
+    x, y = across(left, right, logarithmic=True), upward(low, high, logarithmic=True)
+    marks = []
+    for kernel, (intensity, rate) in zip(kernels, points, strict=True):
+        tip = (
+            f"{kernel.name}\n{kernel.kernel}, bound by {kernel.bound_by}\n{rate:.3g} MACs per cycle, "
+            f"{rate / target.macs_per_cycle:.0%} of the array\n{intensity:.3g} MACs per byte\n{kernel.cycles:,} cycles"
+        )
+        # Areas in proportion to cycles.
+        radius = max(_SMALLEST, _LARGEST * math.sqrt(kernel.cycles / kernels[0].cycles))
+        marks.append(Mark(x(intensity), y(rate), round(radius, 1), kernel.bound_by, tip))
+    return Chart(
+        name="roofline",
+        x_title="MACs per byte of weights and activations",
+        y_title="MACs per cycle",
+        x_ticks=tuple(Tick(x(value), f"{value:g}") for value in decades(left, right)),
+        y_ticks=tuple(Tick(y(value), f"{value:g}") for value in decades(low, high)),
+        marks=tuple(marks),
+        lines=_roofs(target, (left, right), low, x, y),
+    )
+
+
+def _bytes(kernel: Kernel) -> int:
+    return kernel.weight_bytes + kernel.activation_bytes
+
+
+def _span(values: list[float]) -> tuple[float, float]:
+    """Bounds of a logarithmic axis: a factor of two of air on both sides, a decade at least."""
+    low, high = min(values) / 2, max(values) * 2
+    return low, max(high, low * 10)
+
+
+def _roofs(target: Target, span: tuple[float, float], low: float, x: Scale, y: Scale) -> tuple[Line, ...]:
+    """The array's peak, and the slopes of what moves bytes: weights loading, and activations moving."""
+    left, right = span
+    peak = float(target.macs_per_cycle)
+    flat = f"{peak:g} MACs per cycle: the array"
+    lines = [Line(polyline([(x(left), y(peak)), (x(right), y(peak))]), "roof", flat, x(right), y(peak) - 6)]
+    for what, cost in (("weights", target.cost.weight_byte), ("activations", target.cost.element)):
+        rate = _UNIT / cost
+        start, stop = max(left, low / rate), min(right, peak / rate)
+        if start < stop:
+            path = polyline([(x(start), y(start * rate)), (x(stop), y(stop * rate))])
+            label = f"{what} at {rate:.2g} bytes per cycle"
+            lines.append(Line(path, f"slope {what}", label, x(stop), y(stop * rate) + 14))
+    return tuple(lines)

@@ -1,0 +1,26 @@
+// Sorting: numbers from large to small first, text from A to Z first; a second click turns it round.
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  const body = table.tBodies[0];
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    return "value" in cell.dataset ? cell.dataset.value : cell.textContent.trim();
+  };
+  function sort(column, descending) {
+    const numeric = heads[column].classList.contains("num");
+    const rows = [...body.rows].sort((a, b) => {
+      const [x, y] = [value(a, column), value(b, column)];
+      return numeric ? Number(x) - Number(y) : x.localeCompare(y, undefined, { numeric: true });
+    });
+    body.append(...(descending ? rows.reverse() : rows));
+    heads.forEach((head, at) => {
+      if (at === column) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    });
+  }
+  heads.forEach((head, column) => head.querySelector("button").addEventListener("click", () => {
+    const now = head.getAttribute("aria-sort");
+    const first = head.classList.contains("num") && head.dataset.key !== "number";
+    sort(column, now ? now === "ascending" : first);
+  }));
+}
