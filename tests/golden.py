@@ -38,13 +38,13 @@ def rounding_shift(x: Array, bits: int) -> Array:
 
 
 def rescale(x: Array, m: int, shift: int) -> Array:
-    """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values (numerics-a §0)."""
+    """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values (docs/numerics.md)."""
     left = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
     return rounding_shift((left * m + (1 << 30)) >> 31, max(-shift, 0))
 
 
 def _sum(graph: Graph, op: Operator, values: dict[int, Array]) -> list[Array]:
-    """SUM in its intended integer form (numerics-b): the reference reads INT8 as bytes."""
+    """SUM in its intended integer form (docs/numerics.md, Reductions): the reference reads INT8 as bytes."""
     x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
     assert x.quantization is not None and y.quantization is not None
     (in_scale, in_zero), (out_scale, out_zero) = x.quantization.scalar, y.quantization.scalar

@@ -1,4 +1,4 @@
-/* Exact integer arithmetic shared by kernels: numerics-a §0 and §4. All shifts of negative values are arithmetic. */
+/* Exact integer arithmetic shared by kernels (docs/numerics.md). All shifts of negative values are arithmetic. */
 #ifndef NK_MATH_H
 #define NK_MATH_H
 

@@ -11,7 +11,7 @@ from openneutron.compiler import segments
 from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.allocate import allocate
-from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l1 import KernelGraph, Value
 from openneutron.compiler.schedule import schedule
 from openneutron.compiler.segments import Segment, Structure
 from openneutron.compiler.verify import verify

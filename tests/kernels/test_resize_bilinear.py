@@ -9,7 +9,7 @@ from openneutron.compiler.kernels.resize_bilinear import demand_of, scale_of
 from tests.golden import TARGETS, seeds
 from tests.kernels.moving import add_move, check_between_neighbours, fresh, reason
 
-# Ratios stay below those at which the reference reads out of bounds (numerics-b, Resize).
+# Ratios stay below those at which the reference reads out of bounds (docs/numerics.md, Resize).
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12))
 CONVENTIONS = st.sampled_from([(False, False), (True, False), (False, True)])
 

@@ -1,4 +1,4 @@
-/* add: sum or difference of two 8-bit tensors, each brought to the common scale first (numerics-a §7). */
+/* add: sum or difference of two 8-bit tensors, each brought to the common scale first (docs/numerics.md). */
 #include "nk_simd.h"
 
 /* Head room of the inputs before rescaling: 9-bit differences times 2^20 fill 29 bits, so the sum cannot overflow. */

@@ -1,4 +1,4 @@
-/* mul: product of two 8-bit tensors (numerics-a §7). */
+/* mul: product of two 8-bit tensors (docs/numerics.md, Add, sub and mul). */
 #include "nk_elementwise.h"
 
 static void mul_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b,

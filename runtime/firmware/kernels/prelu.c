@@ -1,4 +1,4 @@
-/* prelu: negative inputs are multiplied by a slope, positive ones only change scale (numerics-b). */
+/* prelu: negative inputs are multiplied by a slope, positive ones only change scale (docs/numerics.md). */
 #include "nk_elementwise.h"
 
 static void prelu_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b,

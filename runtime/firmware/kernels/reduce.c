@@ -1,4 +1,4 @@
-/* reduce: mean, sum, maximum or minimum over any of the four dimensions (numerics-b, Reductions). The output has size 1
+/* reduce: mean, sum, maximum or minimum over any of the four dimensions (docs/numerics.md). The output has size 1
  * along the reduced ones. Output-major, so that accumulators are a few registers and no workspace is needed. */
 #include "nk_elementwise.h"
 

@@ -1,4 +1,4 @@
-/* resize_bilinear: integer interpolation with 10 fractional bits (numerics-b, Resize). */
+/* resize_bilinear: integer interpolation with 10 fractional bits (docs/numerics.md, Resize). */
 #include "nk_elementwise.h"
 
 #define ONE 1024

@@ -1,4 +1,4 @@
-/* squared_difference: (a - b) squared, both brought to the common scale first (numerics-b). */
+/* squared_difference: (a - b) squared, both brought to the common scale first (docs/numerics.md). */
 #include "nk_elementwise.h"
 
 /* Head room of the inputs: 9-bit differences times 2^7 keep the square of their difference within 31 bits. */

@@ -10,6 +10,7 @@ from openneutron._version import __version__
 from openneutron.cli import compile as compile_command
 from openneutron.cli import disasm, doctor, extract_payload, merge_kernels, ops, run, targets, zoo
 from openneutron.cli import inspect as inspect_command
+from openneutron.cli import report as report_command
 from openneutron.cli.main import EXIT_CODES
 
 app = typer.Typer(
@@ -39,6 +40,7 @@ def _options(
 
 app.command("compile")(compile_command.compile_model)
 app.command("run")(run.run_file)
+app.command("report")(report_command.write_report)
 app.command("inspect")(inspect_command.inspect_file)
 app.command("disasm")(disasm.disassemble_file)
 app.command("extract-payload")(extract_payload.extract_payload)

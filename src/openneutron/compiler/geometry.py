@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools: strides, dilation and the padding that SAME and VALID mean (numerics-a §0)."""
+"""Windows of convolutions and pools: strides, dilation, and what SAME and VALID mean (docs/numerics.md, Shared primitives)."""
 
 from __future__ import annotations
 

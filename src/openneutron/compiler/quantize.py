@@ -1,4 +1,4 @@
-"""Integer parameters from real scales, with the roundings of LiteRT's reference kernels (numerics-a §0, §1, §4)."""
+"""Integer parameters from real scales, rounded as LiteRT's reference kernels do (docs/numerics.md, Shared primitives)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openneutron.microcode.table import Rounding
 
 INT8_RANGE = (-128, 127)
 UINT8_RANGE = (0, 255)
-# From 31 on the reference's left shift is undefined (numerics-a §0).
+# From 31 on the reference's left shift is undefined (docs/numerics.md, Shared primitives).
 MAX_LEFT_SHIFT = 30
 # Neighbours of the nearest M that are tried, best first. Going up by a hair makes exact negative ties round away from
 # zero; going down rescues factors whose upper neighbour crosses the next threshold.
@@ -78,7 +78,7 @@ class ExactTable:
 
 
 def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable:
-    """Integers that replace round(double(acc) * real) for every INT32 accumulator, one per channel (numerics-a §4).
+    """Integers that replace round(double(acc) * real) for every INT32 accumulator (docs/numerics.md, Fully connected).
 
     `low` and `high` are the clamp before the zero point is added. A 31-bit M is proved for each channel. Some factors
     have none, not even a wider one: where real is a quotient rounded down, the double product reaches some halves

@@ -12,7 +12,7 @@ from typing import Any
 from openneutron.compiler.l2 import Buffer, Overlap
 from openneutron.microcode.table import ALIGNMENT
 
-# Deterministic seconds: enough to prove the optimum on sets of 300 buffers (compiler-notes §3: 0.01-0.5 s).
+# Deterministic seconds: enough to prove the optimum on sets of 300 buffers (docs/compiler.md, Allocation).
 LIMIT = 4.0
 _LARGEST = 600  # buffers; beyond this the model is built slower than it is worth
 

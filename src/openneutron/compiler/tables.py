@@ -1,4 +1,4 @@
-"""256-entry tables of 8-bit unary functions, bit-exact with LiteRT's reference kernels (numerics-b).
+"""256-entry tables of 8-bit unary functions, bit-exact with LiteRT's reference kernels (docs/numerics.md, Tables).
 
 LOGISTIC, TANH, ELU, GELU, EXP and LOG take every step in float32 and only the libm call in double; the others emulate the
 reference's integer arithmetic. A table is indexed by the stored byte, whatever its sign.
@@ -155,7 +155,7 @@ def square_root(scaling: Scaling) -> Table:
 
 
 def inverse_root_factor(scaling: Scaling) -> tuple[int, int]:
-    """Multiplier and shift behind the integer inverse square root; the shift must stay below 12 (numerics-b)."""
+    """Multiplier and shift behind the integer inverse square root; the shift must stay below 12 (docs/numerics.md)."""
     return multiplier(1.0 / float(np.sqrt(F32(scaling.in_scale)) * F32(scaling.out_scale)))
 
 
@@ -209,7 +209,7 @@ def negated(scaling: Scaling) -> Table:
 
 
 def requantized_in_float(scaling: Scaling) -> Table:
-    """How CONCATENATION of UINT8 brings a part to the output's scale: float32, never fused (numerics-a §8)."""
+    """CONCATENATION of UINT8 brings a part to the output's scale in float32 (docs/numerics.md, Concatenation)."""
     factor = F32(scaling.in_scale) * F32(F32(1.0) / F32(scaling.out_scale))
     bias = F32(-scaling.in_zero) * factor
 
@@ -221,7 +221,7 @@ def requantized_in_float(scaling: Scaling) -> Table:
 
 
 def quotient_shift(a: int, b: int, shift: int) -> int:
-    """The final right shift of a / b in DIV; beyond 31 the reference is undefined (numerics-b)."""
+    """The final right shift of a / b in DIV; beyond 31 the reference is undefined (docs/numerics.md, Division)."""
     magnitude = abs(b)
     a = -a if b < 0 else a
     return magnitude.bit_length() - 1 + _leading_sign_bits(a) - shift
@@ -296,7 +296,7 @@ def _leading_sign_bits(x: int) -> int:
 
 
 def _inverse_root(v: int) -> tuple[int, int]:
-    """(mantissa, shift) of 1/sqrt(v) by Newton's iteration in Q3.28 (numerics-b)."""
+    """(mantissa, shift) of 1/sqrt(v) by Newton's iteration in Q3.28 (docs/numerics.md, Integer tables)."""
     if v <= 1:
         return _INT32_MAX, 0
     pairs = (_leading_sign_bits(v)) // 2 - 1
@@ -312,7 +312,7 @@ def _inverse_root(v: int) -> tuple[int, int]:
 
 
 def _reciprocal(b: int) -> int:
-    """1/b for the mantissa of b in [1, 2), Q0.31, by three Newton steps from 48/17 - 32/17 x (numerics-b)."""
+    """1/b for the mantissa of b in [1, 2), Q0.31, by three Newton steps from 48/17 - 32/17 x (docs/numerics.md, Division)."""
     mantissa = (b << (32 - b.bit_length())) - (1 << 31)
     half = (mantissa + _INT32_MAX + 1) >> 1
     x = 1515870810 + _srdhm(half, -1010580540)

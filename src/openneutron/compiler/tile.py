@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.compiler.segments import Segment, Stream, Structure, extend, segment_of, whole
 from openneutron.microcode.encode import align
 from openneutron.targets import Target
 
-MAX_SEGMENT = 32  # nodes; longer segments were never chosen on the reference models (compiler-notes §1)
+MAX_SEGMENT = 32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)
@@ -34,6 +37,11 @@ class Candidate(NamedTuple):
     rows: int  # 0: one node on whole tensors
     memory: int
     cycles: int
+
+
+# Candidates that end at one node, as columns (first, rows, memory, cycles): there are hundreds per node.
+Columns = npt.NDArray[np.int64]
+_INFINITE = 1 << 61  # cycles; twice that still fits INT64
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,8 @@ def _stripe_heights(height: int, width: int) -> list[int]:
     return [*sorted(r for r in rows if 0 < r < height), height]
 
 
-def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> list[Candidate]:
-    """Every segment worth considering, grouped by its last node, in a fixed order."""
+def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> list[Columns]:
+    """Every segment worth considering, for each last node in a fixed order."""
     structure = Structure.of(graph)
     spans = _lifetimes(graph)
     born: list[list[int]] = [[] for _ in graph.nodes]
@@ -83,26 +91,26 @@ def candidates(graph: KernelGraph, costs: CostModel, *, stream: bool = True) -> 
     for n in range(len(graph.nodes)):
         alive_before.append(alive)
         alive += sum(sizes[r] for r in born[n]) - sum(sizes[r] for r in dies[n])
-    found: list[Candidate] = []
+    found: list[Columns] = []
     for last, node in enumerate(graph.nodes):
         value = graph.values[node.output]
         own = sum(sizes[r] for r in born[last]) + align(node.workspace)
-        found.append(Candidate(last, last, 0, alive_before[last] + own, costs.cycles(last, value.shape[1])))
-        if not stream or node.demand is None or value.shape[0] != 1:
-            continue
-        for rows in _stripe_heights(value.shape[1], value.shape[2]):
-            found += _grow(structure, costs, spans, sizes, alive_before, last, rows)
+        here = [(last, 0, alive_before[last] + own, costs.cycles(last, value.shape[1]))]
+        if stream and node.demand is not None and value.shape[0] == 1:
+            for rows in _stripe_heights(value.shape[1], value.shape[2]):
+                here += _grow(structure, costs, spans, sizes, alive_before, last, rows)
+        found.append(np.array(here, np.int64).T.copy())
     return found
 
 
 def _grow(
     structure: Structure, costs: CostModel, spans: dict[int, tuple[int, int]], sizes: dict[int, int],
     alive_before: list[int], last: int, rows: int,
-) -> list[Candidate]:  # fmt: skip
+) -> list[tuple[int, int, int, int]]:  # fmt: skip
     """Segments that end at `last` with this stripe height, grown backwards one node at a time."""
     graph = structure.graph
     nodes, values = graph.nodes, graph.values
-    found: list[Candidate] = []
+    found: list[tuple[int, int, int, int]] = []
     streams: dict[int, Stream] = {}
     steady, cycles, transient = 0, 0, 0
     readers: dict[int, list[tuple[Stream, RowDemand]]] = {}
@@ -140,7 +148,7 @@ def _grow(
         memory = alive_before[first] + held
         if shares:
             memory -= _shared(graph, spans, readers, sink, streams[nodes[last].output], last)
-        found.append(Candidate(first, last, rows, memory, cycles))
+        found.append((first, rows, memory, cycles))
     return found
 
 
@@ -170,25 +178,24 @@ def _shared(
     return best
 
 
-def _best(n: int, found: list[Candidate], budget: int) -> tuple[int, list[Candidate]] | None:
-    """Least cycles within the budget, and the segments that give them; None when nothing fits."""
-    infinite = 1 << 62
-    cost = [0] + [infinite] * n
-    taken: list[Candidate | None] = [None] * (n + 1)
-    for item in found:  # ordered by last node, so cost[first] is final
-        first, last, _, memory, cycles = item
-        if memory <= budget and cost[first] + cycles < cost[last + 1]:
-            cost[last + 1], taken[last + 1] = cost[first] + cycles, item
-    if cost[n] >= infinite:
+def _best(found: list[Columns], budget: int) -> tuple[int, list[Candidate]] | None:
+    """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
+    cost = np.full(len(found) + 1, _INFINITE, np.int64)
+    cost[0] = 0
+    taken = [0] * len(found)
+    for last, (first, _, memory, cycles) in enumerate(found):
+        total = np.where(memory <= budget, cost[first] + cycles, _INFINITE)
+        taken[last] = at = int(total.argmin())
+        cost[last + 1] = min(total[at], _INFINITE)
+    if cost[-1] >= _INFINITE:
         return None
     chosen: list[Candidate] = []
-    at = n
-    while at:
-        item_taken = taken[at]
-        assert item_taken is not None
-        chosen.append(item_taken)
-        at = item_taken.first
-    return cost[n], chosen[::-1]
+    end = len(found)
+    while end:
+        begin, rows, memory, cycles = (int(column[taken[end - 1]]) for column in found[end - 1])
+        chosen.append(Candidate(begin, end - 1, rows, memory, cycles))
+        end = begin
+    return int(cost[-1]), chosen[::-1]
 
 
 def tile(
@@ -201,9 +208,8 @@ def tile(
         >>> [(s.first, s.last) for s in tiling.segments]
     """
     costs = CostModel(graph, target)
-    n = len(graph.nodes)
     found = candidates(graph, costs, stream=optimize != "fast")
-    budgets = sorted({item.memory for item in found})
+    budgets = np.unique(np.concatenate([memory for _, _, memory, _ in found])).tolist() if found else []
     structure = Structure.of(graph)
     if not budgets:
         return [Tiling([], ())]
@@ -211,7 +217,7 @@ def tile(
 
     def best(at: int) -> tuple[int, list[Candidate]] | None:
         if at not in tried:
-            tried[at] = _best(n, found, budgets[at])
+            tried[at] = _best(found, budgets[at])
         return tried[at]
 
     fastest = best(len(budgets) - 1)

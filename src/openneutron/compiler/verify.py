@@ -80,6 +80,9 @@ class _Replay:
             pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
         )
         count, size = (1, w * c * item) if dense else (w, c * item)
+        if dense and alias is None and operand.pitch == size:
+            self._runs(call, value, operand, first, last, write)
+            return
         for image in range(n):
             for y, at in self.rows_of(operand, image, first, last):
                 held = _window(memory, at, count, operand.pixel if not dense else size, size)
@@ -89,10 +92,34 @@ class _Replay:
                 if write:
                     held[...] = tags
                 elif not np.array_equal(held, tags):
-                    raise InternalError(
-                        f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {v.name}, but byte "
-                        f"{at} of {buffer.region.name.lower()} does not hold it"
-                    )
+                    raise self._wrong(call, value, buffer, y, at)
+
+    def _runs(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
+        """`visit` where rows follow each other without gaps: as many at once as the ring allows, one tag per row."""
+        buffer = self.tasks.buffers[operand.buffer]
+        memory = self.region(buffer)
+        base, _ = self.expected(value)
+        batch, height, _, _ = self.graph.values[value].shape
+        size = operand.pitch
+        for image in range(batch):
+            at = buffer.offset + operand.offset + image * operand.plane
+            y = first
+            while y < last:
+                count = min(operand.ring - y % operand.ring, last - y)
+                held = _window(memory, at + y % operand.ring * size, count, size, size)
+                tags = (base + image * height + np.arange(y, y + count))[:, None]
+                if write:
+                    held[...] = tags
+                elif (bad := (held != tags).any(1)).any():
+                    row = y + int(bad.argmax())
+                    raise self._wrong(call, value, buffer, row, at + row % operand.ring * size)
+                y += count
+
+    def _wrong(self, call: Call, value: int, buffer: Buffer, row: int, at: int) -> InternalError:
+        return InternalError(
+            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {row} of {self.graph.values[value].name}, "
+            f"but byte {at} of {buffer.region.name.lower()} does not hold it"
+        )
 
     def run(self, call: Call, iteration: int) -> None:
         node = self.graph.nodes[call.node]

@@ -54,7 +54,7 @@ class ElementType(IntEnum):
 
 
 class Rounding(IntEnum):
-    """How a call turns an INT32 accumulator into the output's steps (numerics-a §0 and §4)."""
+    """How a call turns an INT32 accumulator into the output's steps (docs/numerics.md, Shared primitives)."""
 
     NONE = 0  # the kernel does not requantize
     DOUBLE = 1  # gemmlowp: rounding doubling high multiply, then rounding shift (two roundings)

@@ -58,7 +58,7 @@ ABI = register(
 
 
 def _factors(op: OpSignature) -> tuple[float, float, float]:
-    """Real multipliers of inputs and output (numerics-a §1)."""
+    """Real multipliers of inputs and output (docs/numerics.md, Real multipliers)."""
     x1, x2 = data_inputs(op)
     twice = f32(2.0 * max(x1.scale, x2.scale))
     return x1.scale / twice, x2.scale / twice, twice / f32((1 << _HEAD_ROOM) * op.outputs[0].scale)
@@ -73,7 +73,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
 
 @serves("ADD", "SUB", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, output_not_too_fine))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §7."""
+    """Integer parameters as in docs/numerics.md, Add, sub and mul."""
     op = state.signature
     x1, x2 = data_inputs(op)
     (m1, s1), (m2, s2), (mo, so) = (multiplier(factor) for factor in _factors(op))

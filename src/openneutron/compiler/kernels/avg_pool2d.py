@@ -64,7 +64,7 @@ def taps_sum_in_int32(op: OpSignature, target: Target) -> Verdict:
     limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches, taps_sum_in_int32),
 )
 def legalize(state: Legalizer) -> None:
-    """As in numerics-a §9: stored values are taken as they are, whatever the output's quantization."""
+    """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""
     window = pool_window(state.signature)
     low, high = clamp_of(state.signature)
     params = AvgPool2dParams(

@@ -93,7 +93,7 @@ def _factor(op: OpSignature) -> float:
 
 @serves("BATCH_MATMUL", limits=(int8_operands, not_empty, shapes_multiply, shift_fits))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §6; batches fold into (outer × inner, rows of the operand)."""
+    """As in docs/numerics.md, Batch matrix product; batches fold into (outer × inner, rows of the operand)."""
     left, right, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
 
     def five(shape: tuple[int, ...]) -> tuple[int, ...]:

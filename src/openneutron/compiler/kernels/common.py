@@ -210,7 +210,7 @@ def clamp_of(op: OpSignature) -> tuple[int, int]:
 
 
 def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> list[float]:
-    """Accumulator step over output step, one per scale of the weights, with the roundings of numerics-a §1."""
+    """Accumulator step over output step, one per scale of the weights, rounded as docs/numerics.md, Real multipliers."""
     assert w.quantization is not None
     if x.dtype is DType.UINT8:
         with np.errstate(over="ignore"):

@@ -84,7 +84,7 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
 
 @serves("CONCATENATION", limits=(all_byte_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
 def legalize(state: Legalizer) -> None:
-    """One node per input; UINT8 inputs of other parameters pass a table (numerics-a §8)."""
+    """One node per input; UINT8 inputs of other parameters pass a table (docs/numerics.md, Concatenation)."""
     op = state.signature
     y = op.outputs[0]
     whole, axis = folded(y.shape, _axis(op) % len(y.shape))

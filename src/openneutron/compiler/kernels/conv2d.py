@@ -107,7 +107,7 @@ def reduction_fits(op: OpSignature, target: Target) -> Verdict:
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §2; one input channel per group is a depth-wise convolution."""
+    """Integer parameters as in docs/numerics.md, Convolution; one input channel per group is a depth-wise convolution."""
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     cout, kernel_h, kernel_w, cin = weights.shape

@@ -133,7 +133,7 @@ def emit_depthwise(
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §3; the depth multiplier comes from the shapes."""
+    """Integer parameters as in docs/numerics.md, Depth-wise convolution; the depth multiplier comes from the shapes."""
     x = required(state.signature, 0)
     weights, weights_zero = weights_as_int8(state.constant(1), required(state.signature, 1))
     _, kernel_h, kernel_w, cout = weights.shape

@@ -52,7 +52,7 @@ def quotients_fit(op: OpSignature, target: Target) -> Verdict:
 
 @serves("DIV", limits=(not_empty, two_inputs, one_byte_type, same_shape, known_activation, one_divisor, quotients_fit))
 def legalize(state: Legalizer) -> None:
-    """The table of x / constant in the reference's fixed point (numerics-b, DIV)."""
+    """The table of x / constant in the reference's fixed point (docs/numerics.md, Division)."""
     op = state.signature
     _, divisor = data_inputs(op)
     given = numbers(op, 1)

@@ -105,7 +105,7 @@ def result_fits(op: OpSignature, target: Target) -> Verdict:
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §4: multipliers proved equal to double arithmetic, channel by channel."""
+    """Integer parameters as in docs/numerics.md, Fully connected: multipliers proved equal to double arithmetic."""
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
     assert w.quantization is not None
     weights, weights_zero = weights_as_int8(state.constant(1), w)

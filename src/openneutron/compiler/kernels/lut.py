@@ -44,7 +44,7 @@ ABI = register(
     )
 )
 
-# Every right shift of the fixed-point result past 31 bits is undefined in the reference (numerics-b, RSQRT).
+# Every right shift of the fixed-point result past 31 bits is undefined in the reference (docs/numerics.md, Integer tables).
 _RSQRT_MAX_SCALE = 4096.0
 
 

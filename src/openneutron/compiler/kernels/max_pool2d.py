@@ -51,7 +51,7 @@ ABI = register(
     limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches),
 )
 def legalize(state: Legalizer) -> None:
-    """As in numerics-a §9: stored values are taken as they are, whatever the output's quantization."""
+    """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""
     window = pool_window(state.signature)
     low, high = clamp_of(state.signature)
     params = MaxPool2dParams(

@@ -33,5 +33,5 @@ ABI = register(
 
 @serves("MAXIMUM", "MINIMUM", limits=(not_empty, two_inputs, all_byte_type, broadcasts))
 def legalize(state: Legalizer) -> None:
-    """As the reference does, scales are not looked at (numerics-b)."""
+    """As the reference does, scales are not looked at (docs/numerics.md, Minimum and maximum)."""
     emit_binary(state, ABI.name, MinmaxParams(int(state.op.code == "MINIMUM")))

@@ -53,7 +53,7 @@ ABI = register(
 
 
 def _factor(op: OpSignature) -> float:
-    """Product and quotient in float32 (numerics-a §1)."""
+    """Product and quotient in float32 (docs/numerics.md, Real multipliers)."""
     x1, x2 = data_inputs(op)
     return float(np.float32(x1.scale) * np.float32(x2.scale) / np.float32(op.outputs[0].scale))
 
@@ -67,7 +67,7 @@ def product_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("MUL", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, product_fits))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §7."""
+    """Integer parameters as in docs/numerics.md, Add, sub and mul."""
     op = state.signature
     x1, x2 = data_inputs(op)
     m, shift = multiplier(_factor(op))

@@ -116,7 +116,7 @@ _COMMON = (same_byte_type, not_empty, constant_argument, paddings_fit)
 
 @serves("PAD", limits=(*_COMMON, zero_point_fits))
 def legalize(state: Legalizer) -> None:
-    """The frame has the output's zero point (numerics-a §14)."""
+    """The frame has the output's zero point (docs/numerics.md, Padding and reshape)."""
     _legalize(state, state.signature.outputs[0].zero_point)
 
 

@@ -56,7 +56,7 @@ ABI = register(
 
 
 def _slope_factor(op: OpSignature) -> float:
-    """Product and quotient in float32 (numerics-b)."""
+    """Product and quotient in float32 (docs/numerics.md, PReLU and squared difference)."""
     x, slope = data_inputs(op)
     return float(np.float32(x.scale) * np.float32(slope.scale) / np.float32(op.outputs[0].scale))
 
@@ -70,7 +70,7 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("PRELU", limits=(not_empty, two_inputs, one_byte_type, same_shape, broadcasts, rescale_fits, slope_fits))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-b."""
+    """Integer parameters as in docs/numerics.md, PReLU and squared difference."""
     op = state.signature
     x, slope = data_inputs(op)
     y = op.outputs[0]

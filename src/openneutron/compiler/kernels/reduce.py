@@ -109,7 +109,7 @@ def axes_fit(op: OpSignature, target: Target) -> Verdict:
 
 
 def mean_multiplier(real: float, count: int) -> tuple[int, int]:
-    """Multiplier and shift of a mean of `count`: the division is folded into the multiplier (numerics-b, MEAN)."""
+    """Multiplier and shift of a mean of `count`: the division is folded into the multiplier (docs/numerics.md, Reductions)."""
     m, shift = multiplier(real)
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     return (m << bits) // count, shift - bits
@@ -141,7 +141,7 @@ _SHAPES = (not_empty, constant_argument, axes_fit)
 
 @serves("MEAN", limits=(one_input_type, *_SHAPES, rescale_fits))
 def legalize_mean(state: Legalizer) -> None:
-    """Quotient of scales in double, the number of elements folded into the multiplier (numerics-b)."""
+    """Quotient of scales in double, the number of elements folded into the multiplier (docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
     factor = mean_multiplier(x.scale / state.signature.outputs[0].scale, count)
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
@@ -149,7 +149,7 @@ def legalize_mean(state: Legalizer) -> None:
 
 @serves("SUM", limits=(one_input_type, *_SHAPES, rescale_fits))
 def legalize_sum(state: Legalizer) -> None:
-    """Quotient of scales in double (numerics-b, the integer form)."""
+    """Quotient of scales in double (the integer form of docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
     factor = multiplier(x.scale / state.signature.outputs[0].scale)
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)

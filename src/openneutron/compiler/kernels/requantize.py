@@ -70,7 +70,7 @@ def byte_types(op: OpSignature, target: Target) -> Verdict:
 
 @serves("QUANTIZE", limits=(not_empty, byte_types, same_shape, rescale_fits))
 def legalize_quantize(state: Legalizer) -> None:
-    """The factor is a quotient of doubles (numerics-a §11)."""
+    """The factor is a quotient of doubles (docs/numerics.md, Quantize and dequantize)."""
     x, y = state.signature.inputs[0], state.signature.outputs[0]
     assert x is not None
     m, shift = multiplier(x.scale / y.scale)
@@ -81,7 +81,7 @@ def legalize_quantize(state: Legalizer) -> None:
 
 @serves(*_BOUNDS, limits=(not_empty, one_byte_type, same_shape, rescale_fits))
 def legalize_relu(state: Legalizer) -> None:
-    """The factor is a quotient of float32 (numerics-a §13); bounds are in steps of the output."""
+    """The factor is a quotient of float32 (docs/numerics.md, Clamps); bounds are in steps of the output."""
     x, y = state.signature.inputs[0], state.signature.outputs[0]
     assert x is not None
     m, shift = multiplier(float(np.float32(x.scale) / np.float32(y.scale)))

@@ -41,7 +41,7 @@ ABI = register(
 
 
 def scale_of(size: int, wanted: int, align_corners: bool) -> int:
-    """Input steps per output step in 1/1024, rounded (numerics-b, Resize)."""
+    """Input steps per output step in 1/1024, rounded (docs/numerics.md, Resize)."""
     if align_corners and wanted > 1:
         size, wanted = size - 1, wanted - 1
     return (_ONE * size + wanted // 2) // wanted

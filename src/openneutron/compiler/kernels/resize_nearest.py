@@ -50,7 +50,7 @@ def resizes_images(op: OpSignature, target: Target) -> Verdict:
 
 
 def nearest(size: int, wanted: int, align_corners: bool, half_pixel: bool) -> list[int]:
-    """Source index of each of `wanted` positions (numerics-b, Resize).
+    """Source index of each of `wanted` positions (docs/numerics.md, Resize).
 
     Example:
         >>> nearest(2, 4, False, False)

@@ -18,9 +18,9 @@ from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
-_INPUT_BITS = 26  # fraction bits of the scaled difference, Q5.26 (numerics-a §10)
+_INPUT_BITS = 26  # fraction bits of the scaled difference, Q5.26 (docs/numerics.md, Softmax)
 _INTEGER_BITS = 5
-# exp(-2^k / 4) in Q0.31 for k = 0 … 6: the factors of the exponential's integer part (numerics-a §10).
+# exp(-2^k / 4) in Q0.31 for k = 0 … 6: the factors of the exponential's integer part (docs/numerics.md, Softmax).
 _EXP_FACTORS = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)
 _EXP_MINUS_EIGHTH = 1895147668  # exp(-1/8) in Q0.31
 _ONE_THIRD = 715827883  # in Q0.31
@@ -117,7 +117,7 @@ def factor_large_enough(op: OpSignature, target: Target) -> Verdict:
     limits=(not_empty, byte_activations, shapes_equal, output_is_probability, factor_large_enough),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §10. Where Σexp reaches 512 the reference aborts; here all outputs are 0."""
+    """As in docs/numerics.md, Softmax. Where Σexp reaches 512 the reference aborts; here all outputs are 0."""
     x, y = required(state.signature, 0), state.signature.outputs[0]
     low, high = value_range(y)
     state.emit(

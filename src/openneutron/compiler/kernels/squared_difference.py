@@ -57,7 +57,7 @@ ABI = register(
 
 
 def _factors(op: OpSignature) -> tuple[float, float, float]:
-    """Real multipliers of inputs and output (numerics-b)."""
+    """Real multipliers of inputs and output (docs/numerics.md, PReLU and squared difference)."""
     x1, x2 = data_inputs(op)
     twice = f32(2.0 * max(x1.scale, x2.scale))
     return x1.scale / twice, x2.scale / twice, twice * twice / ((1 << (2 * _HEAD_ROOM)) * op.outputs[0].scale)
@@ -72,7 +72,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
 
 @serves("SQUARED_DIFFERENCE", limits=(not_empty, two_inputs, int8_only, one_byte_type, broadcasts, output_not_too_fine))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-b."""
+    """Integer parameters as in docs/numerics.md, PReLU and squared difference."""
     op = state.signature
     x1, x2 = data_inputs(op)
     (m1, s1), (m2, s2), (mo, so) = (multiplier(factor) for factor in _factors(op))

@@ -120,7 +120,7 @@ def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in numerics-a §5."""
+    """Integer parameters as in docs/numerics.md, Transposed convolution."""
     x, w, y = required(state.signature, 2), required(state.signature, 1), state.signature.outputs[0]
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     cout, kernel_h, kernel_w, cin = weights.shape

@@ -4,7 +4,7 @@ Before:  y [H, W, Cout] = conv2d(x [H, W, 3], 5 x 5)
 After:   the same bytes as y' [H, W/2, 2 Cout] = conv2d(x' [H, W/2, 6], 5 x 3), weights spread and zero-padded
 
 A pure view on both sides: no copy, the same accumulators, the same rounding. Taken where the machine model says it is
-faster (compiler-notes, kernel cost).
+faster (docs/compiler.md, Passes).
 """
 
 from __future__ import annotations

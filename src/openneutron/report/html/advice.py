@@ -28,7 +28,10 @@ class Advice:
 
 
 def advice(report: Report) -> list[Advice]:
-    """The report's what-ifs, what saves most time first; what changes nothing is left out."""
+    """The report's what-ifs, what saves most time first, other targets last.
+
+    What changes nothing, or no more than another one already did, is left out.
+    """
     totals = report.totals
     if not totals.milliseconds or not totals.peak_bytes:
         return []
@@ -36,5 +39,10 @@ def advice(report: Report) -> list[Advice]:
         Advice(one, one.milliseconds / totals.milliseconds - 1, one.peak_bytes / totals.peak_bytes - 1)
         for one in report.what_ifs
     ]
-    kept = [one for one in found if abs(one.time) > _NOTHING or abs(one.memory) > _NOTHING]
-    return sorted(kept, key=lambda one: (one.time, one.memory))
+    # The first of equals stays; a change to the model is no equal of an option.
+    kept: dict[tuple[str, int, int, str], Advice] = {}
+    for one in found:
+        if abs(one.time) > _NOTHING or abs(one.memory) > _NOTHING:
+            what = one.what_if
+            kept.setdefault((what.target, what.cycles, what.peak_bytes, what.proof), one)
+    return sorted(kept.values(), key=lambda one: (one.what_if.target != report.target, one.time, one.memory))

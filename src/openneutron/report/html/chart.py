@@ -33,13 +33,14 @@ class Tick:
 
 @dataclass(frozen=True)
 class Line:
-    """An SVG path, with its CSS class and a label near its end."""
+    """An SVG path with its CSS class, and a label turned by `angle` degrees."""
 
     path: str
     kind: str
     label: str = ""
     x: float = 0.0
     y: float = 0.0
+    angle: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -99,14 +99,16 @@ def _members_by_handle(report: Report) -> Callable[[Kernel], list[int]]:
 
 
 def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[Kernel], list[int]]) -> list[Box]:
-    """Give each kernel's cycles to the first box it belongs to; the others learn which one that is."""
+    """Give each kernel's cycles to the box it is named after, else to its first one; the others learn which that is."""
     owned: dict[int, list[Kernel]] = {}
     shared: dict[int, int] = {}
     for kernel in kernels:
-        owner, *others = members_of(kernel) or [-1]
+        members = members_of(kernel)
+        owner = next((at for at in members if boxes[at].name == kernel.name), members[0] if members else -1)
         owned.setdefault(owner, []).append(kernel)
-        for other in others:
-            shared.setdefault(other, owner)
+        for other in members:
+            if other != owner:
+                shared.setdefault(other, owner)
     priced: list[Box] = []
     for at, box in enumerate(boxes):
         mine = owned.get(at)

@@ -47,9 +47,7 @@ def layout(inputs: Sequence[Sequence[int]]) -> Layout:
         >>> layout([(), (0,), (0, 1)]).height
         184.0
     """
-    ranks: list[int] = []
-    for read in inputs:
-        ranks.append(1 + max((ranks[one] for one in read), default=-1))
+    ranks = _ranks(inputs)
     places = [_Place(box, rank) for box, rank in enumerate(ranks)]
     chains = [_chain(places, maker, box) for box, read in enumerate(inputs) for maker in read]
     rows = _rows(places)
@@ -63,6 +61,20 @@ def layout(inputs: Sequence[Sequence[int]]) -> Layout:
     corners = tuple((p.x - BOX_WIDTH / 2, p.rank * (BOX_HEIGHT + GAP_Y)) for p in places[: len(inputs)])
     edges = tuple((chain[0], chain[-1], _path([places[at] for at in chain])) for chain in chains)
     return Layout(corners, edges, width, height)
+
+
+def _ranks(inputs: Sequence[Sequence[int]]) -> list[int]:
+    """The longest way from the top; a box that reads nothing sits right above its first reader."""
+    ranks: list[int] = []
+    readers: list[list[int]] = [[] for _ in inputs]
+    for box, read in enumerate(inputs):
+        ranks.append(1 + max((ranks[one] for one in read), default=-1))
+        for one in read:
+            readers[one].append(box)
+    for box, read in enumerate(inputs):
+        if not read and readers[box]:
+            ranks[box] = min(ranks[one] for one in readers[box]) - 1
+    return ranks
 
 
 def _chain(places: list[_Place], maker: int, reader: int) -> list[int]:
@@ -93,25 +105,27 @@ def _sweep(places: list[_Place], rows: list[list[int]], *, downward: bool) -> No
         wanted: dict[int, float] = {}
         for at in row:
             near = places[at].above if downward else places[at].below
+            # Boxes before bends: a chain stays straight while the edges beside it give way.
+            near = [one for one in near if places[one].box >= 0] or near
             wanted[at] = sum(places[one].x for one in near) / len(near) if near else places[at].x
         row.sort(key=lambda at: wanted[at])
         _spread(places, row, wanted)
 
 
 def _spread(places: list[_Place], row: list[int], wanted: dict[int, float]) -> None:
-    """As near to the wanted centres as the widths allow: pushed to the right in order, then moved back as a whole."""
-    edge = -float("inf")
-    for at in row:
-        place = places[at]
-        place.x = max(wanted[at], edge + place.width / 2)
-        edge = place.x + place.width / 2 + GAP_X
-    back = sum(places[at].x - wanted[at] for at in row) / max(len(row), 1)
-    # Boxes weigh more than bends: a chain stays straight while the edges beside it give way.
-    boxes = [at for at in row if places[at].box >= 0]
-    if boxes:
-        back = sum(places[at].x - wanted[at] for at in boxes) / len(boxes)
-    for at in row:
-        places[at].x -= back
+    """The middle box where it wants to be, the others as near to their places as the widths to both sides of it allow."""
+    boxes = [position for position, at in enumerate(row) if places[at].box >= 0]
+    anchor = boxes[len(boxes) // 2] if boxes else 0
+    if row:
+        places[row[anchor]].x = wanted[row[anchor]]
+    for at, before in zip(row[anchor + 1 :], row[anchor:], strict=False):
+        places[at].x = max(wanted[at], places[before].x + _apart(places[at], places[before]))
+    for at, after in zip(reversed(row[:anchor]), reversed(row[1 : anchor + 1]), strict=True):
+        places[at].x = min(wanted[at], places[after].x - _apart(places[at], places[after]))
+
+
+def _apart(a: _Place, b: _Place) -> float:
+    return (a.width + b.width) / 2 + GAP_X
 
 
 def _path(chain: list[_Place]) -> str:

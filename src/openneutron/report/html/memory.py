@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from openneutron.report.html.text import size, ticks
 from openneutron.report.model import Buffer, Report
@@ -56,18 +58,35 @@ class MemoryMap:
     top_line: float = TOP
     bottom: float = HEIGHT - BOTTOM
 
-    def x(self, step: float) -> float:
-        """Where a position in the task list begins."""
-        return round(LEFT + step / self.steps * (WIDTH - LEFT - RIGHT), 1)
+    def x(self, step: int) -> float:
+        """Where a position in the task list begins; long spans in which nothing changes are drawn shorter than they are."""
+        return round(LEFT + self._elapsed(step) / self._elapsed(self.steps) * (WIDTH - LEFT - RIGHT), 1)
+
+    @cached_property
+    def _changes(self) -> list[tuple[int, float]]:
+        """Positions at which a buffer comes or goes, with the distance to the one before: the root of the time between."""
+        moments = sorted({0, self.steps, *(b.first for b in self.buffers), *(b.last + 1 for b in self.buffers)})
+        return [(at, math.sqrt(at - before)) for before, at in zip([0, *moments], moments, strict=False)]
+
+    def _elapsed(self, step: int) -> float:
+        return sum(distance for at, distance in self._changes if at <= step)
 
     def y(self, address: float) -> float:
         """Where an address lies; address 0 is at the bottom."""
         return round(HEIGHT - BOTTOM - address / max(self.top, 1) * (HEIGHT - TOP - BOTTOM), 1)
 
     @property
+    def peak_x(self) -> float:
+        """The middle of the span that the peak is in."""
+        moments = [at for at, _ in self._changes]
+        begin = max(at for at in moments if at <= self.peak)
+        end = min(at for at in moments if at > self.peak)
+        return (self.x(begin) + self.x(end)) / 2
+
+    @property
     def marks(self) -> list[tuple[float, str]]:
         """Addresses worth a line, with their labels."""
-        return [(self.y(1024 * kib), size(1024 * kib)) for kib in ticks(self.top / 1024, 4)]
+        return [(self.y(1024 * kib), size(1024 * kib)) for kib in ticks(0, self.top / 1024, 4)]
 
     @property
     def blocks(self) -> list[Block]:

@@ -58,6 +58,7 @@ def page(report: Report) -> str:
         maps=memory_maps(report),
         charts=[chart for chart in (pareto(report), roofline(report)) if chart is not None],
         rows=[_row(kernel, report) for kernel in report.kernels],
+        costliest=max((share(kernel, report) for kernel in report.kernels), default=0.0) or 1.0,
         advice=advice(report),
         left=left_on_cpu(report),
         # "<" would let a name close the script element.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from openneutron.report.html.chart import Chart, Line, Mark, Tick, across, polyline, upward
-from openneutron.report.html.text import short, size, ticks
+from openneutron.report.html.text import doublings, short, size, ticks
 from openneutron.report.model import Report
 
-_AIR = 1.08  # so that no point sits on the rim
+_AIR = 1.15  # so that no point sits on the rim
 
 
 def pareto(report: Report) -> Chart | None:
@@ -17,8 +17,12 @@ def pareto(report: Report) -> Chart | None:
     points = [*offered, *((w.peak_bytes, w.cycles) for w in compiled), (totals.peak_bytes, totals.cycles)]
     if not totals.cycles or len(set(points)) < 2:
         return None
-    right, top = (_AIR * max(point[axis] for point in points) for axis in (0, 1))
-    x, y = across(0, right), upward(0, top)
+    left, right = min(peak for peak, _ in points) / _AIR, max(peak for peak, _ in points) * _AIR
+    low, high = min(cycles for _, cycles in points), max(cycles for _, cycles in points)
+    # The differences are what matters here, so the axis does not start at zero.
+    air = max(high - low, high // 20) * (_AIR - 1)
+    bottom, top = max(low - air, 0.0), high + air
+    x, y = across(left, right, logarithmic=True), upward(bottom, top)
 
     def mark(peak: int, cycles: int, radius: float, kind: str, what: str) -> Mark:
         return Mark(x(peak), y(cycles), radius, kind, f"{what}\n{size(peak)} of memory at the peak\n{cycles:,} cycles")
@@ -31,8 +35,8 @@ def pareto(report: Report) -> Chart | None:
         name="pareto",
         x_title="memory at the peak (I/O + scratch + prefetch)",
         y_title="cycles",
-        x_ticks=tuple(Tick(x(1024 * kib), size(1024 * kib)) for kib in ticks(right / 1024, 4)),
-        y_ticks=tuple(Tick(y(cycles), short(cycles)) for cycles in ticks(top)),
+        x_ticks=tuple(Tick(x(bytes_), size(bytes_)) for bytes_ in doublings(left, right)),
+        y_ticks=tuple(Tick(y(cycles), short(cycles)) for cycles in ticks(bottom, top)),
         marks=tuple(marks),
         lines=(Line(front, "front"),) if len(offered) > 1 else (),
     )

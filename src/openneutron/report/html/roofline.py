@@ -59,12 +59,14 @@ def _roofs(target: Target, span: tuple[float, float], low: float, x: Scale, y: S
     left, right = span
     peak = float(target.macs_per_cycle)
     flat = f"{peak:g} MACs per cycle: the array"
-    lines = [Line(polyline([(x(left), y(peak)), (x(right), y(peak))]), "roof", flat, x(right), y(peak) - 6)]
+    lines = [Line(polyline([(x(left), y(peak)), (x(right), y(peak))]), "roof", flat, x(left) + 6, y(peak) - 7)]
     for what, cost in (("weights", target.cost.weight_byte), ("activations", target.cost.element)):
         rate = _UNIT / cost
         start, stop = max(left, low / rate), min(right, peak / rate)
         if start < stop:
-            path = polyline([(x(start), y(start * rate)), (x(stop), y(stop * rate))])
+            (x0, y0), (x1, y1) = (x(start), y(start * rate)), (x(stop), y(stop * rate))
             label = f"{what} at {rate:.2g} bytes per cycle"
-            lines.append(Line(path, f"slope {what}", label, x(stop), y(stop * rate) + 14))
+            # The label lies along the line, just above it.
+            angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
+            lines.append(Line(polyline([(x0, y0), (x1, y1)]), f"slope {what}", label, x0 + 12, y0 - 16, round(angle, 1)))
     return tuple(lines)

@@ -37,19 +37,30 @@ def short(count: float) -> str:
     return f"{count:.3g}{unit}" if abs(count) < 1000 else f"{count:,.0f}{unit}"
 
 
-def ticks(top: float, count: int = 5) -> list[float]:
-    """About `count` round numbers from 0 to `top`.
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """About `count` round numbers from `low` to `high`.
 
     Example:
-        >>> ticks(9.0)
+        >>> ticks(0.0, 9.0)
         [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    if top <= 0:
-        return [0.0]
-    raw = top / count
+    if high <= low:
+        return [low]
+    raw = (high - low) / count
     scale = 10.0 ** math.floor(math.log10(raw))
     step = next(s * scale for s in _STEPS if s * scale >= raw)
-    return [step * at for at in range(int(top / step) + 1)]
+    return [step * at for at in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def doublings(low: float, high: float) -> list[float]:
+    """At most six powers of two from `low` to `high`, evenly spaced on a logarithmic axis.
+
+    Example:
+        >>> doublings(900, 5000)
+        [1024.0, 2048.0, 4096.0]
+    """
+    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+    return [2.0**power for power in range(first, last + 1, 1 + (last - first) // 6)]
 
 
 def decades(low: float, high: float) -> list[float]:

@@ -6,7 +6,12 @@ from collections.abc import Callable
 
 from torch.fx import GraphModule
 
+from openneutron.executorch.passes.aten.decompose_attention import decompose_attention
+from openneutron.executorch.passes.aten.decompose_gru import decompose_gru
+from openneutron.executorch.passes.aten.decompose_layer_norm import decompose_layer_norm
+from openneutron.executorch.passes.aten.decompose_lstm import decompose_lstm
 from openneutron.executorch.passes.aten.drop_batch_counters import drop_batch_counters
+from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
 from openneutron.executorch.passes.aten.fold_constants import fold_constants
 from openneutron.executorch.passes.aten.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
@@ -16,9 +21,15 @@ from openneutron.executorch.passes.aten.split_to_slices import split_to_slices
 Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
-PASSES: tuple[Pass, ...] = (remove_dropout, fold_constants, split_to_slices, replace_scalars)
-# In training these must stay out: dropout acts, parameters change.
-_EVALUATION_ONLY = frozenset({remove_dropout, fold_constants})
+PASSES: tuple[Pass, ...] = (
+    decompose_composites,
+    remove_dropout,
+    split_to_slices,
+    fold_constants,
+    replace_scalars,
+)
+# In training these must stay out: dropout and batch norms act, parameters change.
+_EVALUATION_ONLY = frozenset({decompose_composites, remove_dropout, fold_constants})
 # Only in training are there batch norms left to train.
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 

@@ -43,4 +43,7 @@
   }
   const first = boxes.find((box) => box.classList.contains("cpu")) || boxes[0];
   if (first) { kept = first; point(first); }
+  // The graph may be wider than its frame: begin where it begins.
+  const frame = document.querySelector(".graph-scroll"), top = boxes[0];
+  if (top) frame.scrollLeft += top.getBoundingClientRect().left + 104 - frame.getBoundingClientRect().left - frame.clientWidth / 2;
 })();

@@ -1,0 +1,43 @@
+"""The calls of a program in the order and with the rows in which a run executes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from openneutron.microcode import abi
+from openneutron.microcode.program import Call, Dma, Loop, Operand, Program
+
+
+def output_of(call: Call) -> Operand:
+    """The operand that a call writes.
+
+    Example:
+        >>> output_of(call).height
+    """
+    return call.operands[abi.by_id(call.kernel).operands.index("output")]
+
+
+def executed(program: Program) -> Iterator[tuple[Call, int, int]]:
+    """Each executed call with its output rows [first, last); calls that are clipped to nothing are left out.
+
+    Example:
+        >>> [(call.tag, first, last) for call, first, last in executed(program)]
+    """
+    for step, first, last in steps(program):
+        if isinstance(step, Call):
+            yield step, first, last
+
+
+def steps(program: Program) -> Iterator[tuple[Call | Dma, int, int]]:
+    """Each executed call and copy, as the driver reports them; a copy has no rows (0, 0)."""
+    for item in program.instructions:
+        body = item.body if isinstance(item, Loop) else (item,)
+        for iteration in range(item.iterations if isinstance(item, Loop) else 1):
+            for step in body:
+                if isinstance(step, Dma):
+                    yield step, 0, 0
+                elif isinstance(step, Call):
+                    wanted = step.first_row + iteration * step.row_step
+                    first, last = max(wanted, 0), min(wanted + step.rows, output_of(step).height)
+                    if first < last:
+                        yield step, first, last

@@ -1,0 +1,133 @@
+"""A real browser without a Python package: Debian's chromium, driven over the WebDriver protocol of chromium-driver."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key under which WebDriver hands out elements
+START_SECONDS = 60  # a loaded machine takes its time to start a browser
+NEEDED = "needs a browser: apt-get install chromium chromium-driver"
+
+
+def find() -> tuple[str, str]:
+    """Paths of the driver and the browser; skips the test, naming the packages, where one is missing."""
+    driver = shutil.which("chromedriver")
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if driver is None or browser is None:
+        pytest.skip(NEEDED)
+    return driver, browser
+
+
+class Browser:
+    """One window. Elements are found by CSS selector; the pointer moves as a user's would."""
+
+    def __init__(self, base: str, session: str) -> None:
+        self._base, self._session = base, session
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        return _request(self._base, method, f"/session/{self._session}{path}", body)
+
+    def open(self, path: Path) -> None:
+        self.call("POST", "/url", {"url": path.resolve().as_uri()})
+
+    def script(self, code: str, *arguments: Any) -> Any:
+        return self.call("POST", "/execute/sync", {"script": code, "args": list(arguments)})
+
+    def element(self, selector: str) -> dict[str, str]:
+        found: dict[str, str] = self.call("POST", "/element", {"using": "css selector", "value": selector})
+        return found
+
+    def text(self, selector: str) -> str:
+        return str(self.call("GET", f"/element/{self.element(selector)[ELEMENT]}/text"))
+
+    def click(self, selector: str) -> None:
+        self.call("POST", f"/element/{self.element(selector)[ELEMENT]}/click", {})
+
+    def point(self, selector: str, x: int = 0, y: int = 0) -> None:
+        """Move the pointer to a place relative to the middle of an element, scrolling it into view first."""
+        self.script(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        move = {"type": "pointerMove", "duration": 0, "origin": self.element(selector)}
+        actions = [{**move, "x": x - 2, "y": y}, {**move, "x": x, "y": y}]
+        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
+
+    def dark(self, wanted: bool) -> None:
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if wanted else "light"}
+        self.devtools("Emulation.setEmulatedMedia", features=[scheme])
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        return self.call("POST", "/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def log(self) -> list[str]:
+        """What the console said, requests that failed included."""
+        return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})]
+
+    def screenshot(self, path: Path, selector: str = "") -> None:
+        """The window, or one element, as PNG."""
+        place = f"/element/{self.element(selector)[ELEMENT]}/screenshot" if selector else "/screenshot"
+        path.write_bytes(base64.b64decode(self.call("GET", place)))
+
+
+@contextlib.contextmanager
+def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
+    """A headless browser for the block."""
+    driver, binary = find()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [driver, f"--port={port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    base = f"http://127.0.0.1:{port}"
+    try:
+        _wait(base)
+        # Containers have no sandbox and little /dev/shm; neither matters for a page of our own.
+        switches = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
+                    "--force-device-scale-factor=1", f"--window-size={width},{height}"]  # fmt: skip
+        wanted = {"goog:chromeOptions": {"binary": binary, "args": switches}, "goog:loggingPrefs": {"browser": "ALL"}}
+        made = _request(base, "POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+        window = Browser(base, made["sessionId"])
+        try:
+            yield window
+        finally:
+            window.call("DELETE", "")
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _wait(base: str) -> None:
+    until = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            if _request(base, "GET", "/status")["ready"]:
+                return
+        except (urllib.error.URLError, ConnectionError):
+            if time.monotonic() > until:
+                raise
+        time.sleep(0.1)
+
+
+def _request(base: str, method: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(base + path, data, {"Content-Type": "application/json"}, method=method)
+    # Straight to the driver: a proxy from the environment has no business here.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=START_SECONDS) as answer:
+            return json.load(answer)["value"]
+    except urllib.error.HTTPError as error:
+        detail = json.load(error)["value"]
+        raise AssertionError(f"{detail['error']}: {detail['message'].splitlines()[0]}") from None
