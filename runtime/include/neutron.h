@@ -174,6 +174,8 @@ NEUTRON_API void neutronMemFree(void *pointer);
 /* Called for each executed call and copy when set; `context` is handed back. No cost when NULL. */
 typedef void (*NeutronEventSink)(void *context, const NeutronEvent *event);
 NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink, void *context);
+/* The model's TCM as it is now, for debuggers: an event sink sees what each call left there. Size 0 without TCM. */
+NEUTRON_API NeutronError neutronGetTcm(NeutronModelHandle handle, const void **bytes, size_t *size);
 /* Simulated cycles of the last run: its own timeline of array, copy engine and waits. */
 NEUTRON_API NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles);
 

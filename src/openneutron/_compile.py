@@ -34,21 +34,26 @@ def compile(
     passes_off: Sequence[str] = (),
     per_channel: bool = False,
     channels_last: bool = False,
+    int8_io: bool = False,
     use_neutron_for_format_conversion: bool = False,
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
+    certificate: bool = False,
     name: str = "",
     progress: Progress | None = None,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
 
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them and `calibration`, an iterable of such
-    inputs that look like real ones), an exported and already quantized program, or a LiteRT file by path or as bytes.
+    inputs that look like real ones), an exported program (already quantized, or with `calibration`), or a LiteRT file by
+    path or as bytes.
 
     `converter` is "open" (ours) or "nxp" (NXP's SDK, when installed); `optimize` is "fast", "default" or "max"; `fit_bytes`
     bounds I/O + scratch + prefetch. `operators_not_to_delegate` are names or globs of what stays on the CPU; `passes_off`
     names compiler passes to leave out. For PyTorch, `per_channel` gives each output channel of a convolution its own weight
-    scale, and `channels_last` makes the program take channels-last inputs. `name` is what the report calls the model.
+    scale, `channels_last` makes the program take channels-last inputs, and `int8_io` makes it take and give INT8 (the
+    report's notes have scales and zero points). `name` is what the report calls the model.
+    `certificate` adds the proof of a LiteRT model's schedule to the intermediates (`openneutron certify` checks it).
     `progress` is called with the name of each stage as it begins.
 
     Example:
@@ -70,10 +75,14 @@ def compile(
         "dump_kernel_selection_code": dump_kernel_selection_code,
         "dump_intermediates": dump_intermediates,
     }
-    if isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview)):
-        if example_inputs is not None or calibration is not None or per_channel or channels_last:
+    is_litert = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    if certificate and not (is_litert and converter == "open"):
+        raise OptionError("a certificate can only be written for a LiteRT model and the open converter")
+    if is_litert:
+        shared["certificate"] = certificate
+        if example_inputs is not None or calibration is not None or per_channel or channels_last or int8_io:
             raise OptionError(
-                "example_inputs, calibration, per_channel and channels_last are for PyTorch models",
+                "example_inputs, calibration, per_channel, channels_last and int8_io are for PyTorch models",
                 hint="a LiteRT file brings its shapes and its quantization",
             )
         return _compile_litert(source, name, stage, shared)
@@ -85,6 +94,7 @@ def compile(
         name=name,
         per_channel=per_channel,
         channels_last=channels_last,
+        int8_io=int8_io,
         use_neutron_for_format_conversion=use_neutron_for_format_conversion,
         **shared,
     )

@@ -112,6 +112,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronRunBlocking": (_i32, (_pointer, _pointer)),
     "neutronSetEventSink": (_i32, (_pointer, EventSink, _pointer)),
     "neutronGetCycles": (_i32, (_pointer, _pointer)),
+    "neutronGetTcm": (_i32, (_pointer, _pointer, _pointer)),
     "neutronKernelName": (ctypes.c_char_p, (_u32,)),
     "nm_target_find": (_pointer, (ctypes.c_char_p,)),
     "nm_dma_cost": (MachineCost, (_pointer, _u64)),
@@ -171,6 +172,13 @@ def cycles(handle: ctypes.c_void_p) -> int:
     found = _u64()
     check(library().neutronGetCycles(handle, ctypes.byref(found)), handle)
     return found.value
+
+
+def tcm(handle: ctypes.c_void_p) -> tuple[int, int]:
+    """Address and size of the model's TCM."""
+    address, size = ctypes.c_void_p(), _size()
+    check(library().neutronGetTcm(handle, ctypes.byref(address), ctypes.byref(size)), handle)
+    return address.value or 0, size.value
 
 
 @cache

@@ -26,6 +26,7 @@ class Options:
     """What a conversion can be asked for; the defaults are right for most.
 
     `passes_off` names L1 passes to leave out; `fit_bytes` is a budget for I/O + scratch + prefetch;
+    `certificate` adds the proof of the schedules to the intermediates (certificate.json);
     `extra_flags` go verbatim to NXP's converter; `source` names the model in messages; `timeout_seconds` bounds NXP's
     converter, which runs in a subprocess.
     """
@@ -41,6 +42,7 @@ class Options:
     fit_bytes: int | None = None
     minimum_operators_per_graph: int = 1
     dump_intermediates: bool = False
+    certificate: bool = False
     extra_flags: tuple[str, ...] = ()
     source: str = "<model>"
     timeout_seconds: int = 600

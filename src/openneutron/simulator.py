@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from openneutron import _driver as driver
 from openneutron.errors import OptionError, RuntimeFailure
-from openneutron.microcode.table import ALIGNMENT, ElementType
+from openneutron.microcode.table import ALIGNMENT, ElementType, Region
 from openneutron.targets import Target
 
 Array = npt.NDArray[Any]
@@ -141,6 +141,8 @@ class Simulator:
         self.info = _info(self._handle)
         self.tensors = _tensors(self._handle)
         self._events: list[Event] = []
+        self._watch: Callable[[Event], None] | None = None
+        self._failure: Exception | None = None
         self._inputs = [_Buffer(t.bytes) for t in self.inputs]
         self._outputs = [_Buffer(t.bytes) for t in self.outputs]
         self._scratch, self._prefetch = _Buffer(self.info.scratch_bytes), _Buffer(self.info.prefetch_bytes)
@@ -193,17 +195,43 @@ class Simulator:
         handle = self._open()
         driver.check(driver.library().neutronRunBlocking(handle, ctypes.byref(self._data)), handle, self._where)
 
-    def run_with_events(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Event]]:
-        """`run`, and the timeline of every executed call and copy."""
+    def run_with_events(
+        self, inputs: Sequence[Array], watch: Callable[[Event], None] | None = None
+    ) -> tuple[list[Array], list[Event]]:
+        """`run`, and the timeline of every executed call and copy.
+
+        `watch` is called right after each of them, while `memory` shows what it left; what it raises ends up here after
+        the run.
+
+        Example:
+            >>> outputs, events = simulator.run_with_events([image])
+        """
         handle = self._open()
         self._events = []
+        self._watch, self._failure = watch, None
         sink = driver.EventSink(self._keep)  # made here: kept in the object it would be a cycle that delays its release
         driver.check(driver.library().neutronSetEventSink(handle, sink, None), handle, self._where)
         try:
             outputs = self.run(inputs)
         finally:
             driver.library().neutronSetEventSink(handle, driver.EventSink(), None)
+            self._watch = None
+        if self._failure is not None:
+            raise self._failure
         return outputs, self._events
+
+    def memory(self, region: Region, index: int = 0) -> Array:
+        """The bytes of a region as they are now: a view, not a copy.
+
+        Example:
+            >>> simulator.memory(Region.SCRATCH)[:16]
+        """
+        buffers = {Region.INPUT: self._inputs, Region.OUTPUT: self._outputs, Region.WEIGHTS: self._blocks[1:2],
+                   Region.SCRATCH: [self._scratch], Region.PREFETCH: [self._prefetch]}  # fmt: skip
+        if region is Region.TCM:
+            address, size = driver.tcm(self._open())
+            return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8) if size else np.empty(0, np.uint8)
+        return buffers[region][index].data
 
     def close(self) -> None:
         """Release the native model; further runs raise."""
@@ -245,7 +273,14 @@ class Simulator:
         e = pointer.contents
         cost = Cost(e.compute, e.memory, e.overhead)
         name = driver.kernel_name(e.kernel) if e.kernel else ""
-        self._events.append(Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost))
+        event = Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost)
+        self._events.append(event)
+        # An exception cannot pass through the driver's C frames: the first one waits for the end of the run.
+        if self._watch is not None and self._failure is None:
+            try:
+                self._watch(event)
+            except Exception as error:
+                self._failure = error
 
 
 def _info(handle: ctypes.c_void_p) -> ModelInfo:

@@ -39,7 +39,9 @@ def test_survives_the_way_through_executorch() -> None:
     assert options.config == "mcxn94x" and options.operators_not_to_delegate == ("aten.add.Tensor",)
     conversion = options.conversion()
     assert (conversion.optimize, conversion.use_profiling, conversion.fetch_constants_to_sram) == ("fast", True, True)
-    assert NeutronCompileSpecBuilder().neutron_compile_spec("mcxn94x").build() == generate_neutron_compile_spec("mcxn94x")
+    assert NeutronCompileSpecBuilder().neutron_compile_spec("mcxn94x").build() == generate_neutron_compile_spec(
+        "mcxn94x"
+    )
 
 
 @pytest.mark.parametrize("target", ["imxrt700", "mcxn94x", "imx95"])

@@ -63,7 +63,9 @@ def test_ones_come_and_go_without_moving_data() -> None:
     assert signal.with_ones((2, 3, 2, 4)) is None
 
 
-@pytest.mark.parametrize("convert_inside, shape, layout, codes", [(False, (1, 4, 5, 3), 1, []), (True, (1, 3, 4, 5), 0, ["TRANSPOSE"])])
+@pytest.mark.parametrize(
+    "convert_inside, shape, layout, codes", [(False, (1, 4, 5, 3), 1, []), (True, (1, 3, 4, 5), 0, ["TRANSPOSE"])]
+)
 def test_program_input_takes_the_wanted_layout_unless_converted_inside(
     convert_inside: bool, shape: tuple[int, ...], layout: int, codes: list[str]
 ) -> None:

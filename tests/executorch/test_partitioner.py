@@ -184,7 +184,9 @@ def test_cutting_grows_linearly() -> None:
         dequantize_op = torch.ops.quantized_decomposed.dequantize_per_tensor.default
         for index in range(count // 3):
             node = graph.call_function(dequantize_op, (node, 1.0, 0, -128, 127, torch.int8))
-            node = graph.call_function(torch.ops.aten.relu.default if index % 5 else torch.ops.aten.sin.default, (node,))
+            node = graph.call_function(
+                torch.ops.aten.relu.default if index % 5 else torch.ops.aten.sin.default, (node,)
+            )
             node = graph.call_function(quantize_op, (node, 1.0, 0, -128, 127, torch.int8))
         graph.output(node)
         began = time.process_time()

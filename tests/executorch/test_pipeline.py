@@ -120,7 +120,9 @@ def test_trained_with_fake_quantization() -> None:
     from openneutron.executorch import NeutronQuantizer
 
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(144, 3))
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(), nn.Flatten(), nn.Linear(144, 3)
+    )
     prepared = prepare_qat_pt2e(torch.export.export(model, IMAGE).module(), NeutronQuantizer(is_qat=True))
     optimizer = torch.optim.SGD(prepared.parameters(), 0.01)
     for _ in range(3):
@@ -154,7 +156,11 @@ def test_same_bytes_in_other_processes() -> None:
     for seed, threads in (("1", "1"), ("2", "2")):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         run = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, threads], env=environment, check=True, capture_output=True, text=True
+            [sys.executable, "-W", "ignore", "-c", code, threads],
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
         )
         found.add(run.stdout.split()[-1])
     assert len(found) == 1 and len(found.pop()) == len(hashlib.sha256().hexdigest())
@@ -178,7 +184,11 @@ BAD: dict[str, tuple[Any, type[OpenNeutronError], str]] = {
         "the program is not quantized",
     ),
     "dynamic shape": (lambda: build(_dynamic()), UnsupportedError, "dynamic shape"),
-    "control flow": (lambda: build(Branching(), IMAGE, calibration=[IMAGE]), UnsupportedError, "torch.export cannot capture"),
+    "control flow": (
+        lambda: build(Branching(), IMAGE, calibration=[IMAGE]),
+        UnsupportedError,
+        "torch.export cannot capture",
+    ),
     "nothing to quantize": (
         lambda: build(_Sine(), IMAGE, calibration=[IMAGE]),
         UnsupportedError,

@@ -109,7 +109,9 @@ def test_training(bias: bool) -> None:
 
 def test_composes_with_another_quantizer() -> None:
     first = NeutronQuantizer(exclude=["aten.sigmoid.default"])
-    module = converted(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sigmoid()), ComposableQuantizer([first, NeutronQuantizer()]))
+    module = converted(
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sigmoid()), ComposableQuantizer([first, NeutronQuantizer()])
+    )
     assert parameters(module, "aten.sigmoid.default")["scale"] == 1 / 256
 
 

@@ -145,10 +145,11 @@ int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
     uint8_t absent[LANES];
     memset(absent, (uint8_t)p->input_zero, sizeof absent);
     for (uint32_t channel = 0; channel < out->channels; channel += 2 * LANES) {
-        block b[2];
+        block b[2]; /* filled part by part: clearing them would cost as much as a small call */
         for (uint32_t h = 0; h < 2; ++h) {
             const uint32_t first = channel + LANES * h, left = out->channels > first ? out->channels - first : 0;
-            b[h] = (block){.in = in, .out = out, .p = p, .channel = first, .count = left < LANES ? left : LANES, .pairs = pairs};
+            b[h].in = in, b[h].out = out, b[h].p = p, b[h].pairs = pairs;
+            b[h].channel = first, b[h].count = left < LANES ? left : LANES;
             b[h].is_signed = nk_flip(in) != 0;
             b[h].absent = _mm256_set1_epi16((int16_t)p->input_zero);
             if (b[h].count) fill_block(&b[h], stage, (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data);

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from openneutron._version import __version__
+from openneutron.cli import certify, disasm, doctor, extract_payload, merge_kernels, ops, run, side_by_side, targets, zoo
 from openneutron.cli import compile as compile_command
-from openneutron.cli import disasm, doctor, extract_payload, merge_kernels, ops, run, targets, zoo
 from openneutron.cli import inspect as inspect_command
+from openneutron.cli import profile, verify
 from openneutron.cli import report as report_command
 from openneutron.cli.main import EXIT_CODES
 
@@ -41,8 +42,12 @@ def _options(
 app.command("compile")(compile_command.compile_model)
 app.command("run")(run.run_file)
 app.command("report")(report_command.write_report)
+app.command("profile")(profile.profile_file)
+app.command("verify")(verify.verify_file)
 app.command("inspect")(inspect_command.inspect_file)
 app.command("disasm")(disasm.disassemble_file)
+app.command("compare")(side_by_side.compare_files)
+app.command("certify")(certify.certify_file)
 app.command("extract-payload")(extract_payload.extract_payload)
 app.command("merge-kernels")(merge_kernels.merge_kernels)
 app.command("targets")(targets.list_targets)

@@ -33,6 +33,9 @@ def compile_model(
     intermediates: Annotated[
         Path | None, typer.Option(help="Folder for LiteRT models, L1/L2 dumps and disassembly.")
     ] = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="Write the proof of the schedule here, for `openneutron certify`.")
+    ] = None,
     not_delegate: Annotated[
         list[str] | None, typer.Option(help="Keep this operator on the CPU (name or glob; repeatable).")
     ] = None,
@@ -65,6 +68,8 @@ def compile_model(
         output = Path(f"{Path(source).stem}_neutron.tflite" if is_litert else f"{source}.pte")
     if output is not None:
         check_target(output, suffix)
+    if certificate is not None:
+        check_target(certificate, ".json")
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
         program = _compile(
@@ -79,11 +84,12 @@ def compile_model(
             use_profiling=use_profiling,
             dump_kernel_selection_code=dump_kernel_selection,
             dump_intermediates=intermediates is not None,
+            certificate=certificate is not None,
             operators_not_to_delegate=tuple(not_delegate or ()),
             passes_off=tuple(pass_off or ()),
             channels_last=channels_last,
         )
-    files = _write(program, output, source, dump_kernel_selection, intermediates)
+    files = _write(program, output, source, dump_kernel_selection, intermediates, certificate)
     report = dataclasses.replace(program.report, files=files)
     if as_json:
         console.put(to_json(report))
@@ -150,7 +156,12 @@ def _write_selections(program: Program, beside: Path, put: Callable[[Path, str],
 
 
 def _write(
-    program: Program, output: Path | None, source: str, selection: bool, intermediates: Path | None
+    program: Program,
+    output: Path | None,
+    source: str,
+    selection: bool,
+    intermediates: Path | None,
+    certificate: Path | None,
 ) -> dict[str, int]:
     """Write everything that was asked for; returns file name → bytes."""
     from openneutron.files import make_folder, write_file
@@ -166,6 +177,8 @@ def _write(
     if selection:
         beside = output if output is not None else Path(Path(source).name)
         _write_selections(program, beside, put)
+    if certificate is not None:
+        put(certificate, program.intermediates["certificate.json"])
     if intermediates is not None:
         folder = make_folder(intermediates)
         for name, content in program.intermediates.items():

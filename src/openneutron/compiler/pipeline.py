@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 from openneutron import targets
 from openneutron._version import __version__
-from openneutron.compiler import l1, text
+from openneutron.compiler import certificate, l1, text
 from openneutron.compiler.collector import paused
 from openneutron.compiler.emit import emit
 from openneutron.compiler.fuse import fuse
@@ -28,6 +29,7 @@ from openneutron.compiler.tile import Tiling
 from openneutron.compiler.verify import verify
 from openneutron.convert import OPTIMIZE, Options, Result
 from openneutron.errors import OptionError, UnsupportedError
+from openneutron.litert.drop_tensors import drop_tensors
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -116,6 +118,7 @@ def compile_model(data: bytes, options: Options) -> Result:
     cut = ingest(graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate)
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
+    proofs: list[dict[str, Any]] = []
     operators: dict[int, Operator] = {}
     for at, group in enumerate(cut.groups):
         if not group.converted:
@@ -144,11 +147,17 @@ def compile_model(data: bytes, options: Options) -> Result:
             intermediates[f"graph{index}.l1.txt"] = text.kernel_graph(unit.graph)
             intermediates[f"graph{index}.l2.txt"] = text.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
+        if options.certificate:
+            blocks = {"microcode": unit.microcode, "weights": unit.program.weights}
+            proofs.append(certificate.graph_certificate(unit.graph, unit.tasks, target, blocks))
+    if options.certificate:
+        intermediates["certificate.json"] = certificate.certificate_json(proofs, options.source)
     source_operators = list(graph.operators)
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__)
+    drop_tensors(model)
     written = write_model(model)
     return Result(
         model=written,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Value
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.predict import Timed
 from openneutron.compiler.segments import Segment
@@ -40,6 +40,17 @@ class Part:
         return sum(row.bytes for row in self.program.tensors)
 
 
+def _home(graph: KernelGraph, output: Value) -> dict[str, int]:
+    """The LiteRT tensor that a value is, or of which it is some channels."""
+    if output.tensor >= 0 or output.alias is None:
+        return {"tensor": output.tensor}
+    root = graph.values[output.alias.root]
+    channel = output.alias.offset // ITEM_BYTES[root.dtype]
+    if output.shape[:3] != root.shape[:3] or output.dtype != root.dtype or channel >= root.shape[3]:
+        return {}
+    return {"tensor": root.tensor, "first_channel": channel}
+
+
 def _kernels(part: Part) -> list[report.Kernel]:
     found: list[report.Kernel] = []
     events: list[list[Timed]] = [[] for _ in part.graph.nodes]
@@ -68,7 +79,7 @@ def _kernels(part: Part) -> list[report.Kernel]:
                 segment=segment,
                 notes=node.notes,
                 activation_bytes=sum(part.graph.values[v].bytes for v in {*node.inputs(), node.output}),
-                tensor=output.tensor,
+                **_home(part.graph, output),
             )
         )
     return found

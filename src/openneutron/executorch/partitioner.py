@@ -30,6 +30,7 @@ from openneutron.executorch.options import CustomDelegationOptions
 from openneutron.executorch.partition import cut
 from openneutron.executorch.passes.program.split_dequantize import split_dequantize
 from openneutron.executorch.target_spec import NeutronTargetSpec
+from openneutron.executorch.trial import Trials
 from openneutron.executorch.verdicts import verdicts_of
 from openneutron.report.model import Node as Verdict
 from openneutron.verdict import Reason
@@ -58,6 +59,9 @@ class NeutronPartitioner(Partitioner):
         preserve_ops: Sequence[Any] | None = None,
     ) -> None:
         super().__init__()
+        # Whoever partitions for Neutron calls to_executorch() next, which knows no quantize.out without this.
+        import executorch.kernels.quantized  # noqa: F401
+
         self.options: NeutronOptions = from_specs(compile_spec)
         if neutron_target_spec is not None and neutron_target_spec.name != self.options.config:
             raise OptionError(
@@ -67,6 +71,7 @@ class NeutronPartitioner(Partitioner):
         if custom_delegation_options is not None and not isinstance(custom_delegation_options, CustomDelegationOptions):
             raise OptionError(f"custom_delegation_options is {custom_delegation_options!r}", where=WHERE)
         self.custom = custom_delegation_options or CustomDelegationOptions()
+        self.trials = Trials(self.options)
         self.excluded = Excluded(self.options.operators_not_to_delegate)
         self._given: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
         self._waiting: list[dict[str, torch.Tensor]] = []
@@ -175,7 +180,10 @@ class NeutronPartitioner(Partitioner):
         for members in partitions:
             position = {node: cluster for cluster in members for node in cluster.nodes}
             nodes = sorted(position, key=order.__getitem__)
-            problem, _ = try_lower(nodes, constants, check, self.options)
+            problem, lowered = try_lower(nodes, constants, check, self.options)
+            if problem is None and lowered is not None and self.options.converter == "nxp":
+                left = self.trials.leftover(lowered)
+                problem = None if left is None else (lowered.nodes[left[0]], left[1])
             if problem is not None:
                 node, reason = problem
                 position[node].refuse(node, reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
-from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch.backend import Partition
 from openneutron.executorch.compile_spec import NeutronOptions, to_specs
 from openneutron.executorch.export import (
@@ -25,14 +26,17 @@ from openneutron.executorch.export import (
     export,
     prepare,
 )
+from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.merge import merge_reports
 from openneutron.executorch.partitioner import NeutronPartitioner
 from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, make_islands_contiguous
+from openneutron.executorch.passes.edge.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
 from openneutron.executorch.seal import seal_pte
 from openneutron.executorch.stages import Progress, Stages
 from openneutron.program import Program
+from openneutron.report.model import Node as Verdict
 from openneutron.report.model import Report
 from openneutron.selection import is_ours, merge
 
@@ -60,18 +64,22 @@ def compile_module(
     name: str = "",
     per_channel: bool = False,
     channels_last: bool = False,
+    int8_io: bool = False,
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
     **options: Any,
 ) -> Program:
     """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `NeutronOptions`'.
 
+    With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
+    float is quantized when there is calibration data.
+
     Example:
         >>> program = compile_module(model, (image,), calibration=[(image,)], target="imxrt700")
     """
     built = build(
         source, example_inputs, calibration=calibration, progress=progress, name=name, per_channel=per_channel,
-        channels_last=channels_last, dump_kernel_selection_code=dump_kernel_selection_code,
+        channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
         dump_intermediates=dump_intermediates, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
@@ -106,6 +114,7 @@ def build(
     name: str = "",
     per_channel: bool = False,
     channels_last: bool = False,
+    int8_io: bool = False,
     target: str = "imxrt700",
     **options: Any,
 ) -> Built:
@@ -114,9 +123,13 @@ def build(
     stages = Stages(progress)
     spec = NeutronOptions(config=target, **options)
     quantized: GraphModule | None = None
-    if isinstance(source, ExportedProgram):
+    if isinstance(source, ExportedProgram) and not calibration:
         program = source
     else:
+        if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
+            raise OptionError("the program is quantized already", hint="leave calibration out")
+        if isinstance(source, ExportedProgram) and example_inputs is None:
+            example_inputs = _examples(source)
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         quantized, program = quantize(
@@ -124,23 +137,23 @@ def build(
             stages=stages,
         )  # fmt: skip
     check_program(program, from_module=quantized is not None)
-    pte, partitioner, edge, copies = lower_program(program, spec, stages)
-    partitions = list(partitions_of(edge.graph_module))
+    lowered = lower_program(program, spec, stages, int8_io=int8_io)
+    partitions = list(partitions_of(lowered.edge.graph_module))
     report = merge_reports(
-        partitions, partitioner.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
+        partitions, lowered.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
     )
     report = dataclasses.replace(
         report,
         seconds=_seconds(stages, partitions),
-        files={"pte": len(pte)},
-        passes={**report.passes, "make_islands_contiguous": copies.count},
-        notes=(*report.notes, *_notes(copies)),
+        files={"pte": len(lowered.pte)},
+        passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
+        notes=(*report.notes, *_notes(lowered.copies), *map(str, lowered.borders)),
     )
-    return Built(pte, report, tuple(partitions), quantized, edge)
+    return Built(lowered.pte, report, tuple(partitions), quantized, lowered.edge)
 
 
 def quantize(
-    model: torch.nn.Module,
+    model: torch.nn.Module | ExportedProgram,
     example_inputs: Inputs,
     calibration: Sequence[Inputs],
     *,
@@ -151,9 +164,9 @@ def quantize(
     """Post-training quantization: the converted PT2E module, and its exported program."""
     stages = stages or Stages()
     inputs = _in_layout(example_inputs, channels_last)
-    with evaluation(model):
+    with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
         with stages("exporting"):
-            exported = export(model, inputs)
+            exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         with stages("preparing for quantization"):
             prepared = prepare(exported, NeutronQuantizer(per_channel=per_channel))
         with stages("calibrating"):
@@ -164,10 +177,21 @@ def quantize(
             return quantized, export(quantized, inputs, what="the quantized model")
 
 
+@dataclass(frozen=True)
+class LoweredProgram:
+    """The sealed `.pte`, the Edge program it was written from, and what was learnt on the way."""
+
+    pte: bytes
+    edge: ExportedProgram
+    verdicts: tuple[Verdict, ...]
+    copies: Copies
+    borders: tuple[Border, ...]
+
+
 def lower_program(
-    program: ExportedProgram, spec: NeutronOptions, stages: Stages
-) -> tuple[bytes, NeutronPartitioner, ExportedProgram, Copies]:
-    """Partition, compile and serialize: the sealed `.pte`, the partitioner, the Edge program, border copies."""
+    program: ExportedProgram, spec: NeutronOptions, stages: Stages, *, int8_io: bool = False
+) -> LoweredProgram:
+    """Partition, compile and serialize; with `int8_io` the border's quantize and dequantize go."""
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
 
@@ -175,13 +199,18 @@ def lower_program(
     with stages("partitioning and compiling"):
         edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
     copies = make_islands_contiguous(edge.exported_program().graph_module)
+    borders = remove_border_quantize(edge.exported_program()) if int8_io else []
+    if borders and all(border.reason for border in borders):
+        raise UnsupportedError(
+            f"no input or output can be INT8: {borders[0]}", hint="leave INT8 I/O off, or quantize what reads it"
+        )
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
     with stages("writing the program"):
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
-    return pte, partitioner, lowered, copies
+    return LoweredProgram(pte, lowered, tuple(partitioner.verdicts), copies, tuple(borders))
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:
@@ -208,6 +237,13 @@ def check_executorch() -> None:
             f"executorch {found} is installed, this OpenNeutron works with {SUPPORTED_EXECUTORCH}",
             hint=f"pip install 'executorch=={SUPPORTED_EXECUTORCH}.*'",
         )
+
+
+def _examples(program: ExportedProgram) -> Inputs | None:
+    """The inputs a program was exported with, when it kept them and they are tensors."""
+    args, kwargs = program.example_inputs or ((), {})
+    tensors = bool(args) and not kwargs and all(isinstance(value, torch.Tensor) for value in args)
+    return tuple(args) if tensors else None
 
 
 def _in_layout(inputs: Inputs, channels_last: bool) -> Inputs:

@@ -61,7 +61,7 @@ class Kernel:
     """One L1 node: what it costs in all its calls.
 
     `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
-    that only the compiler knows).
+    that only the compiler knows), `first_channel` where it begins in it when it makes only some of its channels.
     """
 
     node: int
@@ -81,6 +81,7 @@ class Kernel:
     notes: tuple[str, ...] = ()
     activation_bytes: int = 0
     tensor: int = -1
+    first_channel: int = 0
 
     @property
     def bound_by(self) -> str:

@@ -20,7 +20,9 @@ SCALE = {"scale": 0.5, "zero_point": 3}
 def transpose(g: GraphBuilder, source: int, order: list[int]) -> int:
     shape = [g.graph.tensors[source].shape[axis] for axis in order]
     made = g.tensor(f"t{len(g.graph.tensors)}", shape, DType.INT8, **SCALE)
-    g.op("TRANSPOSE", [source, g.tensor(f"p{made}", (len(order),), DType.INT32, data=np.array(order, np.int32))], [made])
+    g.op(
+        "TRANSPOSE", [source, g.tensor(f"p{made}", (len(order),), DType.INT32, data=np.array(order, np.int32))], [made]
+    )
     return made
 
 

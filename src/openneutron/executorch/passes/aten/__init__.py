@@ -7,11 +7,11 @@ from collections.abc import Callable
 from torch.fx import GraphModule
 
 from openneutron.executorch.passes.aten.decompose_attention import decompose_attention
+from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
 from openneutron.executorch.passes.aten.decompose_gru import decompose_gru
 from openneutron.executorch.passes.aten.decompose_layer_norm import decompose_layer_norm
 from openneutron.executorch.passes.aten.decompose_lstm import decompose_lstm
 from openneutron.executorch.passes.aten.drop_batch_counters import drop_batch_counters
-from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
 from openneutron.executorch.passes.aten.fold_constants import fold_constants
 from openneutron.executorch.passes.aten.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
@@ -22,6 +22,10 @@ Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
 PASSES: tuple[Pass, ...] = (
+    decompose_attention,
+    decompose_layer_norm,
+    decompose_gru,
+    decompose_lstm,
     decompose_composites,
     remove_dropout,
     split_to_slices,

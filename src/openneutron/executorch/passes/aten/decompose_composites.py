@@ -16,6 +16,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
+from openneutron.executorch.passes.aten._attributes import add_constant
+from openneutron.executorch.passes.aten._lstm import lstm
 
 
 def decompose_composites(model: GraphModule) -> int:
@@ -31,9 +33,14 @@ def decompose_composites(model: GraphModule) -> int:
 
 def _decomposition(node: Node) -> Callable[..., Any] | None:
     name = operator_name(node)
-    if name in ("aten.gru.input", "aten.lstm.input"):
+    if name == "aten.gru.input":
         given = arguments(node)
-        return None if given["train"] and given["dropout"] else _table()[node.target]
+        return None if given["train"] and given["dropout"] else _gru()
+    if name == "aten.lstm.input":
+        given = arguments(node)
+        # A projection of the hidden state shows in its width.
+        projected = value_of(given["hx"][0]).shape[-1] != value_of(given["hx"][1]).shape[-1]
+        return None if projected or (given["train"] and given["dropout"]) else lstm
     if name == "aten.scaled_dot_product_attention.default":
         given = arguments(node)
         # A mask would stretch the range of the scores until nothing else is resolved in INT8.
@@ -45,10 +52,10 @@ def _decomposition(node: Node) -> Callable[..., Any] | None:
     return None
 
 
-def _table() -> dict[Any, Callable[..., Any]]:
+def _gru() -> Callable[..., Any]:
     from torch._decomp import get_decompositions
 
-    return get_decompositions([torch.ops.aten.gru.input, torch.ops.aten.lstm.input])
+    return get_decompositions([torch.ops.aten.gru.input])[torch.ops.aten.gru.input]
 
 
 def _attention(
@@ -106,8 +113,6 @@ def _copied(model: GraphModule, part: Node, inner: dict[Node, Node], origin: Nod
 
 
 def _constant(model: GraphModule, traced: GraphModule, part: Node) -> Node:
-    from openneutron.executorch.passes.aten._attributes import add_constant
-
     data = getattr(traced, str(part.target))
     return add_constant(model, "_decomposed", data)
 

@@ -1,7 +1,7 @@
 """DecomposeLayerNorm: layer normalisation as operators that have INT8 forms.
 
 Before:  y = layer_norm(x, [n], g, b, eps)
-After:   d = x - mean(x); y = d * rsqrt(sum(d * d) + n * eps) * (g * sqrt(n)) + b
+After:   d = x - mean(x); y = d * rsqrt(sum(d * d) / n + eps) * g + b
 
 The sum has a range of its own, so the variance gets all 256 steps; a mean of squares would share those of the largest
 square. To keep a norm in float, exclude its module from quantization: `NeutronQuantizer(exclude=["LayerNorm"])`.
@@ -35,10 +35,10 @@ def _decompose(model: GraphModule, node: Node) -> None:
     dims, count = list(range(-len(shape), 0)), math.prod(shape)
     centred = call(aten.sub.Tensor, x, call(aten.mean.dim, x, dims, True))
     total = call(aten.sum.dim_IntList, call(aten.mul.Tensor, centred, centred), dims, True)
-    inverse = call(aten.rsqrt.default, call(aten.add.Tensor, total, count * float(given["eps"])))
-    result = call(aten.mul.Tensor, centred, inverse)
-    gain = math.sqrt(count) if given["weight"] is None else call(aten.mul.Tensor, given["weight"], math.sqrt(count))
-    result = call(aten.mul.Tensor, result, gain)
+    variance = call(aten.add.Tensor, call(aten.mul.Tensor, total, 1.0 / count), float(given["eps"]))
+    result = call(aten.mul.Tensor, centred, call(aten.rsqrt.default, variance))
+    if given["weight"] is not None:
+        result = call(aten.mul.Tensor, result, given["weight"])
     if given["bias"] is not None:
         result = call(aten.add.Tensor, result, given["bias"])
     node.replace_all_uses_with(result)

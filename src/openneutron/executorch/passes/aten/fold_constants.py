@@ -11,7 +11,6 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.passes.aten._attributes import add_constant, tensor_of
 
-
 # Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
 _LARGEST_FILLED = 1 << 16
 

@@ -1,0 +1,110 @@
+"""`openneutron profile`: what each kernel of a compiled file costs, from a simulated run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from openneutron.debug.profile import Code
+    from openneutron.report.model import Report
+    from openneutron.targets import Target
+
+
+def profile_file(
+    file: Annotated[Path, typer.Argument(help="A .pte or .tflite; a .tflite that is not compiled yet is compiled first.")],
+    trace: Annotated[
+        Path | None, typer.Option(help="Write a trace for ui.perfetto.dev or chrome://tracing (.json).")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many kernels to show.")] = 20,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Debug bundle that names the layers (default: NAME.debug beside the file).")
+    ] = None,
+    target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the measured report as JSON.")] = False,
+) -> None:
+    """Run a compiled file in the simulator and show cycles, MACs, bytes, utilisation and what bounds each kernel.
+
+    Examples:
+
+    openneutron profile model.pte --trace trace.json
+
+    openneutron profile model.tflite --target mcxn94x --top 5
+    """
+    from openneutron import targets
+    from openneutron.cli import console
+    from openneutron.cli.bundle import bundle_of
+    from openneutron.debug.profile import profile
+    from openneutron.files import check_target, read_file, write_file
+    from openneutron.report.model import to_json
+    from openneutron.report.perfetto import trace as trace_of
+
+    if trace is not None:
+        check_target(trace, ".json")
+    data = read_file(file)
+    with console.progress("running"):
+        report = profile(_codes(file, data, bundle_of(file, bundle), target), source=file.name)
+    chip = targets.load(report.target)
+    if trace is not None:
+        write_file(trace, trace_of(report, clock_hz=chip.clock_hz))
+    if as_json:
+        console.put(to_json(report))
+        return
+    screen = console.stdout()
+    screen.print(table(report, chip, top))
+    if trace is not None:
+        screen.print(f"{trace}: {len(report.events):,} events; open it at ui.perfetto.dev", markup=False)
+
+
+def _codes(file: Path, data: bytes, bundle: Path, target: str) -> list[Code]:
+    import dataclasses
+
+    from openneutron.cli.bundle import codes_of
+    from openneutron.convert import Options, convert
+    from openneutron.debug.litert import is_compiled
+    from openneutron.files import kind_of
+
+    if kind_of(data) != "tflite" or is_compiled(data, source=str(file)):
+        return codes_of(file, data, bundle)
+    result = convert(data, Options(target=target, source=str(file)))
+    layers = result.report.kernels
+    return [
+        dataclasses.replace(code, layers=tuple(layer for layer in layers if layer.graph == number))
+        for number, code in enumerate(codes_of(file, result.model, bundle))
+    ]
+
+
+def table(report: Report, target: Target, top: int) -> RenderableType:
+    """The costliest kernels, with their sum and the whole run below."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from openneutron.report.facts import costliest, share
+
+    made = Table(header_style="cyan", box=None)
+    for heading in ("kernel", "layer", "output"):
+        made.add_column(heading, overflow="fold")
+    for heading in ("calls", "cycles", "share", "µs", "MACs", "bytes", "array"):
+        made.add_column(heading, justify="right")
+    made.add_column("bound by")
+    for k in costliest(report, top):
+        use = k.macs / k.cycles / target.macs_per_cycle if k.cycles else 0.0
+        figures = (
+            f"{k.calls:,}", f"{k.cycles:,}", f"{share(k, report):.1%}", f"{1e3 * target.milliseconds(k.cycles):,.1f}",
+            f"{k.macs:,}" if k.macs else "-", f"{k.weight_bytes + k.activation_bytes:,}", f"{use:.0%}" if k.macs else "-",
+        )  # fmt: skip
+        made.add_row(k.kernel, Text(k.name), "x".join(map(str, k.output_shape)), *figures, k.bound_by)
+    totals = report.totals
+    use = totals.macs / totals.cycles / target.macs_per_cycle if totals.cycles else 0.0
+    hidden = max(len(report.kernels) - top, 0)
+    more = f"  and {hidden} more" if hidden else ""
+    line = (
+        f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms at {target.clock_hz / 1e6:g} MHz on {target.name}; "
+        f"{totals.macs:,} MACs, {use:.0%} of the array"
+    )
+    return Group(made, Text(more, style="dim"), Text(line, style="bold")) if more else Group(made, Text(line, style="bold"))

@@ -1,0 +1,197 @@
+"""`openneutron verify`: every layer of a real schedule against LiteRT's reference kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from openneutron.debug.layer import Layer
+    from openneutron.debug.verify import Verification
+
+# Layers shown when some differ: the first ones tell where it began.
+SHOWN = 20
+
+
+def verify_file(
+    file: Annotated[Path, typer.Argument(help="A .pte, a compiled .tflite, or a .tflite to compile and verify.")],
+    input: Annotated[
+        Path | None, typer.Option("--input", "-i", help="Inputs as .npy or .npz; random ones otherwise.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    bundle: Annotated[
+        Path | None, typer.Option(help="Debug bundle of a .pte (default: NAME.debug beside the file).")
+    ] = None,
+    reference: Annotated[Path | None, typer.Option(help="The .tflite that a compiled .tflite came from.")] = None,
+    target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
+    optimize: Annotated[str, typer.Option(help="How hard to search then: fast, default or max.")] = "default",
+    dump: Annotated[list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where --dump writes.")] = Path("layers.npz"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+) -> None:
+    """Run the real schedule, take every layer's value as the calls leave it, and compare it with the reference.
+
+    Exit code 0: everything is at 0 LSB; 1: something differs, and the first and the worst layer are named.
+
+    Examples:
+
+    openneutron verify model.tflite --target mcxn94x
+
+    openneutron compile cifarnet -o cifarnet.pte --intermediates cifarnet.debug && openneutron verify cifarnet.pte
+
+    openneutron verify out.tflite --reference model.tflite --input image.npy --dump conv_3 -o conv_3.npz
+    """
+    from openneutron.cli import console
+    from openneutron.cli.main import DIFFERS
+    from openneutron.files import check_target
+
+    if dump:
+        check_target(output, ".npz", ".npy")
+    with console.progress("running"):
+        found = _verify(file, input, seed, bundle, reference, target, optimize)
+    if dump:
+        _dump(found, dump, output, str(file))
+    if as_json:
+        import json
+
+        console.put(json.dumps(as_data(found), indent=2))
+    else:
+        _print(found, file)
+    if not found.equal:
+        raise typer.Exit(DIFFERS)
+
+
+def _verify(
+    file: Path, given: Path | None, seed: int, bundle: Path | None, reference: Path | None, target: str, optimize: str
+) -> Verification:
+    from openneutron.convert import Options
+    from openneutron.debug.litert import is_compiled, verify_compiled, verify_litert
+    from openneutron.errors import FormatError, OptionError
+    from openneutron.files import kind_of, read_file
+
+    data = read_file(file)
+    where = str(file)
+    kind = kind_of(data)
+    if kind == "pte":
+        return _verify_pte(file, data, given, seed, bundle)
+    if kind != "tflite":
+        raise FormatError(
+            "only .pte and .tflite files can be verified", where=where, hint="`openneutron inspect` says what it is"
+        )
+    if not is_compiled(data, source=where):
+        if reference is not None:
+            raise OptionError("--reference is for compiled models, this one is none", where=where)
+        return verify_litert(data, _inputs(data, where, given, seed), Options(target=target, optimize=optimize, source=where))
+    if reference is None:
+        hint = "give the .tflite it was compiled from with --reference"
+        raise OptionError("this model is compiled, so it needs a reference", where=where, hint=hint)
+    original = read_file(reference)
+    if kind_of(original) != "tflite" or is_compiled(original, source=str(reference)):
+        raise OptionError("the reference is no .tflite that is not compiled", where=str(reference))
+    return verify_compiled(data, original, _inputs(original, str(reference), given, seed), source=where)
+
+
+def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]:
+    from openneutron.cli.arrays import read_arrays
+    from openneutron.litert.read import read_model
+    from openneutron.litert_runner import bind_inputs, random_inputs
+
+    graph = read_model(data, source=where).main
+    tensors = [graph.tensors[index] for index in graph.inputs]
+    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
+    return bind_inputs(tensors, arrays, source=where)
+
+
+def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None) -> Verification:
+    import torch
+
+    from openneutron.cli.arrays import read_arrays
+    from openneutron.cli.bundle import bundle_of
+    from openneutron.debug.program import verify_pte
+    from openneutron.executorch.plan import read_plan
+    from openneutron.litert.graph import DType, Tensor
+    from openneutron.litert_runner import bind_inputs, random_inputs
+
+    plan = read_plan(data, where=str(file))
+    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
+    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
+    bound = bind_inputs(tensors, arrays, source=str(file))
+    return verify_pte(file, bundle_of(file, bundle), [torch.from_numpy(value.copy()) for value in bound])
+
+
+def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:
+    from openneutron.cli.arrays import write_arrays
+    from openneutron.errors import OptionError
+
+    wanted = list(found.values) if names == ["all"] else names
+    for name in wanted:
+        if name not in found.values:
+            import difflib
+
+            near = difflib.get_close_matches(name, found.values, n=3, cutoff=0.3) or list(found.values)[:3]
+            raise OptionError(f"it has no layer {name!r}", where=where, hint=f"for example {', '.join(near)}, or `all`")
+    write_arrays(output, {name: found.values[name] for name in wanted})
+
+
+def as_data(found: Verification) -> dict[str, Any]:
+    """The comparison as plain data; an SQNR of infinity is null."""
+    import dataclasses
+    import math
+
+    def plain(layer: Layer | None) -> dict[str, Any] | None:
+        if layer is None:
+            return None
+        return dataclasses.asdict(layer) | {"sqnr": layer.sqnr if math.isfinite(layer.sqnr) else None}
+
+    return {
+        "equal": found.equal,
+        "cycles": found.cycles,
+        "first": plain(found.first),
+        "worst": plain(found.worst),
+        "layers": [plain(layer) for layer in found.layers],
+        "outputs": [plain(layer) for layer in found.outputs],
+    }
+
+
+def _print(found: Verification, file: Path) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from openneutron.cli import console
+
+    screen = console.stdout()
+    compared = [layer for layer in found.layers if layer.compared]
+    values = sum(layer.elements for layer in compared)
+    unseen = len(found.layers) - len(compared)
+    beside = f" ({unseen} more exist only inside the compiler)" if unseen else ""
+    first, worst = found.first, found.worst
+    if first is None or worst is None:
+        text = f"{file}: 0 LSB in all {len(compared)} layers, {values:,} values{beside}; {found.cycles:,} cycles"
+        screen.print(text, markup=False, style="green")
+        return
+    different = [layer for layer in (*found.layers, *found.outputs) if not layer.equal]
+    table = Table(header_style="cyan", box=None)
+    for heading in ("graph", "node", "kernel", "layer"):
+        table.add_column(heading)
+    for heading in ("values", "differ", "by at most", "SQNR"):
+        table.add_column(heading, justify="right")
+    table.add_column("differences in LSB", overflow="fold")
+    for layer in different[:SHOWN]:
+        place = tuple(str(number) if number >= 0 else "-" for number in (layer.graph, layer.node))
+        figures = (f"{layer.elements:,}", f"{layer.differing:,}", f"{layer.largest:g}", f"{layer.sqnr:.1f} dB")
+        table.add_row(*place, layer.kernel, Text(layer.name), *figures, _histogram(layer))
+    screen.print(table)
+    if len(different) > SHOWN:
+        screen.print(f"  and {len(different) - SHOWN} more", style="dim")
+    text = f"{file}: {len(different)} differ; first {first.name} ({first.kernel}), worst {worst.name} ({worst.sqnr:.1f} dB)"
+    screen.print(text, markup=False, style="red")
+
+
+def _histogram(layer: Layer) -> str:
+    """Counts by difference, the common ones first; the outermost mean "or more"."""
+    from openneutron.debug.layer import FAR
+
+    shown = sorted(((step, count) for step, count in layer.histogram.items() if step), key=lambda pair: -pair[1])
+    return ", ".join(f"{step:+d}{'…' if abs(step) == FAR else ''}: {count:,}" for step, count in shown[:6])

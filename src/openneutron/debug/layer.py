@@ -1,0 +1,67 @@
+"""How far one layer is from its golden value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+# Differences beyond this many LSB share one bar of the histogram: small ones are rounding, large ones are all wrong alike.
+FAR = 8
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer compared: `histogram` counts elements by their difference in LSB, clipped to ±`FAR`.
+
+    `sqnr` is in decibels, infinity when nothing differs. A layer that only the compiler knows has no golden value:
+    `compared` is False and the rest is zero.
+    """
+
+    graph: int
+    node: int
+    kernel: str
+    name: str
+    shape: tuple[int, ...]
+    compared: bool = True
+    elements: int = 0
+    differing: int = 0
+    largest: float = 0.0
+    sqnr: float = math.inf
+    histogram: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def equal(self) -> bool:
+        """True at 0 LSB, and for what cannot be compared."""
+        return self.differing == 0
+
+
+def compare_layer(ours: Array, golden: Array, zero_point: int) -> dict[str, Any]:
+    """The fields of a `Layer` that say how the two differ; for floats, differences are in value, not in LSB.
+
+    Example:
+        >>> compare_layer(np.int8([1, 2]), np.int8([1, 4]), 0)["largest"]
+        2.0
+    """
+    kind = np.float64 if golden.dtype.kind == "f" else np.int64
+    reference = golden.astype(kind).reshape(-1)
+    difference = ours.astype(kind).reshape(-1) - reference
+    differing = int(np.count_nonzero(difference))
+    signal = float(np.square((reference - zero_point).astype(np.float64)).sum())
+    noise = float(np.square(difference.astype(np.float64)).sum())
+    histogram: dict[int, int] = {}
+    if kind is np.int64:
+        steps, counts = np.unique(np.clip(difference, -FAR, FAR), return_counts=True)
+        histogram = {int(step): int(count) for step, count in zip(steps, counts, strict=True)}
+    return {
+        "elements": int(reference.size),
+        "differing": differing,
+        "largest": float(np.abs(difference).max()) if differing else 0.0,
+        "sqnr": math.inf if noise == 0 else 10 * math.log10(signal / noise) if signal else -math.inf,
+        "histogram": histogram,
+    }

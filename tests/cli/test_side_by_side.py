@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from tests.cli.conftest import Command
+from tests.vendor.nxp_file import converted
+
+
+def test_a_model_beside_what_nxp_made_of_it(folder: Path, command: Command) -> None:
+    original = read_model(Path("convnet.tflite").read_bytes())
+    last = len(original.main.operators) - 1
+    Path("nxp.tflite").write_bytes(write_model(converted(original, left=[last])))
+    outcome = command("compare", "convnet.tflite", "nxp.tflite", "--json")
+    ours, theirs = json.loads(outcome.out)
+    assert (ours["made_by"], theirs["made_by"]) == ("OpenNeutron", "NXP")
+    assert (ours["operators_converted"], theirs["operators_converted"]) == (last + 1, last)
+    assert (theirs["scratch_bytes"], theirs["weights_bytes"], theirs["kernel_calls"]) == (256, 64, 3)
+    assert ours["cycles"] > 0 and theirs["cycles"] is None
+    table = command("compare", "convnet.tflite", "nxp.tflite").out
+    assert "scratch bytes" in table and "256" in table and "SOFTMAX" in table
+
+
+def test_two_compiled_files(folder: Path, command: Command) -> None:
+    for target in ("imxrt700", "mcxn94x"):
+        command("compile", "convnet.tflite", "-o", f"{target}.tflite", "--target", target)
+    sides = json.loads(command("compare", "imxrt700.tflite", "mcxn94x.tflite", "--json").out)
+    assert [side["target"] for side in sides] == ["imxrt700", "mcxn94x"]
+    assert sides[0]["cycles"] < sides[1]["cycles"] and sides[0]["operators_converted"] is None
+    same = command("compare", "imxrt700.tflite", "imxrt700.tflite").out
+    assert same.count("1.00x") >= 6
+
+
+def test_what_cannot_be_compared(folder: Path, refused: Callable[..., str]) -> None:
+    assert "no NeutronGraph" in refused("compare", "convnet.tflite", "convnet.tflite")
+    assert "no such file" in refused("compare", "none.tflite", "convnet.tflite")

@@ -1,0 +1,41 @@
+"""The whole path with NXP's converter, against the fake SDK: what it leaves out goes to the CPU with its reason."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from openneutron.executorch.payload import payloads_of_pte
+from openneutron.executorch.pipeline import build
+
+FAKE = Path(__file__).parents[1] / "vendor" / "fake_sdk"
+IMAGE = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
+
+
+@pytest.fixture(autouse=True)
+def sdk(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    monkeypatch.setenv("PYTHONPATH", f"{FAKE}{os.pathsep}{FAKE.parents[2]}")
+    return monkeypatch
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
+
+
+def test_converted_whole() -> None:
+    built = build(network(), IMAGE, calibration=[IMAGE], converter="nxp")
+    assert not [v for v in built.report.nodes if not v.delegated and v.code != "border"]
+    (payload,) = payloads_of_pte(built.pte)
+    assert payload.converter == "nxp" and payload.input_formats == (1,)
+
+
+def test_what_is_left_out_is_cut_off_with_its_reason(sdk: pytest.MonkeyPatch) -> None:
+    sdk.setenv("FAKE_SDK_MODE", "leftover")
+    built = build(network(), IMAGE, calibration=[IMAGE], converter="nxp")
+    left = {v.operator: v for v in built.report.nodes if not v.delegated and v.code != "border"}
+    assert left and any(v.code.startswith("nxp") and v.reason for v in left.values())
