@@ -12,7 +12,7 @@ from torch import nn
 
 import openneutron as on
 from openneutron.files import write_file
-from openneutron.selection import merge, read_selection
+from openneutron.selection import merge, parse
 
 
 def compiled(model: nn.Module, shape: tuple[int, ...], name: str) -> on.Program:
@@ -33,7 +33,7 @@ def main() -> dict[str, set[str]]:
     merged = merge([(f"{name}.c", program.kernel_selection) for name, program in programs.items()])
     write_file("kernel_selection.c", merged)
     codes = {**{name: program.kernel_selection for name, program in programs.items()}, "both": merged}
-    kernels = {name: set(read_selection(code).kernels.values()) for name, code in codes.items()}
+    kernels = {name: set(parse(name, code).kernels.values()) for name, code in codes.items()}
     for name, held in kernels.items():
         print(f"{name}: {len(held)} kernels: {', '.join(sorted(held))}")
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import cifar10
 from loop import Settings, accuracy, make_deterministic, train
@@ -26,8 +26,12 @@ def run(
     twin: Callable[[], Twin],
     finish: Callable[[Twin], nn.Module],
     epochs: int,
+    **settings_changed: Any,
 ) -> int:
-    """Train ``twin()``, which returns logits, make a ``network`` of it with ``finish``, and save that to the zoo."""
+    """Train ``twin()``, which returns logits, make a ``network`` of it with ``finish``, and save that to the zoo.
+
+    ``settings_changed`` are fields of `Settings` that differ from their defaults.
+    """
     parser = argparse.ArgumentParser(description=f"Train {name} on CIFAR-10.")
     parser.add_argument("--cache", type=Path, required=True, help="folder for the data set")
     parser.add_argument("--out", type=Path, default=WEIGHTS / f"{name}.npz", help="where to write the weights")
@@ -37,8 +41,9 @@ def run(
     parser.add_argument("--device", default="cpu", help="where to train: cpu or cuda")
     arguments = parser.parse_args()
     settings = Settings(
-        epochs=arguments.epochs, seed=arguments.seed, bfloat16=arguments.bfloat16, device=arguments.device
-    )
+        epochs=arguments.epochs, seed=arguments.seed, bfloat16=arguments.bfloat16, device=arguments.device,
+        **settings_changed,
+    )  # fmt: skip
     try:
         data = cifar10.load(arguments.cache)
     except OpenNeutronError as error:

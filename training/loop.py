@@ -35,6 +35,7 @@ class Settings:
     bfloat16: bool = False
     threads: int = 1
     device: str = "cpu"
+    optimizer: str = "sgd"
 
 
 def make_deterministic(settings: Settings) -> None:
@@ -48,7 +49,7 @@ def train(model: nn.Module, data: Split, settings: Settings) -> None:
     """Train ``model`` (which returns logits) in place, printing one line per epoch; call `make_deterministic` first."""
     model.train().to(device=settings.device, memory_format=torch.channels_last)
     steps = len(data.labels) // settings.batch
-    optimizer = torch.optim.SGD(_groups(model, settings), lr=0.0, momentum=settings.momentum, nesterov=True)
+    optimizer = _optimizer(model, settings)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer,
         max_lr=settings.peak_rate,
@@ -106,6 +107,12 @@ def accuracy(model: nn.Module, data: Split) -> float:
         answers = model(preprocess(data.images[start : start + EVALUATION_BATCH])).argmax(dim=1).numpy()
         right += int((answers == data.labels[start : start + EVALUATION_BATCH]).sum())
     return 100 * right / len(data.labels)
+
+
+def _optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimizer:
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(_groups(model, settings), lr=0.0)
+    return torch.optim.SGD(_groups(model, settings), lr=0.0, momentum=settings.momentum, nesterov=True)
 
 
 def _groups(model: nn.Module, settings: Settings) -> list[dict[str, object]]:

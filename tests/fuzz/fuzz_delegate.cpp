@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "model.h"
+#include "delegate/model.h"
 #include "sealed.h"
 
 namespace {

@@ -1,11 +1,14 @@
 /* What the fuzz targets of the delegate share: a silent log, and payloads whose checksums are right. */
 #pragma once
 
+#include <cstdlib>
+#include <cstring>
+
 #include <executorch/runtime/platform/platform.h>
 
 #include "blocks.h"
-#include "crc32.h"
-#include "payload.h"
+#include "delegate/crc32.h"
+#include "delegate/payload.h"
 
 namespace fuzz {
 

@@ -55,9 +55,34 @@ def _streamed_pool() -> bytes:
     return write_model(g.finish([x], [z]))
 
 
+def _wide() -> bytes:
+    """Rows and channels long enough for the vector loops, with remainders."""
+    rng = np.random.default_rng(9)
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 9, 19, 20), INT8, scale=0.05, zero_point=3)
+    w = g.tensor("w", (40, 1, 1, 20), INT8, scale=0.01, data=rng.integers(-127, 128, (40, 1, 1, 20)))
+    b = g.tensor("b", (40,), INT32, scale=0.0005, data=rng.integers(-99, 99, 40))
+    y = g.tensor("y", (1, 9, 19, 40), INT8, scale=0.1, zero_point=0)
+    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    g.op("CONV_2D", [x, w, b], [y], **window)
+    deep = g.tensor("deep", (1, 3, 3, 40), INT8, scale=0.01, data=rng.integers(-127, 128, (1, 3, 3, 40)))
+    z = g.tensor("z", (1, 9, 19, 40), INT8, scale=0.1, zero_point=4)
+    g.op("DEPTHWISE_CONV_2D", [y, deep, g.tensor("c", (40,), INT32, scale=0.001, data=range(40))], [z],
+         depth_multiplier=1, **window)  # fmt: skip
+    total = g.tensor("total", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
+    g.op("ADD", [y, z], [total])
+    pooled = g.tensor("pooled", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
+    g.op("AVERAGE_POOL_2D", [total], [pooled], filter_width=3, filter_height=3, **window)
+    curved = g.tensor("curved", (1, 9, 19, 40), INT8, scale=1 / 128, zero_point=0)
+    g.op("TANH", [pooled], [curved])
+    return write_model(g.finish([x], [curved]))
+
+
 MODELS = {
     **CASES,
     "convnet": (tiny.convnet, {"target": "imxrt700"}),
+    "wide": (_wide, {"target": "imxrt700"}),
+    "wide_neutron_s": (_wide, {"target": "imx95"}),
     "rest": (_rest, {"target": "imxrt700"}),
     "rest_neutron_s": (_rest, {"target": "imx95"}),
     "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),

@@ -27,7 +27,7 @@ typedef struct {
     const nk_conv2d_params *p;
     const int8_t *weights;  /* packed blocks of these outputs */
     size_t group_bytes;     /* weights of 8 output channels */
-    uint32_t first_in, inputs, depth; /* depth: inputs filled up to NK_PACK */
+    uint32_t first_in, inputs, depth; /* depth: elements of a pixel in the panel, NK_PACK-fold but in thin.h */
     uint32_t first_out, outputs;
     uint8_t flip; /* 0x80 when stored bytes are signed */
 } nk_dense;
@@ -84,7 +84,7 @@ static inline void nk_fill_image(const nk_dense *d, nk_block *b, uint8_t *panel)
     b->row_step = dense_y ? (size_t)p->stride_h * pitch : pitch;
     b->outer = (uint32_t)p->kernel_h;
     b->outer_step = pitch;
-    b->length = (uint32_t)p->kernel_w * d->depth / NK_PACK;
+    b->length = nk_blocks((uint32_t)p->kernel_w * d->depth, NK_PACK);
 }
 
 /* Panels of one tap after the other, for any window; one output row at a time. */
@@ -133,7 +133,8 @@ static inline int nk_dense_rows(const nk_dense *d, uint32_t image, int32_t row0,
     uint32_t rows, columns;
     nk_block_size(d, (uint32_t)(row1 - row0), d->out->width, whole, &rows, &columns);
     if (columns == 0) return 0;
-    uint8_t panel[NK_PANEL_MOST] __attribute__((aligned(64)));
+    uint8_t panel[NK_PANEL_MOST + NK_PACK * NK_ITEM] __attribute__((aligned(64))); /* a run may read on to the end of its block */
+    memset(panel + NK_PANEL_MOST, 0, NK_PACK * NK_ITEM);
     for (int32_t y = row0; y < row1; y += (int32_t)rows) {
         for (uint32_t x = 0; x < d->out->width; x += columns) {
             nk_block b = {.panel = panel, .image = image, .y = y, .x = (int32_t)x};

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "stage16_avx2.h"
+#include "thin.h"
 
 #define LANES 16
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 3 KiB */
@@ -190,6 +191,18 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
     }
 }
 
+static int run_slice(const nk_call *call, const nk_dense *d, const shared *s) {
+    for (uint32_t image = 0; image < d->out->batch; ++image)
+        if (!nk_dense_run(d, image, call->row0, call->row1, product, s)) return 0;
+    return 1;
+}
+
+static int run_thin(const nk_call *call, const nk_dense *d, const shared *s) {
+    int8_t weights[NK_THIN_BYTES] __attribute__((aligned(64)));
+    const nk_dense thin = nk_thin(d, weights);
+    return run_slice(call, &thin, s);
+}
+
 /* All of a call; `p` describes the window. */
 static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_params *p, const nk_operand *in,
                const nk_operand *out, const nk_stage *stage) {
@@ -197,18 +210,22 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
     if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
     if (taps * inputs * 255 * 128 >= NK_ACC_LIMIT) return 0;
-    nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs, .outputs = outputs};
+    nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)taps * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);
     shared s;
     s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
+    const int thin = nk_thin_pays(&d);
+    const uint32_t slice = thin ? nk_thin_slice(&d) : nk_blocks(outputs, NK_PACK) * NK_PACK;
     for (uint32_t group = 0; group < groups; ++group) {
-        d.first_in = group * inputs;
-        d.first_out = group * outputs;
-        d.weights = (const int8_t *)weights->data + (size_t)group * nk_blocks(outputs, NK_PACK) * d.group_bytes;
-        for (uint32_t image = 0; image < out->batch; ++image)
-            if (!nk_dense_run(&d, image, call->row0, call->row1, product, &s)) return 0;
+        for (uint32_t c = 0; c < outputs; c += slice) {
+            d.first_in = group * inputs;
+            d.first_out = group * outputs + c;
+            d.outputs = outputs - c < slice ? outputs - c : slice;
+            d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
+            if (!(thin ? run_thin : run_slice)(call, &d, &s)) return 0;
+        }
     }
     return 1;
 }

@@ -11,7 +11,7 @@
 #include <immintrin.h>
 
 #include "stage_avx512.h"
-#include "thin_avx512.h"
+#include "thin.h"
 
 #define ROW 32 /* lanes of accumulators per pixel: four groups of 8 channels */
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
@@ -177,17 +177,18 @@ static void fill_bias(const nk_dense *d, shared *s) {
     }
 }
 
-/* The channels of `d` with the filling of taps left out. */
-static void run_thin(const nk_call *call, const nk_dense *d, shared *s) {
-    int8_t weights[NK_THIN_BYTES] __attribute__((aligned(64)));
-    const uint32_t depth = nk_thin_depth(d);
-    nk_thin_weights(d, weights, depth);
-    nk_dense own = *d;
-    own.weights = weights;
-    own.group_bytes = (size_t)depth * NK_PACK;
-    fill_bias(&own, s);
+/* The channels of `d`. */
+static int run_slice(const nk_call *call, const nk_dense *d, shared *s) {
+    fill_bias(d, s);
     for (uint32_t image = 0; image < d->out->batch; ++image)
-        nk_thin_run(&own, image, call->row0, call->row1, depth, product, s);
+        if (!nk_dense_run(d, image, call->row0, call->row1, product, s)) return 0;
+    return 1;
+}
+
+static int run_thin(const nk_call *call, const nk_dense *d, shared *s) {
+    int8_t weights[NK_THIN_BYTES] __attribute__((aligned(64)));
+    const nk_dense thin = nk_thin(d, weights);
+    return run_slice(call, &thin, s);
 }
 
 /* All of a call; `p` describes the window. */
@@ -203,7 +204,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
     d.flip = (uint8_t)nk_flip(in);
     shared s; /* filled part by part: clearing it would cost as much as a small call */
     s.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
-    const int thin = nk_thin_pays(&d, taps);
+    const int thin = nk_thin_pays(&d);
     const uint32_t slice = thin ? nk_thin_slice(&d) : NK_SLICE;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += slice) {
@@ -211,13 +212,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
             d.first_out = group * outputs + c;
             d.outputs = outputs - c < slice ? outputs - c : slice;
             d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
-            if (thin) {
-                run_thin(call, &d, &s);
-                continue;
-            }
-            fill_bias(&d, &s);
-            for (uint32_t image = 0; image < out->batch; ++image)
-                if (!nk_dense_run(&d, image, call->row0, call->row1, product, &s)) return 0;
+            if (!(thin ? run_thin : run_slice)(call, &d, &s)) return 0;
         }
     }
     return 1;

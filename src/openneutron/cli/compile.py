@@ -1,4 +1,4 @@
-"""`openneutron compile`: a zoo model or a LiteRT file in, a `.pte` or a converted LiteRT file out."""
+"""`openneutron compile`: a PyTorch model or a LiteRT file in, a `.pte` or a converted LiteRT file out."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openneutron._compile import Program
+    from openneutron.sources import Source
+
+_SOURCES = (
+    "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program or a .tflite file. "
+    "A factory gives (module, example_inputs) or (module, example_inputs, calibration)."
+)
 
 
 def compile_model(
-    source: Annotated[str, typer.Argument(help="A .tflite file, or a model of the zoo (`openneutron zoo`).")],
+    source: Annotated[str, typer.Argument(help=_SOURCES)],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones."),
@@ -43,6 +49,9 @@ def compile_model(
     channels_last: Annotated[
         bool, typer.Option("--channels-last", help="Channels-last inputs for PyTorch models.")
     ] = False,
+    int8_io: Annotated[
+        bool, typer.Option("--int8-io", help="INT8 inputs and outputs for PyTorch models: nothing is quantized at the border.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")
     ] = False,
@@ -54,6 +63,8 @@ def compile_model(
     openneutron compile cifarnet -o cifarnet.pte
 
     openneutron compile model.tflite -o out.tflite --target mcxn94x
+
+    openneutron compile package.module:factory --int8-io
     """
     import dataclasses
 
@@ -61,20 +72,20 @@ def compile_model(
     from openneutron.cli.sizes import parse_size
     from openneutron.files import check_target
     from openneutron.report.model import to_json
+    from openneutron.sources import find
 
-    is_litert = _is_litert(source)
-    suffix = ".tflite" if is_litert else ".pte"
+    found = find(source)
+    suffix = ".tflite" if found.kind == "tflite" else ".pte"
     if output is None and not as_json:
-        output = Path(f"{Path(source).stem}_neutron.tflite" if is_litert else f"{source}.pte")
+        output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
     if output is not None:
         check_target(output, suffix)
     if certificate is not None:
         check_target(certificate, ".json")
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
-        program = _compile(
-            source,
-            is_litert,
+        program, notes = _compile(
+            found,
             stage,
             target=target,
             converter=converter,
@@ -88,9 +99,10 @@ def compile_model(
             operators_not_to_delegate=tuple(not_delegate or ()),
             passes_off=tuple(pass_off or ()),
             channels_last=channels_last,
+            int8_io=int8_io,
         )
-    files = _write(program, output, source, dump_kernel_selection, intermediates, certificate)
-    report = dataclasses.replace(program.report, files=files)
+    files = _write(program, output, found.stem, dump_kernel_selection, intermediates, certificate)
+    report = dataclasses.replace(program.report, files=files, notes=(*program.report.notes, *notes))
     if as_json:
         console.put(to_json(report))
         return
@@ -99,51 +111,32 @@ def compile_model(
     print_report(report, console.stdout())
 
 
-def _is_litert(source: str) -> bool:
-    """Whether the source is a LiteRT file; a name of the zoo is not, everything else is an error that says why."""
-    from openneutron import zoo
-    from openneutron.errors import OptionError
-    from openneutron.files import kind_of, read_file
-
-    if source in zoo.names():
-        return False
-    if source.endswith(".tflite") or Path(source).exists():
-        kind = kind_of(read_file(source))
-        if kind == "pte":
-            raise OptionError(
-                "this is a compiled ExecuTorch program already", where=source, hint="`openneutron inspect`"
-            )
-        return True
-    if "/" in source or "." in source:
-        raise OptionError("there is no such file", where=source, hint="give a .tflite file or a name of the zoo")
-    zoo.load(source)  # raises the error that lists the zoo's names
-    raise AssertionError("unreachable")
-
-
 def _compile(
-    source: str, is_litert: bool, stage: Callable[[str], None], *, channels_last: bool, **options: Any
-) -> Program:
+    source: Source, stage: Callable[[str], None], *, channels_last: bool, int8_io: bool, **options: Any
+) -> tuple[Program, tuple[str, ...]]:
+    """The program, and what a user should know about how its source was loaded."""
     import openneutron
 
-    if is_litert:
+    if source.kind == "tflite":
         from openneutron.errors import OptionError
 
-        if channels_last:
-            raise OptionError("--channels-last is for PyTorch models; LiteRT models always are")
-        return openneutron.compile(source, progress=stage, **options)
-    from openneutron import zoo
-
+        if channels_last or int8_io:
+            given = "--channels-last" if channels_last else "--int8-io"
+            raise OptionError(f"{given} is for PyTorch models; LiteRT models always are")
+        return openneutron.compile(source.text, progress=stage, **options), ()
     stage("loading the model")
-    model = zoo.load(source)
-    return openneutron.compile(
-        model.model,
-        model.example_inputs,
-        calibration=model.calibration,
+    loaded = source.load()
+    program = openneutron.compile(
+        loaded.model,
+        loaded.example_inputs,
+        calibration=loaded.calibration,
         channels_last=channels_last,
-        name=source,
+        int8_io=int8_io,
+        name=loaded.name,
         progress=stage,
         **options,
     )
+    return program, loaded.notes
 
 
 def _write_selections(program: Program, beside: Path, put: Callable[[Path, str], None]) -> None:
@@ -158,7 +151,7 @@ def _write_selections(program: Program, beside: Path, put: Callable[[Path, str],
 def _write(
     program: Program,
     output: Path | None,
-    source: str,
+    stem: str,
     selection: bool,
     intermediates: Path | None,
     certificate: Path | None,
@@ -175,7 +168,7 @@ def _write(
     if output is not None:
         put(output, program.data)
     if selection:
-        beside = output if output is not None else Path(Path(source).name)
+        beside = output if output is not None else Path(f"{stem}.pte")
         _write_selections(program, beside, put)
     if certificate is not None:
         put(certificate, program.intermediates["certificate.json"])

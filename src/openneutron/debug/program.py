@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from openneutron.compiler.graph_op import blocks_of, is_graph_op
 from openneutron.debug.golden import golden_values
-from openneutron.debug.verify import Subject, Verification, verify_subject
+from openneutron.debug.verify import Subject, Verification, border, verify_subject
 from openneutron.errors import FormatError, OptionError, UnsupportedError
 from openneutron.executorch.payload import CHANNELS_LAST, Payload, payloads_of_pte
 from openneutron.files import read_file
@@ -68,9 +68,7 @@ def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Su
     blocks = blocks_of(converted, operators[0], outputs=len(operators[0].outputs), where=str(bundle)) if operators else None
     if blocks is None or blocks.microcode != payload.microcode:
         raise OptionError("the debug bundle belongs to another compile", where=where, hint=f"make both again: {how}")
-    at = {tensor.name: index for index, tensor in enumerate(source.tensors)}
-    own = blocks.inputs, blocks.outputs[: len(payload.output_map)]  # scratch comes behind the outputs
-    inputs, outputs = (tuple(at[converted.tensors[index].name] for index in indices) for indices in own)
+    inputs, outputs = border(source, report, 0)
     subject = Subject(
         number, where, payload.microcode, payload.weights, payload.kernels, source, inputs, outputs, report.kernels
     )

@@ -17,13 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler import kernels
+from openneutron.compiler.ingest import Group, extract
 from openneutron.debug.layer import Layer, compare_layer
 from openneutron.debug.snapshot import snapshot
+from openneutron.errors import OptionError
 from openneutron.litert.graph import Graph, Tensor
+from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
 from openneutron.microcode.program import Program
 from openneutron.microcode.walk import executed, output_of
-from openneutron.report.model import Kernel
+from openneutron.report.model import Kernel, Report
 from openneutron.simulator import Simulator
 
 Array = npt.NDArray[Any]
@@ -82,6 +85,12 @@ class Verification:
 def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
     """Run one NeutronGraph on `inputs` and compare each layer and output with `golden`, by tensor of the source."""
     program = subject.program()
+    if not same_layers(program, subject.kernels):
+        raise OptionError(
+            "its layers are not those of the model it is compared with",
+            where=subject.where,
+            hint="give the model it was compiled from; one compiled with passes switched off cannot be verified this way",
+        )
     blocks = (subject.microcode, subject.weights, subject.kernels_block)
     with Simulator(*blocks, poison=True, where=subject.where) as simulator:
         run = snapshot(simulator, program, inputs)
@@ -100,7 +109,7 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
         values[kernel.name] = value
     outputs = tuple(
         _output(subject, tensor, value, golden[tensor])
-        for tensor, value in zip(subject.outputs, run.outputs, strict=False)
+        for tensor, value in zip(subject.outputs, run.outputs, strict=True)
     )
     return Verification(tuple(layers), outputs, values, cycles)
 
@@ -120,6 +129,13 @@ def _output(subject: Subject, index: int, value: Array, golden: Array) -> Layer:
     return Layer(subject.number, -1, "output", tensor.name, value.shape, **found)
 
 
+def border(source: Graph, report: Report, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Inputs and outputs of a NeutronGraph as tensors of the source, in the order of its buffers."""
+    members = [op.index for op in report.operators if op.graph == number]
+    _, inputs, outputs = extract(source, Group(True, members))
+    return tuple(inputs), tuple(outputs)
+
+
 def zero_point(tensor: Tensor) -> int:
     """The tensor's zero point, 0 where it has none or several."""
     quantization = tensor.quantization
@@ -128,8 +144,6 @@ def zero_point(tensor: Tensor) -> int:
 
 def same_layers(program: Program, layers: Sequence[Kernel]) -> bool:
     """Whether microcode has exactly these layers: the same kernels with outputs of the same size."""
-    from openneutron.microcode import abi
-
     found: dict[int, tuple[str, int]] = {}
     for call, _, _ in executed(program):
         o = output_of(call)

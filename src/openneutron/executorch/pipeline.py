@@ -210,7 +210,9 @@ def lower_program(
     with stages("writing the program"):
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
-    return LoweredProgram(pte, lowered, tuple(partitioner.verdicts), copies, tuple(borders))
+    gone = {border.node for border in borders if not border.reason}
+    verdicts = tuple(verdict for verdict in partitioner.verdicts if verdict.name not in gone)
+    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders))
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:

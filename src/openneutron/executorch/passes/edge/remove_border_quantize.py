@@ -22,12 +22,16 @@ from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, ope
 
 @dataclass(frozen=True)
 class Border:
-    """One input or output; `reason` says why it stayed as it was, "" when it is stored as INT8 now."""
+    """One input or output; `reason` says why it stayed as it was, "" when it is stored as INT8 now.
+
+    `node` names the quantize or dequantize that is gone.
+    """
 
     name: str
     scale: float = 1.0
     zero_point: int = 0
     reason: str = ""
+    node: str = ""
 
     def __str__(self) -> str:
         if self.reason:
@@ -72,12 +76,13 @@ def _input(node: Node) -> Border:
     if len(encodings) > 1:
         return Border(name, reason="it is quantized in more than one way")
     ((scale, zero_point, dtype),) = encodings
+    first = next(iter(node.users)).name
     for user in list(node.users):
         user.replace_all_uses_with(node)
         node.graph.erase_node(user)
     node.meta["val"] = _as(value_of(node), dtype)
     node.meta.pop("tensor_meta", None)
-    return Border(name, scale, zero_point)
+    return Border(name, scale, zero_point, node=first)
 
 
 def _output(node: Node, name: str) -> tuple[Border, Node | None]:
@@ -87,7 +92,7 @@ def _output(node: Node, name: str) -> tuple[Border, Node | None]:
     if not isinstance(source, Node) or source.op != "call_function":
         return Border(name, reason="it is an input of the program"), None
     scale, zero_point, _ = _encoding(node)
-    return Border(name, scale, zero_point), source
+    return Border(name, scale, zero_point, node=node.name), source
 
 
 def _encoding(node: Node) -> tuple[float, int, torch.dtype]:

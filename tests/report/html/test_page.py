@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+from openneutron.report.html import page
+from openneutron.report.model import Node, Report
+from tests.report.samples import report
+
+VOID = {"meta", "link", "br"}
+
+
+class Outline(HTMLParser):
+    """Checks that elements nest, and collects what could reach out of the file."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids += [value for key, value in attrs if key == "id" and value]
+        self.links += [value for key in ("src", "href") if (value := given.get(key))]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_needs_nothing_beside_it() -> None:
+    text = page(report())
+    found = Outline(text)
+    assert all(link.startswith("#") or link == "data:," for link in found.links)
+    assert "http://" not in text and "https://" not in text and "@import" not in text
+    assert {"graph", "timeline", "memory", "layers", "change"} <= set(found.ids)
+    assert len(found.ids) == len(set(found.ids))
+
+
+def test_names_from_the_model_cannot_become_markup() -> None:
+    evil = "</script><script>alert(1)</script>"
+    text = page(dataclasses.replace(report(), source=evil, nodes=(Node(evil, evil, False, evil, "", evil),)))
+    Outline(text)
+    assert evil not in text
+    data = re.search(r'id="data">(.*?)</script>', text, re.S)
+    assert data is not None and json.loads(data[1])["boxes"][0]["name"] == evil
+
+
+def test_an_empty_report_is_a_page_too() -> None:
+    text = page(Report(target="imxrt700"))
+    Outline(text)
+    assert "The report has no nodes." in text and 'id="timeline"' not in text
+
+
+def test_a_target_without_public_figures_is_shown_without_them() -> None:
+    text = page(dataclasses.replace(report(), target="imx943"))
+    assert "Array in use" not in text and "250 cycles" in text
+
+
+def test_the_same_report_gives_the_same_page() -> None:
+    assert page(report()) == page(report())
