@@ -1,0 +1,111 @@
+"""The page in a real browser: it renders, hover and sort work, the timeline zooms, and the console stays silent.
+
+With OPENNEUTRON_SCREENSHOTS=folder the documentation's pictures are written there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from openneutron.cli.main import run
+from tests.report.html.browser import Browser, browser, find
+
+
+@pytest.fixture(scope="module")
+def window() -> Iterator[Browser]:
+    find()
+    with browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module", params=["cifarnet", "mobilenet_v2"])
+def page(request: pytest.FixtureRequest, window: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """The report of a model, open in the window."""
+    file = tmp_path_factory.mktemp("report") / f"{request.param}.html"
+    assert run(["report", request.param, "-o", str(file)]) == 0
+    window.open(file)
+    _take(window, request.param)
+    return window
+
+
+def _take(window: Browser, name: str) -> None:
+    folder = os.environ.get("OPENNEUTRON_SCREENSHOTS")
+    if folder:
+        for scheme in ("light", "dark"):
+            window.dark(scheme == "dark")
+            window.screenshot(Path(folder) / f"report_{name}_{scheme}.png")
+        window.dark(False)
+
+
+def test_everything_is_drawn(page: Browser) -> None:
+    for selector in (".tile", ".box.npu", ".box.cpu", ".edges path", "svg.memory .block", "circle.chosen", ".advice li"):
+        assert page.script("return document.querySelectorAll(arguments[0]).length", selector) >= 1, selector
+    assert page.script("return document.querySelector('#lanes').getBoundingClientRect().height") > 100
+
+
+def test_pointing_at_a_node_shows_its_verdict(page: Browser) -> None:
+    page.point(".box.cpu")
+    assert "it quantizes what enters the quantized part" in page.text("#tip")
+    assert page.text("#details .badge") == "CPU"
+    page.point(".box.npu")
+    assert "runs on: the NPU" in page.text("#tip")
+    assert "cycles" in page.text("#details")
+
+
+@pytest.mark.parametrize("key", ["cycles", "weights", "activations"])
+def test_layers_sort_by_a_click_and_turn_round_by_another(page: Browser, key: str) -> None:
+    column = page.script(
+        "return [...document.querySelectorAll('#layer-table th')].findIndex((th) => th.dataset.key === arguments[0])", key
+    )
+    values = (
+        "return [...document.querySelectorAll('#layer-table tbody tr')].map((row) => Number(row.cells[arguments[0]].dataset.value))"
+    )
+    page.click(f"#layer-table th[data-key={key}] button")
+    first = page.script(values, column)
+    assert first == sorted(first, reverse=True) and len(set(first)) > 1
+    page.click(f"#layer-table th[data-key={key}] button")
+    assert page.script(values, column) == sorted(first)
+
+
+def test_the_timeline_zooms_moves_and_tells(page: Browser) -> None:
+    def span() -> int:
+        return int(page.script("const d = document.querySelector('#lanes').dataset; return d.to - d.from"))
+
+    page.click("#zoom-all")
+    whole = span()
+    page.click("#zoom-in")
+    assert span() == pytest.approx(whole / 2, abs=2)
+    page.point("#lanes", 40, -40)
+    assert re.search(r"rows \d+ to \d+\n[\d,]+ cycles, from [\d,]+", page.text("#tip"))
+    page.click("#zoom-all")
+    assert span() == whole
+
+
+def test_dark_and_light_differ_and_stay_readable(page: Browser) -> None:
+    colours = []
+    for dark in (False, True):
+        page.dark(dark)
+        colours.append(page.script("const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"))
+    page.dark(False)
+    for text, ground in colours:
+        light, other = (sum(map(int, re.findall(r"\d+", value)[:3])) for value in (text, ground))
+        assert abs(light - other) > 500  # of 765 between black and white
+    assert colours[0] != colours[1]
+
+
+def test_it_fits_a_phone_without_scrolling_sideways(page: Browser) -> None:
+    page.devtools("Emulation.setDeviceMetricsOverride", width=420, height=800, deviceScaleFactor=1, mobile=True)
+    try:
+        assert page.script("return document.documentElement.scrollWidth") <= 420
+    finally:
+        page.devtools("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_console_stays_silent_and_nothing_is_fetched(page: Browser) -> None:
+    assert page.log() == []
+    assert page.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
