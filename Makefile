@@ -3,7 +3,7 @@ BIN := .venv/bin
 CTEST_BUILD := build/sanitize
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real test-c test-python firmware firmware-test lint format clean
+.PHONY: help setup demo test test-full test-real test-c test-python firmware firmware-test lint format docs generate clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -55,6 +55,13 @@ lint: setup ## ruff, mypy and import-linter
 format: setup ## rewrite the Python sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: setup ## the documentation site in build/site; needs no network
+	$(BIN)/mkdocs build --strict
+	@echo "build/site/index.html"
+
+generate: setup ## rewrite what comes from tables: C headers, format page, reference pages
+	$(BIN)/python docs/generate.py
 
 clean: ## remove everything that setup, builds and tests made, .venv included
 	rm -rf .venv build dist src/openneutron/lib .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -34,6 +34,11 @@ VARIABLES = {
         "Instruction set of the inner loops: `portable`, `avx2` or `avx512vnni`; without it the best the processor has. "
         "The results are the same bytes.",
     ),
+    "OPENNEUTRON_THREADS": (
+        "native library (`driver/threads.c`)",
+        "Threads, 1 to 16, on which the simulator computes independent rows of large calls; 1 without it. The results are the "
+        "same bytes.",
+    ),
     "OPENNEUTRON_APT": (
         "`make setup`, firmware tests",
         "`1`: install the cross compiler and QEMU with apt, as root; the firmware tests then fail instead of skipping.",
@@ -116,9 +121,7 @@ def kernels_page() -> str:
         table = "yes" if "lut?" in kernel.operands else ""
         operators = ", ".join(served.get(kernel.name, []))
         rows.append((str(kernel.id), f"[{kernel.name}]({anchor})", kernel.meaning, kernel.cost, table, operators))
-    others = {
-        name: codes for name, codes in sorted(served.items()) if name not in {k.name for k in abi.all_kernels()}
-    }
+    others = {name: codes for name, codes in sorted(served.items()) if name not in {k.name for k in abi.all_kernels()}}
     composed = _table(
         ("file", "operators"), [(_source(f"openneutron.compiler.kernels.{n}"), ", ".join(c)) for n, c in others.items()]
     )

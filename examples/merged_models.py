@@ -17,9 +17,7 @@ from openneutron.selection import merge, parse
 
 def compiled(model: nn.Module, shape: tuple[int, ...], name: str) -> on.Program:
     inputs = torch.randn(16, *shape, generator=torch.Generator().manual_seed(0))
-    program = on.compile(
-        model.eval(), (inputs[:1],), calibration=[inputs], name=name, dump_kernel_selection_code=True
-    )
+    program = on.compile(model.eval(), (inputs[:1],), calibration=[inputs], name=name, dump_kernel_selection_code=True)
     program.save(f"{name}.pte")
     return program
 

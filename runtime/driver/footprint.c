@@ -20,6 +20,10 @@ int nk_inside(const nk_operand *o) {
     return last + o->channels * item <= o->available;
 }
 
+uint64_t nk_bytes(const nk_operand *o) {
+    return (uint64_t)o->batch * o->height * o->width * o->channels * nd_item_bytes(o->dtype);
+}
+
 int nk_inside_flat(const nk_operand *o, uint64_t bytes) { return o->present && bytes <= o->available; }
 
 int nk_inside_range(const nk_operand *o, int64_t low, int64_t high) {

@@ -1,19 +1,29 @@
 #include "model.h"
 
-/* Two generated tables, one row of information: what a CALL must look like. */
+/* Two generated tables, one row of information: what a CALL must look like, and what it may do. */
 #define CALLING(id, name, abi, operands, optional, output, params, cost) \
-    [id] = {#name, abi, operands, optional, output, 0, params},
+    [id] = {#name, abi, operands, optional, output, 0, params, cost, 0, 0, 0, 0, 0, 0},
 static const nd_kernel_info calling[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(CALLING)};
 #undef CALLING
 
-#define WRITTEN(id, written, moved, input, weights, kernel_h, kernel_w, groups) [id] = written,
-static const uint8_t written_operands[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_ROLES(WRITTEN)};
-#undef WRITTEN
+#define ROLES(id, written, moved, input, weights, kernel_h, kernel_w, groups, dense) \
+    [id] = {written, dense, input, weights, kernel_h, kernel_w, groups},
+static const struct {
+    uint8_t written, dense;
+    int8_t input, weights, kernel_h, kernel_w, groups;
+} roles[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_ROLES(ROLES)};
+#undef ROLES
 
 bool nd_kernel(uint32_t kernel, nd_kernel_info *info) {
     if (kernel >= NEUTRON_KERNEL_LIMIT || calling[kernel].name == NULL) return false;
     *info = calling[kernel];
-    info->written = written_operands[kernel];
+    info->written = roles[kernel].written;
+    info->dense = roles[kernel].dense;
+    info->input = roles[kernel].input;
+    info->weights = roles[kernel].weights;
+    info->kernel_h = roles[kernel].kernel_h;
+    info->kernel_w = roles[kernel].kernel_w;
+    info->groups = roles[kernel].groups;
     return true;
 }
 

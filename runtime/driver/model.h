@@ -9,6 +9,7 @@
 #include "nk.h"
 #include "platform.h"
 #include "text.h"
+#include "threads.h"
 #include "timeline.h"
 
 /* Microcode as validated. Records are copied out of it, never pointed into, but for kernel parameters. */
@@ -36,7 +37,9 @@ typedef struct {
 /* How a kernel is called, from the generated table. */
 typedef struct {
     const char *name; /* NULL: no such kernel */
-    uint8_t abi, operands, optional, output, written, params;
+    uint8_t abi, operands, optional, output, written, params, formula;
+    uint8_t dense;                                    /* computes its whole output, whatever rows it is called for */
+    int8_t input, weights, kernel_h, kernel_w, groups; /* operands and parameter words; -1: it has none */
 } nd_kernel_info;
 
 /* Longest sentence of detail: a kernel's reason of about 100 characters with its place. */
@@ -60,6 +63,7 @@ struct NeutronModel {
     nd_text trace;
     nd_text detail;
     char detail_text[ND_DETAIL_BYTES];
+    nd_pool *pool; /* NULL: a run takes one thread */
     nd_thread thread;
     atomic_int state; /* ND_IDLE, or where a non-blocking run stands */
     NeutronDataConfig data;
@@ -105,6 +109,18 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
                     NeutronCallRecord *record);
 /* Output rows of a call in iteration i of its loop, clipped to [0, height). */
 void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height, int32_t *row0, int32_t *row1);
+
+/* work.c: multiplications or bytes moved, for one output row of every image and for a call of so many rows. Bounds on
+ * what a checked call does, not a cost: that is the machine's. */
+uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info);
+uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
+
+#if ND_THREADS
+/* stripes.c: whether the rows of a call may be computed in any order, and at once. */
+bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info);
+/* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the kernel's own result. */
+int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call);
+#endif
 
 /* buffers.c: NULL and alignment; fills `buffers`. */
 NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfig *data, nd_buffers *buffers);

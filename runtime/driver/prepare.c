@@ -71,7 +71,15 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config, const 
     if (error != NEUTRON_NONE) return error;
     void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(program.header.tcm_bytes));
     if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
-    *handle = build(context, &program, config, 1);
+    NeutronModelHandle model = build(context, &program, config, 1);
+#if ND_THREADS
+    const NeutronError refused = neutronSetThreads(model, nd_threads_wanted());
+    if (refused != NEUTRON_NONE) {
+        (void)neutronModelUnprepare(model);
+        return refused;
+    }
+#endif
+    *handle = model;
     return NEUTRON_NONE;
 }
 
@@ -89,6 +97,9 @@ NeutronError neutronModelUnprepare(NeutronModelHandle handle) {
     const NeutronError error = nd_handle_error(handle);
     if (error != NEUTRON_NONE) return error;
     if (nd_idle_error(handle) != NEUTRON_NONE) (void)neutronWait(handle, NULL);
+#if ND_THREADS
+    nd_pool_free(handle->pool);
+#endif
     handle->live = 0;
     if (handle->owned) neutronMemFree(handle);
     return NEUTRON_NONE;

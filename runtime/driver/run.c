@@ -12,6 +12,55 @@ typedef struct {
     uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
 } run;
 
+/* Operations between two looks at the clock: some milliseconds of plain loops on a host, less than a second on a
+ * microcontroller. */
+static const uint64_t bite_work = UINT64_C(1) << 24;
+
+#if ND_THREADS
+/* Operations that take about as long as waking a thread, some 30 microseconds, in the fastest loops. */
+static const uint64_t worth_sharing = UINT64_C(1) << 20;
+#endif
+
+static NeutronError may_go_on(run *r, const nd_instruction *at) {
+    if (nd_suspended()) return NEUTRON_ERROR_SUSPENDED;
+    if (r->deadline == 0 || neutronClockMilliseconds() < r->deadline) return NEUTRON_NONE;
+    nd_say(&r->model->detail, "byte %u: stopped before this instruction was done", at->offset);
+    return NEUTRON_ERROR_TIMEOUT;
+}
+
+static int32_t run_kernel(run *r, const nd_kernel_info *info, nk_call *call) {
+#if ND_THREADS
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
+    if (r->model->pool != NULL && nd_call_work(call, info, rows) >= worth_sharing) {
+        return nd_run_stripes(r->model->pool, info, call);
+    }
+#endif
+    (void)r, (void)info;
+    return neutronKernels[call->kernel](NK_RUN, call);
+}
+
+/* Compute the call's rows, from the top down; in bites when somebody waits for a time-out. */
+static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_info *info, nk_call *call) {
+    const int32_t end = call->row1;
+    int32_t step = end - call->row0;
+    if (r->deadline && !info->dense) {
+        const uint64_t rows = bite_work / (nd_row_work(call, info) + 1) + 1;
+        if (rows < (uint64_t)step) step = (int32_t)rows;
+    }
+    while (call->row0 < end) {
+        call->row1 = end - call->row0 > step ? call->row0 + step : end;
+        if (run_kernel(r, info, call) != 0) {
+            nd_say(&r->model->detail, "byte %u: %s: %s", at->offset, info->name,
+                   call->why ? call->why : "no reason given");
+            return NEUTRON_ERROR_KERNEL_FAILED;
+        }
+        call->row0 = call->row1;
+        const NeutronError error = call->row0 < end ? may_go_on(r, at) : NEUTRON_NONE;
+        if (error != NEUTRON_NONE) return error;
+    }
+    return NEUTRON_NONE;
+}
+
 static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteration) {
     NeutronCallRecord record;
     nd_kernel_info info;
@@ -23,15 +72,12 @@ static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteratio
     if (call.row0 == call.row1) return NEUTRON_NONE;
     NeutronEvent event = {record.kernel, NEUTRON_OPCODE_CALL, 0, record.tag, call.row0,
                           (uint32_t)(call.row1 - call.row0), 0, 0, 0, 0, 0};
-
-    if (neutronKernels[record.kernel](NK_RUN, &call) != 0) {
-        nd_say(&r->model->detail, "byte %u: %s: %s", at->offset, info.name, call.why ? call.why : "no reason given");
-        return NEUTRON_ERROR_KERNEL_FAILED;
-    }
+    NeutronError error = run_rows(r, at, &info, &call);
+    if (error != NEUTRON_NONE) return error;
 
     const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + at->offset);
-    const NeutronError error = nm_encoded_call_cost(r->program->target, words, at->words, event.firstRow,
-                                                    event.firstRow + (int32_t)event.rows, &cost);
+    error = nm_encoded_call_cost(r->program->target, words, at->words, event.firstRow,
+                                 event.firstRow + (int32_t)event.rows, &cost);
     if (error != NEUTRON_NONE) return error;
     nd_timeline_call(&r->model->timeline, &cost, &event.start, &event.end);
     event.compute = cost.compute;
@@ -62,11 +108,8 @@ static void run_wait(run *r, const nd_instruction *at) {
 }
 
 static NeutronError run_instruction(run *r, const nd_instruction *at, uint32_t iteration) {
-    if (nd_suspended()) return NEUTRON_ERROR_SUSPENDED;
-    if (r->deadline && neutronClockMilliseconds() >= r->deadline) {
-        nd_say(&r->model->detail, "byte %u: stopped before this instruction", at->offset);
-        return NEUTRON_ERROR_TIMEOUT;
-    }
+    const NeutronError error = may_go_on(r, at);
+    if (error != NEUTRON_NONE) return error;
     switch (at->opcode) {
     case NEUTRON_OPCODE_CALL: return run_call(r, at, iteration);
     case NEUTRON_OPCODE_DMA: run_copy(r, at); return NEUTRON_NONE;

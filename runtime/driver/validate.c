@@ -6,8 +6,9 @@
 /* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many still take well
  * under a minute to skip, so no file can make the driver hang. */
 static const uint64_t max_executed = UINT64_C(1) << 24;
-/* Bytes and elements written in one run, copies included: a thousand times what the largest model of the zoo writes. */
-static const uint64_t max_work = UINT64_C(1) << 36;
+/* Multiplications and bytes moved in one run, copies included: a thousand times what the largest model of the zoo takes,
+ * minutes of plain loops. */
+static const uint64_t max_work = UINT64_C(1) << 40;
 
 /* Where the walk over the instructions stands. */
 typedef struct {
@@ -75,10 +76,9 @@ static NeutronError check_instruction(walk *w, const nd_instruction *at) {
         }
     }
     if (error != NEUTRON_NONE) return error;
-    /* One instruction's work stays below 2^32 and so does the count of iterations: the product cannot wrap. */
     w->executed += w->iterations;
     if (w->executed > max_executed || work > max_work / w->iterations || w->work > max_work - work * w->iterations) {
-        return say(w, NEUTRON_ERROR_CALL_COUNT, at, "one run would execute or write too much");
+        return say(w, NEUTRON_ERROR_CALL_COUNT, at, "one run would execute, compute or move too much");
     }
     w->work += work * w->iterations;
     return NEUTRON_NONE;

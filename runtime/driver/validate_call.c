@@ -1,6 +1,10 @@
 #include "footprint.h"
 #include "model.h"
 
+/* What runs without looking at the clock: a minute or so of plain loops, a hundred times the largest row of real
+ * models. */
+static const uint64_t max_row_work = UINT64_C(1) << 36;
+
 /* A call under examination, with what a message needs to say where. */
 typedef struct {
     const nd_program *program;
@@ -96,8 +100,11 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
         nd_say(detail, "byte %u: %s: %s", at->offset, s.info.name, call.why ? call.why : "refused without a reason");
         return NEUTRON_ERROR_KERNEL_REFUSED;
     }
-    const uint64_t rows = record.rows < output->height ? record.rows : output->height;
-    *work = (uint64_t)output->batch * output->width * output->channels * rows;
+    *work = nd_call_work(&call, &s.info, record.rows);
+    if (nd_row_work(&call, &s.info) > max_row_work) {
+        nd_say(detail, "byte %u: %s: one row of the output takes more than 2^36 operations", at->offset, s.info.name);
+        return NEUTRON_ERROR_CALL_COUNT;
+    }
     called[record.kernel / 32] |= (uint32_t)1 << record.kernel % 32;
     return NEUTRON_NONE;
 }

@@ -57,6 +57,8 @@ static inline int32_t nk_refuse(nk_call *call, const char *why) {
 int nk_inside(const nk_operand *operand);
 /* 1 when `bytes` from the start lie inside: for flat operands (weights, tables, workspace). */
 int nk_inside_flat(const nk_operand *operand, uint64_t bytes);
+/* Bytes of the operand's elements, gaps not counted. The validator bounds each operand's elements. */
+uint64_t nk_bytes(const nk_operand *operand);
 /* 1 when byte offsets [low, high) relative to `data` lie inside: for strided N-D kernels. low may not be negative. */
 int nk_inside_range(const nk_operand *operand, int64_t low, int64_t high);
 

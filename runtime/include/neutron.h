@@ -1,6 +1,6 @@
 /* The driver's public contract: NXP's names, our implementation.
  *
- * Buffers handed in are 16-byte aligned. Nothing here allocates after neutronModelPrepare*, and nothing keeps state
+ * Buffers handed in are 16-byte aligned. Only neutronModelPrepare* and neutronSetThreads allocate, and nothing keeps state
  * outside the handle. Every function returns NEUTRON_NONE (0) or an error word; neutronErrorString() turns it into a
  * sentence.
  */
@@ -163,6 +163,10 @@ NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle, const Neu
 NEUTRON_API NeutronError neutronRunNonBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronWait(NeutronModelHandle handle, const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronIsReady(NeutronModelHandle handle, bool *ready);
+/* Let runs of this model compute independent rows of large calls on up to `threads` threads, 1 to 16; results are the
+ * same bytes whatever the number. The threads are made here and end with the model. Models that the driver allocates
+ * start with what the environment's OPENNEUTRON_THREADS says, others with 1. Bare metal takes 1 only. */
+NEUTRON_API NeutronError neutronSetThreads(NeutronModelHandle handle, uint32_t threads);
 NEUTRON_API NeutronError neutronSetConfig(const NeutronConfig *config);
 NEUTRON_API NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace);
 NEUTRON_API NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text, size_t *size);

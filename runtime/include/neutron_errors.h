@@ -16,6 +16,8 @@
     X(DATA_CHANGED, DRIVER, DRIVER_INVALID, 8, "neutronWait was given other buffers than the run was started with") \
     X(TRACE_CONFIG, DRIVER, DRIVER_INVALID, 9, \
       "traceConfig has bits without a meaning; bit 0 asks for a line per call") \
+    X(THREADS, DRIVER, DRIVER_INVALID, 10, \
+      "the number of threads is not from 1 to 16, or not 1 where there are no threads") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \

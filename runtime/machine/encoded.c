@@ -12,7 +12,7 @@ static const struct {
 #undef BASICS
 
 /* Where a kernel keeps what the formulas ask for: positions of operands and parameter words, -1 when it has none. */
-#define PLACES(id, written, moved, input, weights, kernel_h, kernel_w, groups) \
+#define PLACES(id, written, moved, input, weights, kernel_h, kernel_w, groups, dense) \
     [id] = {moved, input, weights, kernel_h, kernel_w, groups},
 static const struct {
     uint8_t moved;

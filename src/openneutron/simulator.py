@@ -230,7 +230,9 @@ class Simulator:
                    Region.SCRATCH: [self._scratch], Region.PREFETCH: [self._prefetch]}  # fmt: skip
         if region is Region.TCM:
             address, size = driver.tcm(self._open())
-            return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8) if size else np.empty(0, np.uint8)
+            return (
+                np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)) if size else np.empty(0, np.uint8)
+            )
         return buffers[region][index].data
 
     def close(self) -> None:
@@ -341,9 +343,7 @@ def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int) ->
     """
     cost = driver.MachineCost()
     words = (ctypes.c_uint32 * (len(call_words) // 4)).from_buffer_copy(call_words)
-    error = driver.library().nm_encoded_call_cost(
-        _address(target), words, len(words), row0, row1, ctypes.byref(cost)
-    )
+    error = driver.library().nm_encoded_call_cost(_address(target), words, len(words), row0, row1, ctypes.byref(cost))
     driver.check(error)
     return Cost(cost.compute, cost.memory, cost.overhead)
 

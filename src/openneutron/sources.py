@@ -23,7 +23,9 @@ from openneutron.files import kind_of, read_file
 
 Kind = Literal["zoo", "factory", "pt2", "tflite"]
 
-_GIVES = "it must give an nn.Module or ExportedProgram, or (module, example_inputs) or (module, example_inputs, calibration)"
+_GIVES = (
+    "it must give an nn.Module or ExportedProgram, or (module, example_inputs) or (module, example_inputs, calibration)"
+)
 _ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
 
 

@@ -46,7 +46,9 @@ def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report
     if fewer == channels:
         return
     calls = [(call, first, last) for call, first, last in executed(program) if call.tag == kernel.node]
-    saved = kernel.cycles - sum(_cycles(_cut(call, channels, fewer, step), first, last, target) for call, first, last in calls)
+    saved = kernel.cycles - sum(
+        _cycles(_cut(call, channels, fewer, step), first, last, target) for call, first, last in calls
+    )
     if saved > 0:
         cycles = report.totals.cycles - saved
         change = (

@@ -42,7 +42,9 @@ _CITATION = re.compile(r"docs/([a-z-]+\.md)(?:, ([A-Z][\w ,-]*?\w))?(?=[;:.)]|$|
 def test_sources_cite_pages_and_headings_that_exist() -> None:
     folders = ("src", "runtime", "tests", "benchmarks", "examples")
     suffixes = {".py", ".c", ".h", ".cpp", ".toml"}
-    files = [f for folder in folders for f in (ROOT / folder).rglob("*") if f.suffix in suffixes and f != Path(__file__)]
+    files = [
+        f for folder in folders for f in (ROOT / folder).rglob("*") if f.suffix in suffixes and f != Path(__file__)
+    ]
     wrong, seen = [], 0
     for file in files:
         for page, heading in _CITATION.findall(file.read_text("utf-8")):

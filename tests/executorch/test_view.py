@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from openneutron.executorch import CustomDelegationOptions
+from openneutron.executorch.ops.view import paired
 from tests.executorch.harness import check, reasons
 
 CASES = {
@@ -17,6 +18,37 @@ CASES = {
         (torch.randn(1, 2, 4, 4),),
     ),
 }
+
+
+class Shuffle(nn.Module):
+    """Channel shuffle: two views and a transpose of channel groups."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 1), nn.Conv2d(8, 8, 3, padding=1, groups=8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.first(x)
+        n, c, h, w = y.shape
+        return self.second(y.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w))
+
+
+def test_channel_shuffle_moves_channels_only() -> None:
+    checked = check({"shuffle": lambda: (Shuffle(), (torch.randn(1, 4, 6, 5),))})
+    assert checked.transposes == 1
+
+
+@pytest.mark.parametrize(
+    "before, after, groups",
+    [
+        ((1, 8, 4, 4), (1, 128), [((0,), (0,)), ((1, 2, 3), (1,))]),
+        ((2, 8, 3), (2, 2, 4, 3), [((0,), (0,)), ((1,), (1, 2)), ((2,), (3,))]),
+        ((1, 6), (2, 3), [((0, 1), (0, 1))]),
+        ((4, 1, 1), (2, 2), [((0, 1, 2), (0, 1))]),
+    ],
+)
+def test_paired(before: tuple[int, ...], after: tuple[int, ...], groups: list) -> None:
+    assert paired(before, after) == groups
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

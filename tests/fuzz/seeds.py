@@ -1,115 +1,129 @@
-"""Seeds for the fuzz targets: small models, compiled for every target, that between them call every kernel."""
+"""Models that mutation starts from: between them every operator the compiler knows, in its plainest form."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from openneutron import __version__
-from openneutron.compiler.graph_op import Compiled, blocks_of
-from openneutron.convert import Options, convert
-from openneutron.executorch.payload import build_payload
+from openneutron.litert import write_model
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
-from openneutron.litert.read import read_model
-from openneutron.litert.write import write_model
-from openneutron.microcode import abi
-from openneutron.microcode.decode import decode
-from openneutron.microcode.table import ALIGNMENT
-from openneutron.microcode.walk import executed
 from tests import tiny
-from tests.microcode.test_mutation import CASES
+from tests.compiler.networks import random_network
+from tests.litert.samples import SAMPLES
 
-INT8, INT32 = DType.INT8, DType.INT32
-
-
-def _rest() -> bytes:
-    """The kernels that the mutation test's models leave out."""
-    g = GraphBuilder()
-    shape = (1, 4, 4, 3)
-    x = g.tensor("x", shape, INT8, scale=0.05, zero_point=3)
-    y = g.tensor("y", shape, INT8, scale=0.04, zero_point=-7)
-    squared = g.tensor("squared", shape, INT8, scale=0.1, zero_point=0)
-    g.op("SQUARED_DIFFERENCE", [x, y], [squared])
-    largest = g.tensor("largest", (1, 4, 4), INT32)
-    g.op("ARG_MAX", [x, g.tensor("axis", (1,), INT32, data=[3])], [largest], output_type=2)
-    indices = g.tensor("indices", (3,), INT32)
-    picked = g.tensor("picked", (1, 3, 4, 3), INT8, scale=0.05, zero_point=3)
-    g.op("GATHER", [x, indices], [picked], axis=1, batch_dims=0)
-    return write_model(g.finish([x, y, indices], [squared, largest, picked]))
+SHAPE = (1, 6, 6, 4)
+LARGEST = 1 << 20  # bytes: a larger real model costs too much time per mutant to find anything
 
 
-def _streamed_pool() -> bytes:
-    """A convolution into a global pool: with little memory the sums are kept as rows pass by."""
-    rng = np.random.default_rng(6)
-    g = GraphBuilder()
-    x = g.tensor("x", (1, 16, 16, 8), INT8, scale=0.05, zero_point=3)
-    w = g.tensor("w", (8, 3, 3, 8), INT8, scale=0.01, data=rng.integers(-127, 128, (8, 3, 3, 8)))
-    b = g.tensor("b", (8,), INT32, scale=0.0005, data=rng.integers(-99, 99, 8))
-    y = g.tensor("y", (1, 16, 16, 8), INT8, scale=0.1, zero_point=0)
-    g.op("CONV_2D", [x, w, b], [y], stride_w=1, stride_h=1, padding="SAME")
-    axes = g.tensor("axes", (2,), INT32, data=[1, 2])
-    z = g.tensor("z", (1, 1, 1, 8), INT8, scale=0.1, zero_point=0)
-    g.op("MEAN", [y, axes], [z], keep_dims=True)
-    return write_model(g.finish([x], [z]))
+class _Operators:
+    """Single operators with inputs and outputs of their own, gathered into one model."""
+
+    def __init__(self) -> None:
+        self.g = GraphBuilder()
+        self.inputs: list[int] = []
+        self.outputs: list[int] = []
+        self.rng = np.random.default_rng(0)
+
+    def x(self, shape: tuple[int, ...] = SHAPE) -> int:
+        self.inputs.append(self.g.tensor(f"in{len(self.inputs)}", shape, DType.INT8, 0.05, 0))
+        return self.inputs[-1]
+
+    def const(self, data: Any, dtype: DType = DType.INT32, **quantization: Any) -> int:
+        array = np.asarray(data)
+        return self.g.tensor(f"c{len(self.g.graph.tensors)}", array.shape, dtype, data=array, **quantization)
+
+    def weights(self, *shape: int) -> int:
+        return self.const(self.rng.integers(-9, 9, shape, dtype=np.int8), DType.INT8, scale=0.01, zero_point=0)
+
+    def op(
+        self, code: str, inputs: list[int], *shapes: tuple[int, ...], scale: float = 0.05, zero: int = 0, **options: Any
+    ) -> None:
+        made = [self.g.tensor(f"{code}{n}", s, DType.INT8, scale, zero) for n, s in enumerate(shapes or (SHAPE,))]
+        self.g.op(code, inputs, made, **options)
+        self.outputs += made
 
 
-def _wide() -> bytes:
-    """Rows and channels long enough for the vector loops, with remainders."""
-    rng = np.random.default_rng(9)
-    g = GraphBuilder()
-    x = g.tensor("x", (1, 9, 19, 20), INT8, scale=0.05, zero_point=3)
-    w = g.tensor("w", (40, 1, 1, 20), INT8, scale=0.01, data=rng.integers(-127, 128, (40, 1, 1, 20)))
-    b = g.tensor("b", (40,), INT32, scale=0.0005, data=rng.integers(-99, 99, 40))
-    y = g.tensor("y", (1, 9, 19, 40), INT8, scale=0.1, zero_point=0)
-    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
-    g.op("CONV_2D", [x, w, b], [y], **window)
-    deep = g.tensor("deep", (1, 3, 3, 40), INT8, scale=0.01, data=rng.integers(-127, 128, (1, 3, 3, 40)))
-    z = g.tensor("z", (1, 9, 19, 40), INT8, scale=0.1, zero_point=4)
-    g.op("DEPTHWISE_CONV_2D", [y, deep, g.tensor("c", (40,), INT32, scale=0.001, data=range(40))], [z],
-         depth_multiplier=1, **window)  # fmt: skip
-    total = g.tensor("total", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
-    g.op("ADD", [y, z], [total])
-    pooled = g.tensor("pooled", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
-    g.op("AVERAGE_POOL_2D", [total], [pooled], filter_width=3, filter_height=3, **window)
-    curved = g.tensor("curved", (1, 9, 19, 40), INT8, scale=1 / 128, zero_point=0)
-    g.op("TANH", [pooled], [curved])
-    return write_model(g.finish([x], [curved]))
+def _functions(m: _Operators) -> None:
+    for code in ("ABS", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH", "EXP", "SQRT", "RSQRT", "LOG", "ELU"):
+        m.op(code, [m.x()])
+    m.op("LOGISTIC", [m.x()], scale=1 / 256, zero=-128)
+    m.op("TANH", [m.x()], scale=1 / 128)
+    m.op("LEAKY_RELU", [m.x()], alpha=0.1)
+    m.op("GELU", [m.x()], approximate=False)
+    m.op("SOFTMAX", [m.x()], scale=1 / 256, zero=-128, beta=1.0)
+    m.op("PRELU", [m.x(), m.weights(1, 1, 4)])
+    m.op("QUANTIZE", [m.x()], scale=0.1, zero=3)
 
 
-MODELS = {
-    **CASES,
-    "convnet": (tiny.convnet, {"target": "imxrt700"}),
-    "wide": (_wide, {"target": "imxrt700"}),
-    "wide_neutron_s": (_wide, {"target": "imx95"}),
-    "rest": (_rest, {"target": "imxrt700"}),
-    "rest_neutron_s": (_rest, {"target": "imx95"}),
-    "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),
-}
+def _joins(m: _Operators) -> None:
+    for code in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"):
+        m.op(code, [m.x(), m.x()])
+        m.op(code, [m.x(), m.weights(4)])
+    m.op("CONCATENATION", [m.x(), m.x()], (1, 6, 6, 8), axis=3)
+    m.op("PACK", [m.x((4, 3)), m.x((4, 3))], (2, 4, 3), values_count=2, axis=0)
+    m.op("BATCH_MATMUL", [m.x((2, 3, 4)), m.x((2, 4, 5))], (2, 3, 5), adj_x=False, adj_y=False)
 
 
-def write_seeds(folder: Path) -> set[str]:
-    """Write `microcode/` and `payload/` below `folder`; return the names of the kernels that the seeds call."""
-    called: set[str] = set()
-    for name, (make, options) in MODELS.items():
-        graph = read_model(convert(make(), Options(**options)).model).main
-        (op,) = graph.operators
-        blocks = blocks_of(graph, op, outputs=len(graph.outputs))
-        called |= _called(blocks)
-        profiling = int(options.get("use_profiling", False))
-        inputs, outputs = len(graph.inputs), len(graph.outputs)
-        payload = build_payload(
-            blocks.microcode, blocks.weights, blocks.kernels, [1] * inputs, [0] * outputs, range(inputs),
-            range(outputs), inputs, profiling, options["target"], "open", __version__,
-        )  # fmt: skip
-        padded = (data + bytes(-len(data) % ALIGNMENT) for data in (blocks.microcode, blocks.weights, blocks.kernels))
-        for kind, data in (("microcode", b"".join(padded)), ("payload", payload)):
-            (folder / kind).mkdir(parents=True, exist_ok=True)
-            (folder / kind / name).write_bytes(data)
-    return called
+def _movers(m: _Operators) -> None:
+    m.op("RESHAPE", [m.x(), m.const([1, 144])], (1, 144), new_shape=[1, 144])
+    m.op("TRANSPOSE", [m.x(), m.const([0, 2, 1, 3])])
+    m.op("SQUEEZE", [m.x((1, 6, 1, 4))], (1, 6, 4), squeeze_dims=[2])
+    m.op("EXPAND_DIMS", [m.x((6, 4)), m.const([0])], (1, 6, 4))
+    m.op("SLICE", [m.x(), m.const([0, 1, 1, 0]), m.const([1, 3, 4, 2])], (1, 3, 4, 2))
+    m.op("STRIDED_SLICE", [m.x(), m.const([0, 0, 1, 0]), m.const([1, 6, 5, 4]), m.const([1, 2, 1, 1])], (1, 3, 4, 4))
+    m.op("SPLIT", [m.const(3), m.x()], (1, 6, 6, 2), (1, 6, 6, 2), num_splits=2)
+    m.op("SPLIT_V", [m.x(), m.const([1, 3]), m.const(3)], (1, 6, 6, 1), (1, 6, 6, 3), num_splits=2)
+    m.op("UNPACK", [m.x((2, 3, 4))], (3, 4), (3, 4), num=2, axis=0)
+    m.op("TILE", [m.x(), m.const([1, 2, 1, 1])], (1, 12, 6, 4))
+    m.op("GATHER", [m.x(), m.const([0, 2, 1])], (1, 3, 6, 4), axis=1, batch_dims=0)
+    pads = m.const([[0, 0], [1, 2], [1, 0], [0, 0]])
+    m.op("PAD", [m.x(), pads], (1, 9, 7, 4))
+    m.op("PADV2", [m.x(), pads, m.const(np.int8(5), DType.INT8, scale=0.05, zero_point=0)], (1, 9, 7, 4))
+    m.op("MIRROR_PAD", [m.x(), pads], (1, 9, 7, 4), mode="REFLECT")
+    m.op("DEPTH_TO_SPACE", [m.x()], (1, 12, 12, 1), block_size=2)
+    m.op("SPACE_TO_DEPTH", [m.x()], (1, 3, 3, 16), block_size=2)
+    m.op("SPACE_TO_BATCH_ND", [m.x(), m.const([2, 2]), m.const([[0, 0], [0, 0]])], (4, 3, 3, 4))
+    m.op("BATCH_TO_SPACE_ND", [m.x((4, 3, 3, 2)), m.const([2, 2]), m.const([[0, 0], [0, 0]])], (1, 6, 6, 2))
+    for code in ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"):
+        m.op(code, [m.x(), m.const([12, 12])], (1, 12, 12, 4), align_corners=False, half_pixel_centers=True)
 
 
-def _called(blocks: Compiled) -> set[str]:
-    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
-    return {abi.by_id(call.kernel).name for call, _, _ in executed(program)}
+def _windows(m: _Operators) -> None:
+    stride = {"stride_h": 1, "stride_w": 1}
+    undilated = {"dilation_h_factor": 1, "dilation_w_factor": 1}
+    bias = m.const(np.arange(8), DType.INT32, scale=0.0005, zero_point=0)
+    m.op("CONV_2D", [m.x(), m.weights(8, 3, 3, 4), bias], (1, 6, 6, 8), padding="SAME", **stride, **undilated)
+    m.op("CONV_2D", [m.x(), m.weights(8, 3, 3, 2), bias], (1, 6, 6, 8), padding="SAME", **stride, **undilated)
+    m.op("DEPTHWISE_CONV_2D", [m.x(), m.weights(1, 3, 3, 8), bias], (1, 4, 4, 8), padding="VALID", depth_multiplier=2,
+         **stride, **undilated)  # fmt: skip
+    m.op("TRANSPOSE_CONV", [m.const([1, 12, 12, 3]), m.weights(3, 2, 2, 4), m.x()], (1, 12, 12, 3), padding="SAME",
+         stride_h=2, stride_w=2)  # fmt: skip
+    for code in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
+        m.op(code, [m.x()], (1, 3, 3, 4), padding="VALID", stride_h=2, stride_w=2, filter_height=2, filter_width=2)
+    m.op("FULLY_CONNECTED", [m.x((2, 16)), m.weights(5, 16), -1], (2, 5))
+    for code in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
+        m.op(code, [m.x(), m.const([1, 2])], (1, 4), keep_dims=False)
+
+
+def _operators(fill: Callable[[_Operators], None]) -> bytes:
+    made = _Operators()
+    fill(made)
+    return write_model(made.g.finish(made.inputs, made.outputs))
+
+
+@cache
+def seeds(folder: str = "") -> dict[str, bytes]:
+    """Name → bytes of every model to mutate; `folder` adds the small .tflite files of a folder."""
+    found = {f.__name__.strip("_"): _operators(f) for f in (_functions, _joins, _movers, _windows)}
+    found |= {make.__name__: make() for make in (tiny.convnet, tiny.sandwich, tiny.floats)}
+    found |= {f"sample {name}": write_model(make()) for name, make in SAMPLES.items()}
+    found |= {f"network {seed}": random_network(seed)[0] for seed in range(8)}
+    if folder:
+        files = sorted(Path(folder).glob("*.tflite"))
+        found |= {file.name: file.read_bytes() for file in files if file.stat().st_size <= LARGEST}
+    return found

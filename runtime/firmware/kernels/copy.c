@@ -52,11 +52,12 @@ static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to
 }
 
 static int32_t check(nk_call *call, const nk_copy_params *p, const nk_operand *in, const nk_operand *out) {
+    const uint64_t most = nk_bytes(out);
     uint64_t bytes = 1;
     for (int d = 0; d < RANK; ++d) {
         if (p->dims[d] < 1) return nk_refuse(call, "a dimension is empty");
         bytes *= (uint64_t)p->dims[d];
-        if (bytes > out->available) return nk_refuse(call, "the loops write more than the output holds");
+        if (bytes > most) return nk_refuse(call, "the loops write more than the output holds");
     }
     int64_t in_low, in_high, out_low, out_high;
     if (!extent(p->dims, p->input_strides, p->input_offset, &in_low, &in_high) ||

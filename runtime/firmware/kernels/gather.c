@@ -33,6 +33,8 @@ int32_t nk_gather(uint32_t verb, nk_call *call) {
             !nk_inside_flat(indices, times(times((uint64_t)p->batches, p->count), item)) ||
             !nk_inside_flat(out, times(times(slices, p->count), p->slice_bytes)))
             return nk_refuse(call, "an operand leaves its region");
+        if (times(times(slices, p->count), p->slice_bytes) > nk_bytes(out))
+            return nk_refuse(call, "the slices are more than the output holds");
         return 0;
     }
     const size_t slice = (size_t)p->slice_bytes, axis = (size_t)p->axis, count = (size_t)p->count;

@@ -17,6 +17,7 @@
  * second figure is used: the stack of a call stays below 64 KiB. */
 #define NK_PANEL_GOAL 16384
 #define NK_PANEL_MOST 32768
+#define NK_SLACK 64 /* behind a panel: a filled pixel may be stored, and a run read, as a whole vector */
 /* Channels whose sums and tables a call keeps at a time. */
 #define NK_SLICE 1024
 
@@ -58,7 +59,7 @@ static inline void nk_fill_row(const nk_dense *d, uint8_t *to, uint32_t image, i
         before = x < 0 ? (uint32_t)((-x + step - 1) / step) : 0;
         if (before > count) before = count;
         const int32_t first = x + (int32_t)before * step;
-        if (first < width) {
+        if (before < count && first < width) {
             inside = (uint32_t)((width - first + step - 1) / step);
             if (inside > count - before) inside = count - before;
             const uint8_t *from = nk_row(d->in, image, y) + (size_t)first * d->in->pixel + d->first_in;
@@ -133,8 +134,7 @@ static inline int nk_dense_rows(const nk_dense *d, uint32_t image, int32_t row0,
     uint32_t rows, columns;
     nk_block_size(d, (uint32_t)(row1 - row0), d->out->width, whole, &rows, &columns);
     if (columns == 0) return 0;
-    uint8_t panel[NK_PANEL_MOST + NK_PACK * NK_ITEM] __attribute__((aligned(64))); /* a run may read on to the end of its block */
-    memset(panel + NK_PANEL_MOST, 0, NK_PACK * NK_ITEM);
+    uint8_t panel[NK_PANEL_MOST + NK_SLACK] __attribute__((aligned(64)));
     for (int32_t y = row0; y < row1; y += (int32_t)rows) {
         for (uint32_t x = 0; x < d->out->width; x += columns) {
             nk_block b = {.panel = panel, .image = image, .y = y, .x = (int32_t)x};

@@ -173,7 +173,8 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
     const int ready = (size_t)b->outer * b->length * NK_PACK * LANES <= EXPANDED;
     const part all = {b->outer, b->length, b->outer_step};
     for (uint32_t channel = 0; channel < d->outputs; channel += LANES) {
-        slab l = {.d = d, .b = b, .s = state, .channel = channel};
+        slab l;
+        l.d = d, l.b = b, l.s = state, l.channel = channel;
         l.weights = d->weights + channel / NK_PACK * d->group_bytes;
         l.channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
         l.lanes = nk_lanes16_of(d->stage, d->first_out + channel, l.channels);

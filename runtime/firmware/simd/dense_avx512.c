@@ -18,24 +18,37 @@
 
 /* What blocks of one call share. */
 typedef struct {
-    int32_t bias[NK_SLICE]; /* bias - 128 * sum(w) + 2^31 */
+    int32_t bias[NK_SLICE]; /* bias - 128 * sum(w) */
     nk_clamps clamps;
+    int32_t most; /* bound on the magnitude of a sum of products */
 } shared;
 
+/* Pixels of up to 16 bytes. What is stored behind a pixel belongs to one that is filled later, or to the panel's end. */
+static void fill_small(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
+    const __m128i flip = _mm_set1_epi8((char)d->flip);
+    const __mmask16 mask = nk_first_lanes(d->inputs);
+    for (uint32_t i = 0; i < count; ++i, to += d->depth, from += stride)
+        _mm_storeu_si128((__m128i *)(void *)to, _mm_xor_si128(_mm_maskz_loadu_epi8(mask, from), flip));
+}
+
+/* Stores are whole, here too: masked ones are slow. */
 static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
     const __m512i flip = _mm512_set1_epi8((char)d->flip);
     size_t bytes = d->inputs, depth = d->depth;
     if (stride == depth && bytes == depth) {
         bytes *= count, depth *= count;
         count = count ? 1 : 0;
+    } else if (depth <= 16) {
+        fill_small(d, to, from, stride, count);
+        return;
     }
     for (uint32_t i = 0; i < count; ++i, to += depth, from += stride) {
         size_t at = 0;
         for (; at + 64 <= bytes; at += 64)
             _mm512_storeu_si512(to + at, _mm512_xor_si512(_mm512_loadu_si512(from + at), flip));
         if (at == bytes) continue;
-        const __mmask64 read = ~(__mmask64)0 >> (64 - (bytes - at)), write = ~(__mmask64)0 >> (64 - (depth - at));
-        _mm512_mask_storeu_epi8(to + at, write, _mm512_xor_si512(_mm512_maskz_loadu_epi8(read, from + at), flip));
+        const __mmask64 rest = ~(__mmask64)0 >> (64 - (bytes - at));
+        _mm512_storeu_si512(to + at, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + at), flip));
     }
 }
 
@@ -120,6 +133,11 @@ static void tiles(const nk_dense *d, const nk_block *b, const uint8_t *panel, ui
     }
 }
 
+static __attribute__((noinline)) void stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel,
+                                              uint32_t channels, const int32_t *acc, uint32_t count, uint8_t *to, size_t pixel) {
+    nk_stage16(stage, c, k, channel, channels, acc, ROW, count, to, pixel, 1);
+}
+
 /* `groups` (1, 2 or 4) groups of output channels from `channel` of this product on. */
 static void slab(const nk_dense *d, const nk_block *b, const shared *s, uint32_t channel, uint32_t groups) {
     int32_t acc[CHUNK * ROW] __attribute__((aligned(64)));
@@ -129,7 +147,7 @@ static void slab(const nk_dense *d, const nk_block *b, const shared *s, uint32_t
     for (uint32_t g = 0; g < groups; ++g)
         start[g] = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(s->bias + channel + 8 * g)));
     for (uint32_t i = 0; i < pairs; ++i)
-        lanes[i] = nk_lanes16_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i, 1);
+        lanes[i] = nk_lanes16_of(d->stage, d->first_out + channel + 16 * i, outputs - 16 * i, 1, s->most);
     const int8_t *weights = d->weights + channel / NK_PACK * d->group_bytes;
     for (uint32_t r = 0; r < b->rows; ++r) {
         const uint8_t *panel = b->panel + r * b->row_step;
@@ -140,8 +158,8 @@ static void slab(const nk_dense *d, const nk_block *b, const shared *s, uint32_t
             for (uint32_t i = 0; i < pairs; ++i) {
                 uint32_t channels = outputs - 16 * i;
                 if (channels > 8 * groups - 16 * i) channels = 8 * groups - 16 * i;
-                nk_stage16(d->stage, &s->clamps, &lanes[i], d->first_out + channel + 16 * i, channels > 16 ? 16 : channels,
-                           acc + 16 * i, ROW, count, to + (size_t)x * d->out->pixel + 16 * i, d->out->pixel);
+                stage16(d->stage, &s->clamps, &lanes[i], d->first_out + channel + 16 * i, channels > 16 ? 16 : channels,
+                        acc + 16 * i, count, to + (size_t)x * d->out->pixel + 16 * i, d->out->pixel);
             }
         }
     }
@@ -156,24 +174,35 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
     if (groups & 1) slab(d, b, s, 8 * at, 1);
 }
 
-/* Start values of the accumulators. */
+/* 128 times the sum of the weights of a group's 8 channels (0 for UINT8 input), from its two partial sums each. */
+static inline __m256i total(__m512i sum) { return _mm512_cvtepi64_epi32(_mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32))); }
+
+static void store_bias(const nk_dense *d, shared *s, uint32_t c, __m256i sum) {
+    const uint32_t left = d->outputs - c;
+    const uint8_t *at = d->stage->table + 4 * (size_t)(d->first_out + c);
+    const __m256i bias = _mm256_maskz_loadu_epi32(left < 8 ? (__mmask8)((1u << left) - 1u) : (__mmask8)0xFF, at);
+    _mm256_storeu_si256((__m256i *)(void *)(s->bias + c), _mm256_sub_epi32(bias, sum));
+}
+
+/* Start values of the accumulators, four groups at a time; a missing group repeats the last. */
 static void fill_bias(const nk_dense *d, shared *s) {
-    const __m256i offset = _mm256_set1_epi32(INT32_MIN);
     const __m512i units = _mm512_set1_epi8((char)d->flip);
-    for (uint32_t c = 0; c < d->outputs; c += NK_PACK) {
-        const int8_t *w = d->weights + c / NK_PACK * d->group_bytes;
-        __m512i sum = _mm512_setzero_si512(), more = sum;
-        size_t at = 0;
-        for (; d->flip && at + 128 <= d->group_bytes; at += 128) {
-            sum = _mm512_dpbusd_epi32(sum, units, _mm512_loadu_si512(w + at));
-            more = _mm512_dpbusd_epi32(more, units, _mm512_loadu_si512(w + at + 64));
+    const uint32_t groups = nk_blocks(d->outputs, NK_PACK);
+    const size_t blocks = d->flip ? d->group_bytes : 0;
+    for (uint32_t g = 0; g < groups; g += 4) {
+        const int8_t *w[4];
+        __m512i sum[4];
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; ++i) {
+            w[i] = d->weights + (g + i < groups ? g + i : groups - 1) * d->group_bytes;
+            sum[i] = _mm512_setzero_si512();
         }
-        if (d->flip && at < d->group_bytes) sum = _mm512_dpbusd_epi32(sum, units, _mm512_loadu_si512(w + at));
-        sum = _mm512_add_epi32(sum, more);
-        const __m256i total = _mm512_cvtepi64_epi32(_mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32)));
-        const __mmask8 mask = (__mmask8)nk_first_lanes(d->outputs - c < 8 ? d->outputs - c : 8);
-        const __m256i bias = _mm256_maskz_loadu_epi32(mask, d->stage->table + 4 * (size_t)(d->first_out + c));
-        _mm256_storeu_si256((__m256i *)(void *)(s->bias + c), _mm256_add_epi32(_mm256_sub_epi32(bias, total), offset));
+        for (size_t at = 0; at < blocks; at += NK_PACK * NK_PACK)
+#pragma GCC unroll 4
+            for (uint32_t i = 0; i < 4; ++i) dot4(&sum[i], units, _mm512_loadu_si512(w[i] + at));
+#pragma GCC unroll 4
+        for (uint32_t i = 0; i < 4; ++i)
+            if (g + i < groups) store_bias(d, s, 8 * (g + i), total(sum[i]));
     }
 }
 
@@ -204,6 +233,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
     d.flip = (uint8_t)nk_flip(in);
     shared s; /* filled part by part: clearing it would cost as much as a small call */
     s.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
+    s.most = (int32_t)(taps * inputs * (nk_flip(in) ? 128 : 255) * 128);
     const int thin = nk_thin_pays(&d);
     const uint32_t slice = thin ? nk_thin_slice(&d) : NK_SLICE;
     for (uint32_t group = 0; group < groups; ++group) {

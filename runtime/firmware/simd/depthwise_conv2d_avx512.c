@@ -42,9 +42,9 @@ typedef struct {
     nk_lanes16 lanes;
 } pending;
 
-static void flush(const block *b, pending *q) {
+static __attribute__((noinline)) void flush(const block *b, pending *q) {
     if (!q->count) return;
-    nk_stage16(b->stage, &q->clamps, &q->lanes, b->channel, b->count, q->acc, LANES, q->count, q->to, b->out->pixel);
+    nk_stage16(b->stage, &q->clamps, &q->lanes, b->channel, b->count, q->acc, LANES, q->count, q->to, b->out->pixel, 0);
     q->to += (size_t)q->count * b->out->pixel;
     q->count = 0;
 }
@@ -131,7 +131,7 @@ static inline __m512i tap(const int8_t *low, const int8_t *high, size_t at) {
     return _mm512_cvtepu8_epi32(_mm_set_epi64x(halves[1], halves[0]));
 }
 
-/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w) + 2^31. */
+/* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w). */
 static void fill_weights(block *b, const int8_t *packed) {
     const uint32_t kh = (uint32_t)b->p->kernel_h, kw = (uint32_t)b->p->kernel_w;
     const size_t taps = (size_t)kh * kw;
@@ -150,7 +150,7 @@ static void fill_weights(block *b, const int8_t *packed) {
             sum = _mm512_dpbusd_epi32(sum, b->flip, bytes);
         }
     }
-    b->start = _mm512_add_epi32(_mm512_sub_epi32(bias, sum), _mm512_set1_epi32(INT32_MIN));
+    b->start = _mm512_sub_epi32(bias, sum);
 }
 
 /* Rows of an operand from y on, NULL outside the image; finding them once saves each block of channels the divisions. */
@@ -205,7 +205,7 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
                 b.count = out->channels - b.channel < LANES ? out->channels - b.channel : LANES;
                 b.mask = nk_first_lanes(b.count);
                 fill_weights(&b, weights);
-                q.lanes = nk_lanes16_of(stage, b.channel, b.count, 0);
+                q.lanes = nk_lanes16_of(stage, b.channel, b.count, 0, p->kernel_h * p->kernel_w * 255 * 128);
                 block_rows(&b, &q, under, own, (uint32_t)count, absent);
             }
         }

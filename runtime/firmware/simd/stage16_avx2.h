@@ -22,7 +22,8 @@ static inline __m256i nk_column8(const uint8_t *at, uint32_t count) {
 
 /* Constants of channels [channel, channel + count) of a stage. */
 static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, uint32_t count) {
-    nk_lanes16 k = {.fast = 1};
+    nk_lanes16 k;
+    k.fast = 1;
     for (uint32_t i = 0; i < 2; ++i) {
         const uint8_t *at = stage->table + 4 * (channel + 8 * i);
         const uint32_t left = count > 8 * i ? count - 8 * i : 0;

@@ -585,33 +585,34 @@ enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
     X(29, gather, 1, 3, 0, 2, NEUTRON_GATHER_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(30, slice, 1, 2, 0, 1, NEUTRON_SLICE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
 
-/* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups).
- * The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have. */
+/* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,
+ *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.
+ * A dense kernel always computes the whole output, whatever rows it is called for. */
 #define NEUTRON_KERNEL_ROLES(X) \
-    X(1, 16, 17, 0, 1, 0, 1, 8) \
-    X(2, 16, 17, 0, 1, 0, 1, -1) \
-    X(3, 16, 17, 0, 1, 0, 1, -1) \
-    X(4, 16, 17, 0, 1, -1, -1, -1) \
-    X(5, 4, 5, 0, -1, 0, 1, -1) \
-    X(6, 4, 5, 0, -1, 0, 1, -1) \
-    X(7, 8, 9, 0, -1, -1, -1, -1) \
-    X(8, 8, 11, 0, -1, -1, -1, -1) \
-    X(9, 2, 3, 0, -1, -1, 0, -1) \
-    X(10, 4, 5, 0, -1, -1, -1, -1) \
-    X(16, 4, 5, 0, -1, -1, -1, -1) \
-    X(17, 2, 3, 0, -1, -1, -1, -1) \
-    X(18, 4, 7, 0, -1, -1, -1, -1) \
-    X(19, 4, 7, 0, -1, -1, -1, -1) \
-    X(20, 4, 7, 0, -1, -1, -1, -1) \
-    X(21, 4, 7, 0, -1, -1, -1, -1) \
-    X(22, 4, 7, 0, -1, -1, -1, -1) \
-    X(23, 2, 3, 0, -1, -1, -1, -1) \
-    X(24, 2, 3, 0, -1, -1, -1, -1) \
-    X(25, 8, 9, 0, -1, -1, -1, -1) \
-    X(26, 2, 3, 0, -1, -1, -1, -1) \
-    X(27, 2, 3, 0, -1, -1, -1, -1) \
-    X(28, 2, 3, 0, -1, -1, -1, -1) \
-    X(29, 4, 7, 0, -1, -1, -1, -1) \
-    X(30, 2, 3, 0, -1, -1, -1, -1) \
+    X(1, 16, 17, 0, 1, 0, 1, 8, 0) \
+    X(2, 16, 17, 0, 1, 0, 1, -1, 0) \
+    X(3, 16, 17, 0, 1, 0, 1, -1, 0) \
+    X(4, 16, 17, 0, 1, -1, -1, -1, 0) \
+    X(5, 4, 5, 0, -1, 0, 1, -1, 0) \
+    X(6, 4, 5, 0, -1, 0, 1, -1, 0) \
+    X(7, 8, 9, 0, -1, -1, -1, -1, 0) \
+    X(8, 8, 11, 0, -1, -1, -1, -1, 0) \
+    X(9, 2, 3, 0, -1, -1, 0, -1, 0) \
+    X(10, 4, 5, 0, -1, -1, -1, -1, 0) \
+    X(16, 4, 5, 0, -1, -1, -1, -1, 0) \
+    X(17, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(18, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(19, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(20, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(21, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(22, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(23, 2, 3, 0, -1, -1, -1, -1, 1) \
+    X(24, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(25, 8, 9, 0, -1, -1, -1, -1, 0) \
+    X(26, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(27, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(28, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(29, 4, 7, 0, -1, -1, -1, -1, 1) \
+    X(30, 2, 3, 0, -1, -1, -1, -1, 0) \
 
 #endif

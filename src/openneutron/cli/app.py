@@ -7,10 +7,24 @@ from typing import Annotated
 import typer
 
 from openneutron._version import __version__
-from openneutron.cli import certify, disasm, doctor, extract_payload, merge_kernels, ops, run, side_by_side, targets, zoo
+from openneutron.cli import (
+    certify,
+    check,
+    disasm,
+    doctor,
+    evaluate,
+    extract_payload,
+    merge_kernels,
+    ops,
+    profile,
+    run,
+    side_by_side,
+    targets,
+    verify,
+    zoo,
+)
 from openneutron.cli import compile as compile_command
 from openneutron.cli import inspect as inspect_command
-from openneutron.cli import profile, verify
 from openneutron.cli import report as report_command
 from openneutron.cli.main import EXIT_CODES
 
@@ -45,6 +59,8 @@ app.command("run")(run.run_file)
 app.command("report")(report_command.write_report)
 app.command("profile")(profile.profile_file)
 app.command("verify")(verify.verify_file)
+app.command("evaluate")(evaluate.evaluate_model)
+app.command("check")(check.check_budgets)
 app.command("inspect")(inspect_command.inspect_file)
 app.command("disasm")(disasm.disassemble_file)
 app.command("compare")(side_by_side.compare_files)

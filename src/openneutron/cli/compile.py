@@ -50,7 +50,10 @@ def compile_model(
         bool, typer.Option("--channels-last", help="Channels-last inputs for PyTorch models.")
     ] = False,
     int8_io: Annotated[
-        bool, typer.Option("--int8-io", help="INT8 inputs and outputs for PyTorch models: nothing is quantized at the border.")
+        bool,
+        typer.Option(
+            "--int8-io", help="INT8 inputs and outputs for PyTorch models: nothing is quantized at the border."
+        ),
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def profile_file(
-    file: Annotated[Path, typer.Argument(help="A .pte or .tflite; a .tflite that is not compiled yet is compiled first.")],
+    file: Annotated[
+        Path, typer.Argument(help="A .pte or .tflite; a .tflite that is not compiled yet is compiled first.")
+    ],
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace for ui.perfetto.dev or chrome://tracing (.json).")
     ] = None,
@@ -107,4 +109,8 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
         f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms at {target.clock_hz / 1e6:g} MHz on {target.name}; "
         f"{totals.macs:,} MACs, {use:.0%} of the array"
     )
-    return Group(made, Text(more, style="dim"), Text(line, style="bold")) if more else Group(made, Text(line, style="bold"))
+    return (
+        Group(made, Text(more, style="dim"), Text(line, style="bold"))
+        if more
+        else Group(made, Text(line, style="bold"))
+    )

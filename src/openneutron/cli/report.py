@@ -22,7 +22,9 @@ def write_report(
     optimize: Annotated[str, typer.Option(help="How hard to search: fast, default or max.")] = "default",
     fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
     what_if: Annotated[bool, typer.Option(help="Compile again with changes, to show what they give.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON; writes a file only with -o.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the report as JSON; writes a file only with -o.")
+    ] = False,
 ) -> None:
     """Write one HTML file with graph, timeline, memory map, roofline, layers and what to change; it opens offline.
 
@@ -78,7 +80,7 @@ def _made(source: str, stage: Callable[[str], None], what_if: bool, options: dic
     from openneutron.files import read_file
     from openneutron.whatif import what_ifs
 
-    program = compile_source(source, stage, dump_intermediates=True, **options)
+    program, _ = compile_source(source, stage, dump_intermediates=True, **options)
     if not what_if:
         return program.report
     if program.kind == "tflite":

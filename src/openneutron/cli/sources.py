@@ -8,22 +8,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openneutron.program import Program
+    from openneutron.sources import Loaded
 
 
-def is_litert(source: str) -> bool:
-    """Whether a source is a LiteRT file; an error says why when it is nothing that can be compiled."""
-    from openneutron.cli.compile import _is_litert
+def compile_source(source: str, stage: Callable[[str], None], **options: Any) -> tuple[Program, Loaded]:
+    """The source compiled as `openneutron compile` does it, and the model itself.
 
-    return _is_litert(source)
-
-
-def compile_source(source: str, stage: Callable[[str], None], **options: Any) -> Program:
-    """The source compiled as `openneutron compile` does it; `options` are those of `openneutron.compile`.
+    `options` are those of `openneutron.compile`.
 
     Example:
-        >>> compile_source("cifarnet", print, target="imxrt700").report.totals.cycles
+        >>> program, loaded = compile_source("cifarnet", print, target="imxrt700")
     """
-    from openneutron.cli.compile import _compile
+    import dataclasses
 
-    options.setdefault("channels_last", False)
-    return _compile(source, is_litert(source), stage, **options)
+    import openneutron
+    from openneutron.sources import find
+
+    found = find(source)
+    stage("loading the model")
+    loaded = found.load()
+    inputs: dict[str, Any] = {}
+    if found.kind != "tflite":
+        inputs = {"example_inputs": loaded.example_inputs, "calibration": loaded.calibration}
+    program = openneutron.compile(loaded.model, name=loaded.name, progress=stage, **inputs, **options)
+    report = dataclasses.replace(program.report, notes=(*program.report.notes, *loaded.notes))
+    return dataclasses.replace(program, report=report), loaded

@@ -27,7 +27,9 @@ def verify_file(
     reference: Annotated[Path | None, typer.Option(help="The .tflite that a compiled .tflite came from.")] = None,
     target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
     optimize: Annotated[str, typer.Option(help="How hard to search then: fast, default or max.")] = "default",
-    dump: Annotated[list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")] = None,
+    dump: Annotated[
+        list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where --dump writes.")] = Path("layers.npz"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
@@ -83,7 +85,9 @@ def _verify(
     if not is_compiled(data, source=where):
         if reference is not None:
             raise OptionError("--reference is for compiled models, this one is none", where=where)
-        return verify_litert(data, _inputs(data, where, given, seed), Options(target=target, optimize=optimize, source=where))
+        return verify_litert(
+            data, _inputs(data, where, given, seed), Options(target=target, optimize=optimize, source=where)
+        )
     if reference is None:
         hint = "give the .tflite it was compiled from with --reference"
         raise OptionError("this model is compiled, so it needs a reference", where=where, hint=hint)

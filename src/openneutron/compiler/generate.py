@@ -93,8 +93,9 @@ def c_header() -> str:
 def _roles() -> list[str]:
     """What validator and cycle model need to know of operands and parameters, by position; -1 where there is none."""
     lines = [
-        "/* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups).",
-        " * The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have. */",
+        "/* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,",
+        " *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.",
+        " * A dense kernel always computes the whole output, whatever rows it is called for. */",
         "#define NEUTRON_KERNEL_ROLES(X) \\",
     ]
     for kernel in abi.all_kernels():
@@ -109,6 +110,7 @@ def _roles() -> list[str]:
         places = [str(words.get(name, -1)) for name in ("kernel_h", "kernel_w", "groups")]
         source = next(at for at, role in enumerate(roles) if role not in abi.WRITTEN_ROLES)
         weights = roles.index("weights") if "weights" in roles else -1
+        places.append(str(int(kernel.dense)))
         lines.append(f"    X({kernel.id}, {written}, {moved}, {source}, {weights}, {', '.join(places)}) \\")
     return [*lines, ""]
 

@@ -243,7 +243,7 @@ def schedule(
             b.out.tasks += following.copies
         b.out.tasks += body
     if tcm:
-        b.segment = max(len(segments) - 1, 0)
+        b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
         b.out.tasks += _stage_out(b, [graph.root(value) for value in graph.outputs], starts)
     # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
     b.out.overlaps = [

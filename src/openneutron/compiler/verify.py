@@ -1,125 +1,84 @@
-"""Verify: replay L2 on tagged memory and prove that every read finds exactly the bytes it expects.
+"""Verify: replay L2 and prove that every read finds exactly the bytes it expects.
 
-Every byte of scratch and prefetch memory carries a tag naming the tensor row (or constant) it holds. A call's reads,
-derived here from the nodes' row demands and the buffers' addresses with code of this file alone, must find their tags; its
-writes replace tags. Early overwrites, short rings, swapped tasks, missing waits and bad offsets all appear as wrong tags,
-so rings and lifetimes need no other proof. Runs in every compile.
+Memory knows of every byte which byte of which tensor (or constant) it holds. A call's reads, derived here from the nodes' row
+demands and the buffers' addresses with code of this file alone, must find what they expect; its writes replace what was
+there. Early overwrites, short rings, swapped tasks, missing waits and bad offsets all appear as wrong contents, so rings and
+lifetimes need no other proof. Runs in every compile.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
+from openneutron.compiler.spans import Spans
 from openneutron.errors import InternalError
 from openneutron.microcode.table import Region
 from openneutron.targets import Target
 
-Tags = npt.NDArray[np.int64]
-_IN_FLIGHT = -2  # bytes that a copy is still writing
-_CONSTANT = 1 << 40  # constants are tagged by where they lie in the weights block, above every tensor's tags
-
-
-def _window(memory: Tags, at: int, count: int, stride: int, size: int) -> Any:
-    """`count` runs of `size` bytes, `stride` apart, as a writable 2-D view."""
-    last = at + (count - 1) * stride + size
-    if at < 0 or last > memory.size:
-        raise InternalError(f"bytes {at} to {last} lie outside a region of {memory.size}")
-    if stride == size:
-        return memory[at : at + count * size].reshape(count, size)
-    return np.lib.stride_tricks.as_strided(memory[at:], (count, size), (8 * stride, 8))
+_IN_FLIGHT = -2  # owner of bytes that a copy is still writing
+_CONSTANTS = -1  # owner of bytes that hold a part of the weights block
 
 
 @dataclass
 class _Replay:
     graph: KernelGraph
     tasks: TaskList
-    memory: dict[tuple[Region, int], Tags] = field(default_factory=dict)
-    base: dict[int, int] = field(default_factory=dict)  # root value → tag of its first byte
-    pending: list[tuple[Dma, Tags]] = field(default_factory=list)
+    memory: dict[tuple[Region, int], Spans] = field(default_factory=dict)
+    pending: list[tuple[Dma, list[tuple[int, int, int, int]]]] = field(default_factory=list)
 
-    def region(self, buffer: Buffer) -> Tags:
+    def region(self, buffer: Buffer) -> Spans:
         return self.memory[(buffer.region, buffer.index)]
 
-    def expected(self, value: int) -> tuple[int, int]:
-        """(tag of the value's first byte, bytes per tagged row) of its root."""
-        root = self.graph.root(value)
-        return self.base[root], max(self.graph.values[root].row_bytes, 1)
-
-    def rows_of(self, operand: Operand, image: int, first: int, last: int) -> list[tuple[int, int]]:
-        """(row, address in its region) of rows [first, last) of one image."""
-        at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
-        return [(y, at + y % operand.ring * operand.pitch) for y in range(first, last)]
-
     def visit(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
-        """Check (or set) the tags of rows [first, last) of a value behind an operand."""
+        """Check (or set) what rows [first, last) of a value behind an operand hold."""
         buffer = self.tasks.buffers[operand.buffer]
         if buffer.region is Region.WEIGHTS:
             if write:
                 raise InternalError(f"node {call.node} writes constants")
             return
         memory = self.region(buffer)
-        base, row_bytes = self.expected(value)
+        root = self.graph.root(value)
         v = self.graph.values[value]
         item = ITEM_BYTES[v.dtype]
         n, h, w, c = v.shape
         alias = v.alias
-        # Position of (image, row, pixel) inside the densely stored root: what the tags count.
+        # Position of (image, row, pixel) inside the densely stored root.
         offset, plane, pitch, pixel = (
             (alias.offset, alias.plane, alias.pitch, alias.pixel)
             if alias
             else (0, h * w * c * item, w * c * item, c * item)
         )
         # Merged pixels change how a row is divided, not what it holds: a dense row is compared as one run.
+        row = w * c * item
         dense = (
             pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
         )
-        count, size = (1, w * c * item) if dense else (w, c * item)
-        if dense and alias is None and operand.pitch == size:
-            self._runs(call, value, operand, first, last, write)
-            return
+        joined = dense and operand.pitch == pitch == row  # rows follow each other on both sides
+        if joined and n > 1 and (first, last) == (0, h) and operand.plane == plane == h * row and operand.ring == h:
+            # So do images: as many rows of one.
+            operand, n, last = replace(operand, ring=n * h), 1, n * h
         for image in range(n):
-            for y, at in self.rows_of(operand, image, first, last):
-                held = _window(memory, at, count, operand.pixel if not dense else size, size)
-                start = offset + image * plane + y * pitch
-                places = start + np.arange(count)[:, None] * pixel + np.arange(size)[None, :]
-                tags = base + places // row_bytes
-                if write:
-                    held[...] = tags
-                elif not np.array_equal(held, tags):
-                    raise self._wrong(call, value, buffer, y, at)
-
-    def _runs(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
-        """`visit` where rows follow each other without gaps: as many at once as the ring allows, one tag per row."""
-        buffer = self.tasks.buffers[operand.buffer]
-        memory = self.region(buffer)
-        base, _ = self.expected(value)
-        batch, height, _, _ = self.graph.values[value].shape
-        size = operand.pitch
-        for image in range(batch):
-            at = buffer.offset + operand.offset + image * operand.plane
+            start = buffer.offset + operand.offset + image * operand.plane
             y = first
             while y < last:
-                count = min(operand.ring - y % operand.ring, last - y)
-                held = _window(memory, at + y % operand.ring * size, count, size, size)
-                tags = (base + image * height + np.arange(y, y + count))[:, None]
-                if write:
-                    held[...] = tags
-                elif (bad := (held != tags).any(1)).any():
-                    row = y + int(bad.argmax())
-                    raise self._wrong(call, value, buffer, row, at + row % operand.ring * size)
+                count = min(operand.ring - y % operand.ring, last - y) if joined else 1
+                at = start + y % operand.ring * operand.pitch
+                position = offset + image * plane + y * pitch
+                runs, size = (1, count * row) if dense else (w, c * item)
+                for x in range(runs):
+                    if write:
+                        memory.put(at + x * operand.pixel, size, root, position + x * pixel)
+                    elif not memory.holds(at + x * operand.pixel, size, root, position + x * pixel):
+                        raise InternalError(
+                            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {v.name}, but byte "
+                            f"{at + x * operand.pixel} of {buffer.region.name.lower()} does not hold it"
+                        )
                 y += count
-
-    def _wrong(self, call: Call, value: int, buffer: Buffer, row: int, at: int) -> InternalError:
-        return InternalError(
-            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {row} of {self.graph.values[value].name}, "
-            f"but byte {at} of {buffer.region.name.lower()} does not hold it"
-        )
 
     def run(self, call: Call, iteration: int) -> None:
         node = self.graph.nodes[call.node]
@@ -158,8 +117,14 @@ class _Replay:
         """Byte intervals that rows [first, last) of an operand cover."""
         region = self.tasks.buffers[operand.buffer].region
         size = (operand.width - 1) * operand.pixel + operand.channels * ITEM_BYTES[operand.dtype]
-        rows = (row for image in range(operand.batch) for row in self.rows_of(operand, image, first, last))
-        return [(region, at, at + size) for _, at in rows]
+        rows_held = last - first
+        if size == operand.pitch and first % operand.ring + rows_held <= operand.ring:
+            if operand.plane == rows_held * size:
+                rows_held, operand = rows_held * operand.batch, replace(operand, batch=1)
+            starts = [self.rows_of(operand, image, first, first + 1)[0] for image in range(operand.batch)]
+            return [(region, at, at + rows_held * size) for at in starts]
+        rows = (at for image in range(operand.batch) for at in self.rows_of(operand, image, first, last))
+        return [(region, at, at + size) for at in rows]
 
     def _clash(self, reads: list[tuple[Region, int, int]], operand: Operand, first: int, last: int) -> bool:
         written = self._span(operand, first, last)
@@ -167,53 +132,54 @@ class _Replay:
         near = [r for r in reads if r[0] is written[0][0] and r[1] < high and low < r[2]]
         return any(r[1] < w[2] and w[1] < r[2] for r in near for w in written)
 
-    def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Tags) -> None:
+    def rows_of(self, operand: Operand, image: int, first: int, last: int) -> list[int]:
+        """Addresses in their region of rows [first, last) of one image."""
+        at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
+        return [at + y % operand.ring * operand.pitch for y in range(first, last)]
+
+    def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Spans) -> None:
         """A fetched constant must have arrived, whole, from where its bytes lie in the weights block."""
-        held = _window(memory, at, 1, 1, data.size)[0]
-        origin = int(held[0]) - _CONSTANT
-        arrived = origin >= 0 and np.array_equal(held, held[0] + np.arange(data.size))
+        runs = memory.runs(at, data.size)
+        start, owner, origin = (runs[0][0], runs[0][2], runs[0][3]) if runs else (-1, 0, 0)
+        arrived = start == at and owner == _CONSTANTS and memory.holds(at, data.size, _CONSTANTS, origin)
         if not arrived or self.tasks.weights[origin : origin + data.size] != data.tobytes():
             raise InternalError(f"node {call.node} reads constants that were not waited for")
 
     def copy(self, step: Dma) -> None:
         target, source = self.tasks.buffers[step.target], self.tasks.buffers[step.source]
-        start = source.offset + step.source_offset
+        start, to = source.offset + step.source_offset, target.offset + step.target_offset
         if source.region is Region.WEIGHTS:
-            tags = _CONSTANT + start + np.arange(step.bytes)
+            arriving = [(to, step.bytes, _CONSTANTS, start)]
         else:
-            tags = _window(self.region(source), start, 1, 1, step.bytes)[0].copy()
-        _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)[...] = _IN_FLIGHT
-        self.pending.append((step, tags))
+            runs = self.region(source).runs(start, step.bytes)
+            arriving = [(to + at - start, length, owner, position) for at, length, owner, position in runs]
+        self.region(target).put(to, step.bytes, _IN_FLIGHT, 0)
+        self.pending.append((step, arriving))
 
     def wait(self, channel: int) -> None:
-        for step, tags in self.pending:
+        for step, arriving in self.pending:
             if step.channel == channel:
                 target = self.tasks.buffers[step.target]
-                held = _window(self.region(target), target.offset + step.target_offset, 1, 1, step.bytes)
-                if (held != _IN_FLIGHT).any():
+                memory, to = self.region(target), target.offset + step.target_offset
+                if not memory.holds(to, step.bytes, _IN_FLIGHT, 0):
                     raise InternalError(f"bytes were written while a copy to buffer {target.name} was under way")
-                held[...] = tags
+                for at, length, owner, position in arriving:
+                    memory.put(at, length, owner, position)
         self.pending = [item for item in self.pending if item[0].channel != channel]
 
 
 def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
     """Raise an `InternalError` unless every read follows its write, outputs are complete and budgets hold."""
     replay = _Replay(graph, tasks)
-    tag = 1
-    for index, value in enumerate(graph.values):
-        if value.alias is None:
-            replay.base[index] = tag
-            tag += value.bytes // max(value.row_bytes, 1) + 1
     for b in tasks.buffers:
         if b.region in (Region.INPUT, Region.OUTPUT):
-            replay.memory[(b.region, b.index)] = np.zeros(b.size, np.int64)
-    replay.memory[(Region.SCRATCH, 0)] = np.zeros(tasks.scratch_bytes, np.int64)
-    replay.memory[(Region.PREFETCH, 0)] = np.full(tasks.prefetch_bytes, -1, np.int64)
-    replay.memory[(Region.TCM, 0)] = np.full(tasks.tcm_bytes, -1, np.int64)
+            replay.memory[(b.region, b.index)] = Spans(b.size)
+    replay.memory[(Region.SCRATCH, 0)] = Spans(tasks.scratch_bytes)
+    replay.memory[(Region.PREFETCH, 0)] = Spans(tasks.prefetch_bytes)
+    replay.memory[(Region.TCM, 0)] = Spans(tasks.tcm_bytes)
     for k, index in enumerate(graph.inputs):
         memory = replay.memory[(Region.INPUT, k)]
-        base, row_bytes = replay.expected(index)
-        memory[...] = base + np.arange(memory.size) // row_bytes
+        memory.put(0, memory.size, graph.root(index), 0)
     for task in tasks.tasks:
         if isinstance(task, Loop):
             for iteration in range(task.iterations):
@@ -223,8 +189,7 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
             _step(replay, task, 0)
     for k, index in enumerate(graph.outputs):
         memory = replay.memory[(Region.OUTPUT, k)]
-        base, row_bytes = replay.expected(index)
-        if not np.array_equal(memory, base + np.arange(memory.size) // row_bytes):
+        if not memory.holds(0, memory.size, graph.root(index), 0):
             raise InternalError(f"output {graph.values[index].name} is not complete at the end")
     for b in tasks.buffers:
         if b.region in (Region.SCRATCH, Region.PREFETCH, Region.TCM) and b.first >= 0 and b.offset % target.alignment:

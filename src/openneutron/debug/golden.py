@@ -53,7 +53,9 @@ def _run(model: Model, operators: list[Operator], values: dict[int, Array], sour
     made = list(dict.fromkeys(t for op in operators for t in op.outputs))
     read = dict.fromkeys(t for op in operators for t in op.inputs if t >= 0)
     inputs = [t for t in read if t not in made and graph.tensors[t].data is None and not graph.tensors[t].is_variable]
-    part = Model([Graph(graph.name, graph.tensors, operators, inputs, made), *model.graphs[1:]], metadata=model.metadata)
+    part = Model(
+        [Graph(graph.name, graph.tensors, operators, inputs, made), *model.graphs[1:]], metadata=model.metadata
+    )
     outputs = LiteRtRunner(write_model(part), source=source).run([values[t] for t in inputs]).outputs
     values |= dict(zip(made, outputs.values(), strict=True))
 
@@ -69,13 +71,15 @@ def _sum(graph: Graph, op: Operator, values: dict[int, Array]) -> Array:
     count = math.prod(x.shape[axis] for axis in axes)
     exact = values[op.inputs[0]].astype(np.int64).sum(axis=axes) - in_zero * count
     limits = np.iinfo(y.dtype.numpy)
-    rescaled = _rescale(exact, *multiplier(in_scale / out_scale)) + out_zero
-    return np.clip(rescaled, limits.min, limits.max).astype(y.dtype.numpy).reshape(y.shape)
+    rescaled: Array = _rescale(exact, *multiplier(in_scale / out_scale)) + out_zero
+    clipped: Array = np.clip(rescaled, limits.min, limits.max).astype(y.dtype.numpy)
+    return clipped.reshape(y.shape)
 
 
 def _rescale(x: Array, m: int, shift: int) -> Array:
     """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values."""
-    left = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
-    high = (left * m + (1 << 30)) >> 31
+    left: Array = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
+    high: Array = (left * m + (1 << 30)) >> 31
     bits = max(-shift, 0)
-    return high if bits == 0 else (high + (1 << (bits - 1)) - (high < 0)) >> bits
+    rounded: Array = high if bits == 0 else (high + (1 << (bits - 1)) - (high < 0)) >> bits
+    return rounded

@@ -67,7 +67,9 @@ def _verify(compiled: bytes, reference: bytes, inputs: Sequence[Array], report: 
         found += verify_subject(subject, [golden[tensor] for tensor in subject.inputs], golden)
         number += 1
     if number == 0:
-        raise UnsupportedError("nothing of the model runs on the NPU", where=source, hint="`openneutron compile` says why")
+        raise UnsupportedError(
+            "nothing of the model runs on the NPU", where=source, hint="`openneutron compile` says why"
+        )
     return found + Verification(outputs=_whole(compiled, inputs, original, golden, source))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -128,11 +127,11 @@ def _shape(operand: Operand) -> tuple[int, ...]:
 def _macs(call: Call) -> int:
     """Multiplications the array makes; a little more than the layer's where pixels were merged and padded with zeros."""
     kernel = abi.by_id(call.kernel)
-    window: dict[str, Any] = {name: getattr(call.params, name, 1) for name in ("kernel_h", "kernel_w", "groups")}
-    taps = window["kernel_h"] * window["kernel_w"]
+    kernel_h, kernel_w, groups = (int(getattr(call.params, name, 1)) for name in ("kernel_h", "kernel_w", "groups"))
+    taps = kernel_h * kernel_w
     output = math.prod(_shape(output_of(call)))
     if kernel.cost in _MULTIPLYING:
-        return output * taps * call.operands[0].channels // max(window["groups"], 1)
+        return output * taps * call.operands[0].channels // max(groups, 1)
     has_weights = any(role.removesuffix("?") == "weights" for role in kernel.operands)
     return output * taps if kernel.cost == "lane" and has_weights else 0
 

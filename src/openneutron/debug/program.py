@@ -65,7 +65,9 @@ def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Su
     converted = read_model(read_file(bundle / f"{stem}_converted.tflite"), source=f"{stem}_converted.tflite").main
     source = read_model(model, source=f"{stem}.tflite").main
     operators = [op for op in converted.operators if is_graph_op(op)]
-    blocks = blocks_of(converted, operators[0], outputs=len(operators[0].outputs), where=str(bundle)) if operators else None
+    blocks = (
+        blocks_of(converted, operators[0], outputs=len(operators[0].outputs), where=str(bundle)) if operators else None
+    )
     if blocks is None or blocks.microcode != payload.microcode:
         raise OptionError("the debug bundle belongs to another compile", where=where, hint=f"make both again: {how}")
     inputs, outputs = border(source, report, 0)

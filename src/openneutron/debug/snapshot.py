@@ -47,7 +47,9 @@ def snapshot(simulator: Simulator, program: Program, inputs: Sequence[Array]) ->
             return
         found = (event.kernel, event.tag, event.first_row, event.rows)
         if found != (abi.by_id(step.kernel).name, step.tag, first, last - first):
-            raise InternalError(f"the run executed {found} where the microcode has node {step.tag} rows {first}-{last - 1}")
+            raise InternalError(
+                f"the run executed {found} where the microcode has node {step.tag} rows {first}-{last - 1}"
+            )
         operand = output_of(step)
         if step.tag not in run.values:
             shape = (operand.batch, operand.height, operand.width, operand.channels)

@@ -74,11 +74,16 @@ class Verification:
     @property
     def worst(self) -> Layer | None:
         """The differing layer or output with the lowest SQNR."""
-        return min((one for one in (*self.layers, *self.outputs) if not one.equal), key=lambda one: one.sqnr, default=None)
+        return min(
+            (one for one in (*self.layers, *self.outputs) if not one.equal), key=lambda one: one.sqnr, default=None
+        )
 
     def __add__(self, other: Verification) -> Verification:
         return Verification(
-            self.layers + other.layers, self.outputs + other.outputs, self.values | other.values, self.cycles + other.cycles
+            self.layers + other.layers,
+            self.outputs + other.outputs,
+            self.values | other.values,
+            self.cycles + other.cycles,
         )
 
 

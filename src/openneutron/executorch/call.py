@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,9 +110,9 @@ class Call:
         """Append a LiteRT operator."""
         self.lowering.emit(code, inputs, outputs, **options)
 
-    def common_order(self, values: Sequence[Value]) -> Order:
-        """The cheapest order for an operator that computes in any."""
-        return self.lowering.common_order(values, self.node)
+    def common_order(self, values: Sequence[Value], fit: Callable[[Order], Order] | None = None) -> Order:
+        """The cheapest order for an operator that computes in any, or in any that `fit` makes of one."""
+        return self.lowering.common_order(values, self.node, fit)
 
     def absorb(self, node: Node) -> None:
         """Let `node`, the only reader of this call's result, be computed together with it."""

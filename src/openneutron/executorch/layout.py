@@ -170,6 +170,13 @@ class Layouts:
             return False
         return key == storage.key(storage.native) or (not self.convert_inside and key == self._free_key(storage))
 
+    def orders(self, value: Value) -> list[Order]:
+        """The orders in which the value exists, as far as they name every one of its dimensions."""
+        inverse = {axis: dim for dim, axis in enumerate(value.axes) if axis is not None}
+        stored = [axes for found in value.storage.tensors.values() for axes, _ in found]
+        named = [tuple(inverse[axis] for axis in axes if axis in inverse) for axes in stored]  # type: ignore[index]
+        return [order for order in named if len(order) == value.rank]
+
     def is_open(self, value: Value) -> bool:
         """Whether the value is a program input whose layout nobody has fixed yet."""
         return value.storage.native is not None and not value.storage.tensors

@@ -6,8 +6,9 @@ already has emits nothing, one with other parameters emits a QUANTIZE: a forgott
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
@@ -208,27 +209,25 @@ class Lowering:
             )
         return value
 
-    def common_order(self, values: Sequence[Value], node: Node) -> Order:
-        """The order in which an operator on values of one rank needs the fewest bytes transposed."""
+    def common_order(self, values: Sequence[Value], node: Node, fit: Callable[[Order], Order] | None = None) -> Order:
+        """The order in which an operator on values of one rank needs the fewest bytes transposed.
+
+        `fit` turns any order into one that the operator can work in.
+        """
+        fitted = fit or (lambda order: order)
         rank = max(value.rank for value in values)
         same = [value for value in values if value.rank == rank and not value.is_constant]
         candidates = {plain(rank), channels_last(rank)}
         for value in same:
-            inverse = {axis: dim for dim, axis in enumerate(value.axes) if axis is not None}
-            for found in value.storage.tensors.values():
-                candidates.update(
-                    tuple(inverse[axis] for axis in axes if axis is not None)
-                    for axes, _ in found
-                    if len(inverse) == rank and set(inverse) == {axis for axis in axes if axis is not None}
-                )
+            candidates.update(self.layouts.orders(value))
+        wanted = self.wants.get(node) or _native(same)
+        preferred = fitted(channels_last(rank) if wanted == "channels_last" else plain(rank))
 
-        def cost(order: Order) -> tuple[int, int, Order]:
-            moved = sum(value.storage.physical(value.storage.key(value.axes)) != () and _elements(value.shape)
-                        for value in same if not self.layouts.available(value, order))  # fmt: skip
-            wanted = self.wants.get(node) or _native(same)
-            return moved, order != (channels_last(rank) if wanted == "channels_last" else plain(rank)), order
+        def cost(order: Order) -> tuple[int, bool, Order]:
+            moved = sum(prod(value.shape) for value in same if not self.layouts.available(value, order))
+            return moved, order != preferred, order
 
-        return min(candidates, key=cost)
+        return min(map(fitted, candidates), key=cost)
 
     def _look_ahead(self, nodes: Sequence[Node], outputs: Sequence[Node]) -> None:
         """For each node, the layout its readers compute in: decides where any layout would do."""
@@ -310,13 +309,6 @@ def _own(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
 def _handles(nodes: tuple[Node, ...]) -> tuple[int, ...]:
     return tuple(sorted({handle for node in nodes for handle in debug_handles(node)}))
-
-
-def _elements(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
 
 
 def _native(values: Sequence[Value]) -> str:

@@ -29,6 +29,7 @@ from openneutron.executorch.ops import lowerings
 from openneutron.executorch.options import CustomDelegationOptions
 from openneutron.executorch.partition import cut
 from openneutron.executorch.passes.program.split_dequantize import split_dequantize
+from openneutron.executorch.placement import PLACEMENTS, stay, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.executorch.trial import Trials
 from openneutron.executorch.verdicts import verdicts_of
@@ -42,7 +43,8 @@ class NeutronPartitioner(Partitioner):
     """Partitions a quantized Edge program for the NPU. With nothing optional given it delegates as much as possible.
 
     `preserve_ops` are operators to keep from decomposition in addition to those we keep anyway; one that would not be
-    delegated decomposes all the same. After partitioning `verdicts` tells of each node who runs it and why.
+    delegated decomposes all the same. With `placement="fastest"` a partition that the CPU would run faster stays there
+    (see `placement.py`). After partitioning `verdicts` tells of each node who runs it and why.
 
     Example:
         >>> partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
@@ -57,6 +59,8 @@ class NeutronPartitioner(Partitioner):
         custom_delegation_options: CustomDelegationOptions | None = None,
         post_quantization_state_dict: Mapping[str, torch.Tensor] | None = None,
         preserve_ops: Sequence[Any] | None = None,
+        *,
+        placement: str = "all",
     ) -> None:
         super().__init__()
         # Whoever partitions for Neutron calls to_executorch() next, which knows no quantize.out without this.
@@ -77,6 +81,9 @@ class NeutronPartitioner(Partitioner):
         self._waiting: list[dict[str, torch.Tensor]] = []
         self._finished = False
         self._preserve = _preserved(preserve_ops or ())
+        if placement not in PLACEMENTS:
+            raise OptionError(f"placement is {placement!r}", where=WHERE, hint=f"one of {', '.join(PLACEMENTS)}")
+        self.placement = placement
         self.verdicts: list[Verdict] = []
         self.partitions: list[list[Cluster]] = []
         ensure_only_backend()
@@ -94,6 +101,8 @@ class NeutronPartitioner(Partitioner):
         while not self._all_compile(partitions, order, constants, check):
             partitions = cut(graph, clusters)
         partitions = self._without_no_ops(partitions)
+        if self.placement == "fastest":
+            partitions = [members for members in partitions if self._worth(members, order, constants, check)]
         tags: dict[str, DelegationSpec] = {}
         first = len(self.partitions)
         for index, members in enumerate(partitions, start=first):
@@ -189,6 +198,19 @@ class NeutronPartitioner(Partitioner):
                 position[node].refuse(node, reason)
                 return False
         return True
+
+    def _worth(
+        self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check
+    ) -> bool:
+        """Whether a partition is faster on the NPU; refuses its clusters when not."""
+        nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
+        _, lowered = try_lower(nodes, constants, check, self.options)
+        assert lowered is not None
+        trip = weigh(members, lowered, self.options)
+        if not trip.worth:
+            for cluster in members:
+                stay(cluster, trip)
+        return trip.worth
 
     def _without_no_ops(self, partitions: list[list[Cluster]]) -> list[list[Cluster]]:
         if self.custom.allow_no_op_partitions:

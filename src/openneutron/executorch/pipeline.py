@@ -163,14 +163,14 @@ def quantize(
 ) -> tuple[GraphModule, ExportedProgram]:
     """Post-training quantization: the converted PT2E module, and its exported program."""
     stages = stages or Stages()
-    inputs = _in_layout(example_inputs, channels_last)
+    inputs = in_layout(example_inputs, channels_last)
     with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         with stages("preparing for quantization"):
             prepared = prepare(exported, NeutronQuantizer(per_channel=per_channel))
         with stages("calibrating"):
-            calibrate(prepared, [_in_layout(batch, channels_last) for batch in calibration])
+            calibrate(prepared, [in_layout(batch, channels_last) for batch in calibration])
         with stages("quantizing"):
             quantized = converted(prepared)
         with stages("exporting again"):
@@ -248,7 +248,7 @@ def _examples(program: ExportedProgram) -> Inputs | None:
     return tuple(args) if tensors else None
 
 
-def _in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
+def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
     """Inputs as the program will store them: dense, images channels-last on request."""
     if channels_last:
         return tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous() for x in inputs)

@@ -44,9 +44,16 @@ def _row(event: Event, base: int, clock_hz: int, kernel: Kernel | None) -> dict[
     scale = _MICROSECONDS / clock_hz
     cycles = {"start_cycle": event.start, "cycles": event.end - event.start}
     if event.lane == "array":
-        details: dict[str, Any] = {"rows": f"{event.first_row} to {event.first_row + event.rows - 1}", "node": event.node}
+        details: dict[str, Any] = {
+            "rows": f"{event.first_row} to {event.first_row + event.rows - 1}",
+            "node": event.node,
+        }
         if kernel is not None:
-            details |= {"layer": kernel.name, "shape": "x".join(map(str, kernel.output_shape)), "bound_by": kernel.bound_by}
+            details |= {
+                "layer": kernel.name,
+                "shape": "x".join(map(str, kernel.output_shape)),
+                "bound_by": kernel.bound_by,
+            }
     else:
         details = {"bytes": event.rows, "channel": event.node}
     return {

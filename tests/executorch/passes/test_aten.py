@@ -12,7 +12,7 @@ from torch.fx import GraphModule
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.passes.aten import PASSES, prepare_for_annotation
-from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
+from openneutron.executorch.passes.aten.decompose_batch_norm import decompose_batch_norm
 from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.passes.aten.fold_constants import fold_constants
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
@@ -81,10 +81,10 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
         ["aten.select.int"],
     ),
     "weights made of parameters": (fold_constants, Scaled, ["aten.conv2d.default"]),
-    "attention": (
-        decompose_composites,
-        lambda: Function(lambda x: nn.functional.scaled_dot_product_attention(x, x, x)),
-        ["aten.mul.Tensor", "aten.transpose.int", "aten.matmul.default", "aten.softmax.int", "aten.matmul.default"],
+    "batch norm behind an activation": (
+        decompose_batch_norm,
+        lambda: normalized(nn.ReLU(), nn.BatchNorm2d(6)),
+        ["aten.relu.default", "aten.mul.Tensor", "aten.add.Tensor"],
     ),
 }
 

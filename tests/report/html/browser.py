@@ -53,12 +53,18 @@ class Browser:
     def text(self, selector: str) -> str:
         return str(self.call("GET", f"/element/{self.element(selector)[ELEMENT]}/text"))
 
+    def show(self, selector: str) -> None:
+        """Bring an element to the middle of the window at once, whatever the page's style says about scrolling."""
+        code = "document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})"
+        self.script(code, selector)
+
     def click(self, selector: str) -> None:
+        self.show(selector)
         self.call("POST", f"/element/{self.element(selector)[ELEMENT]}/click", {})
 
     def point(self, selector: str, x: int = 0, y: int = 0) -> None:
         """Move the pointer to a place relative to the middle of an element, scrolling it into view first."""
-        self.script(f"document.querySelector({json.dumps(selector)}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        self.show(selector)
         move = {"type": "pointerMove", "duration": 0, "origin": self.element(selector)}
         actions = [{**move, "x": x - 2, "y": y}, {**move, "x": x, "y": y}]
         self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})

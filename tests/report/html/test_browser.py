@@ -43,7 +43,15 @@ def _take(window: Browser, name: str) -> None:
 
 
 def test_everything_is_drawn(page: Browser) -> None:
-    for selector in (".tile", ".box.npu", ".box.cpu", ".edges path", "svg.memory .block", "circle.chosen", ".advice li"):
+    for selector in (
+        ".tile",
+        ".box.npu",
+        ".box.cpu",
+        ".edges path",
+        "svg.memory .block",
+        "circle.chosen",
+        ".advice li",
+    ):
         assert page.script("return document.querySelectorAll(arguments[0]).length", selector) >= 1, selector
     assert page.script("return document.querySelector('#lanes').getBoundingClientRect().height") > 100
 
@@ -60,11 +68,11 @@ def test_pointing_at_a_node_shows_its_verdict(page: Browser) -> None:
 @pytest.mark.parametrize("key", ["cycles", "weights", "activations"])
 def test_layers_sort_by_a_click_and_turn_round_by_another(page: Browser, key: str) -> None:
     column = page.script(
-        "return [...document.querySelectorAll('#layer-table th')].findIndex((th) => th.dataset.key === arguments[0])", key
+        "return [...document.querySelectorAll('#layer-table th')].findIndex((th) => th.dataset.key === arguments[0])",
+        key,
     )
-    values = (
-        "return [...document.querySelectorAll('#layer-table tbody tr')].map((row) => Number(row.cells[arguments[0]].dataset.value))"
-    )
+    values = """const rows = [...document.querySelectorAll('#layer-table tbody tr')];
+        return rows.map((row) => Number(row.cells[arguments[0]].dataset.value))"""
     page.click(f"#layer-table th[data-key={key}] button")
     first = page.script(values, column)
     assert first == sorted(first, reverse=True) and len(set(first)) > 1

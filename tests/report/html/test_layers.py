@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from openneutron.report.html.layers import BOX_HEIGHT, BOX_WIDTH, layout
 
-
 NEAR = 1e-6  # sums of floats
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.model import Buffer, Report
 
@@ -24,7 +26,7 @@ def test_blocks_lie_inside_the_map_and_do_not_cross() -> None:
         assert found.left <= block.x and block.x + block.width <= found.right + 0.2
         assert found.top_line - 0.2 <= block.y and block.y + block.height <= found.bottom + 0.2
     heights = sorted((block.y, block.y + block.height) for block in found.blocks)
-    assert all(end <= start + 0.2 for (_, end), (start, _) in zip(heights, heights[1:], strict=False))
+    assert all(end <= start + 0.2 for (_, end), (start, _) in pairwise(heights))
     assert found.left < found.peak_x < found.right
 
 

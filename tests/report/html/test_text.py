@@ -6,13 +6,16 @@ from openneutron.report.html.text import decades, doublings, short, size, ticks
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1,023 B"), (12298, "12.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3,072.0 MiB")]
+    ("count", "text"),
+    [(0, "0 B"), (1023, "1,023 B"), (12298, "12.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3,072.0 MiB")],
 )
 def test_sizes_have_the_unit_that_keeps_them_short(count: int, text: str) -> None:
     assert size(count) == text
 
 
-@pytest.mark.parametrize(("count", "text"), [(0, "0"), (999, "999"), (278603, "279 k"), (3e8, "300 M"), (2.5e12, "2,500 G")])
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (999, "999"), (278603, "279 k"), (3e8, "300 M"), (2.5e12, "2,500 G")]
+)
 def test_counts_keep_three_digits(count: float, text: str) -> None:
     assert short(count) == text
 

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from openneutron.compiler.basics import basic_reason
 from openneutron.compiler.signature import OpSignature
 from openneutron.targets import Target
 from openneutron.verdict import Limit, Reason, Verdict, first_reason
@@ -71,8 +72,9 @@ def check(signature: OpSignature, target: Target) -> Verdict:
         return Verdict(
             Reason("no_kernel", f"{kind} {name} has no kernel", where, "it runs on the CPU; see `openneutron ops`")
         )
-    if not signature.outputs:
-        return Verdict(Reason("no_output", f"operator {signature.code} has no output", where, "convert the model again"))
+    reason = basic_reason(signature, target)
+    if reason is not None:
+        return Verdict(reason)
     verdict = first_reason(rule.limits, signature, target)
     if verdict.reason is not None and not verdict.reason.where:
         r = verdict.reason

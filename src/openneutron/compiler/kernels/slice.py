@@ -183,6 +183,8 @@ def slice_fits(op: OpSignature, target: Target) -> Verdict:
     cuts = _slice_cuts(op)
     if any(c.first < 0 or c.count < 1 or c.first + c.count > c.size for c in cuts):
         return no(f"begin {begin} and size {size} for shape {list(x.shape)}")
+    if tuple(cut.count for cut in cuts) != op.outputs[0].shape:
+        return no(f"it takes {[cut.count for cut in cuts]} for an output of {list(op.outputs[0].shape)}")
     return cuts_fit(cuts)
 
 

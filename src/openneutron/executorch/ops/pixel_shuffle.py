@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.layout import Value, plain
+from openneutron.executorch.layout import Value, channels_last, plain
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -34,10 +34,20 @@ def lower(call: Call) -> Value:
     x = call.activation("self")
     factor = int(call["upscale_factor"])
     n, c, h, w = x.shape
-    split = (n, c // factor**2, factor, factor, h, w)
-    parts, made = call.result(plain(6), x.quantization, split, f"{call.node.name}_split")
-    call.emit("RESHAPE", [call.tensor(x, plain(4)), call.layouts.shape_tensor(split)], [made], new_shape=list(split))
-    moved = call.tensor(parts.permuted((0, 1, 4, 2, 5, 3)), plain(6))
-    value, joined = call.result(plain(4), x.quantization)
-    call.emit("RESHAPE", [moved, call.layouts.shape_tensor(call.shape)], [joined], new_shape=list(call.shape))
+    order = call.common_order([x])
+    # In memory the channels are one run, wherever they lie; so are their parts after the split.
+    parts = {0: (0,), 1: (1, 2, 3), 2: (4,), 3: (5,)}
+    split, made = call.result(
+        tuple(part for dim in order for part in parts[dim]), x.quantization,
+        (n, c // factor**2, factor, factor, h, w), f"{call.node.name}_split",
+    )  # fmt: skip
+    _reshape(call, call.tensor(x, order), made)
+    joined = (0, 4, 2, 5, 3, 1) if order == channels_last(4) else (0, 1, 4, 2, 5, 3)
+    value, result = call.result(channels_last(4) if order == channels_last(4) else plain(4), x.quantization)
+    _reshape(call, call.tensor(split, joined), result)
     return value
+
+
+def _reshape(call: Call, source: int, made: int) -> None:
+    shape = list(call.lowering.builder.graph.tensors[made].shape)
+    call.emit("RESHAPE", [source, call.layouts.shape_tensor(shape)], [made], new_shape=shape)

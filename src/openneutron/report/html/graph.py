@@ -56,7 +56,9 @@ def drawing(report: Report) -> Drawing:
 def _of_operators(report: Report) -> list[Box]:
     at = {op.index: position for position, op in enumerate(report.operators)}
     return [
-        Box(op.name, op.code, _engine(op.converted), op.reason, op.hint, "", op.graph, _earlier(at, op.inputs, position))
+        Box(
+            op.name, op.code, _engine(op.converted), op.reason, op.hint, "", op.graph, _earlier(at, op.inputs, position)
+        )
         for position, op in enumerate(report.operators)
     ]
 
@@ -64,7 +66,9 @@ def _of_operators(report: Report) -> list[Box]:
 def _of_nodes(report: Report) -> list[Box]:
     at = {node.name: position for position, node in enumerate(report.nodes)}
     return [
-        Box(n.name, n.operator, _engine(n.delegated), n.reason, n.hint, n.source, n.partition, _earlier(at, n.inputs, i))
+        Box(
+            n.name, n.operator, _engine(n.delegated), n.reason, n.hint, n.source, n.partition, _earlier(at, n.inputs, i)
+        )
         for i, n in enumerate(report.nodes)
     ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 BOX_WIDTH, BOX_HEIGHT = 208.0, 44.0  # room for an operator's name and one line of figures
 GAP_X, GAP_Y = 28.0, 26.0
@@ -84,7 +85,7 @@ def _chain(places: list[_Place], maker: int, reader: int) -> list[int]:
         places.append(_Place(-1, rank))
         chain.append(len(places) - 1)
     chain.append(reader)
-    for a, b in zip(chain, chain[1:], strict=False):
+    for a, b in pairwise(chain):
         places[a].below.append(b)
         places[b].above.append(a)
     return chain
@@ -136,7 +137,7 @@ def _path(chain: list[_Place]) -> str:
         points += [(place.x, y), (place.x, y + BOX_HEIGHT)]
     points = points[1:-1]
     text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in pairwise(points):
         middle = (y0 + y1) / 2
         straight = f"L{x1:.1f} {y1:.1f}"
         text += straight if x0 == x1 else f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"

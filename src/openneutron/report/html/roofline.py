@@ -68,5 +68,7 @@ def _roofs(target: Target, span: tuple[float, float], low: float, x: Scale, y: S
             label = f"{what} at {rate:.2g} bytes per cycle"
             # The label lies along the line, just above it.
             angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-            lines.append(Line(polyline([(x0, y0), (x1, y1)]), f"slope {what}", label, x0 + 12, y0 - 16, round(angle, 1)))
+            lines.append(
+                Line(polyline([(x0, y0), (x1, y1)]), f"slope {what}", label, x0 + 12, y0 - 16, round(angle, 1))
+            )
     return tuple(lines)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch.fx import GraphModule
 
 from openneutron.executorch.passes.aten.decompose_attention import decompose_attention
-from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
+from openneutron.executorch.passes.aten.decompose_batch_norm import decompose_batch_norm
 from openneutron.executorch.passes.aten.decompose_gru import decompose_gru
 from openneutron.executorch.passes.aten.decompose_layer_norm import decompose_layer_norm
 from openneutron.executorch.passes.aten.decompose_lstm import decompose_lstm
@@ -26,14 +26,14 @@ PASSES: tuple[Pass, ...] = (
     decompose_layer_norm,
     decompose_gru,
     decompose_lstm,
-    decompose_composites,
+    decompose_batch_norm,
     remove_dropout,
     split_to_slices,
     fold_constants,
     replace_scalars,
 )
 # In training these must stay out: dropout and batch norms act, parameters change.
-_EVALUATION_ONLY = frozenset({decompose_composites, remove_dropout, fold_constants})
+_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants})
 # Only in training are there batch norms left to train.
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 

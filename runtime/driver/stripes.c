@@ -1,0 +1,103 @@
+#include "footprint.h"
+#include "model.h"
+
+#if ND_THREADS
+
+/* The bytes an operand may reach, as an interval of its region. */
+typedef struct {
+    uint64_t first, end;
+} extent;
+
+static extent extent_of(const nk_operand *o) {
+    const uint64_t last = (uint64_t)(o->batch - 1) * o->plane + (uint64_t)(o->ring - 1) * o->pitch +
+                          (uint64_t)(o->width - 1) * o->pixel + (uint64_t)o->channels * nd_item_bytes(o->dtype);
+    const extent found = {(uintptr_t)o->data, (uintptr_t)o->data + last};
+    return found;
+}
+
+/* Every row of every image in memory of its own. */
+static bool rows_apart(const nk_operand *o) {
+    const uint64_t row = (uint64_t)(o->width - 1) * o->pixel + (uint64_t)o->channels * nd_item_bytes(o->dtype);
+    const uint64_t image = (uint64_t)(o->ring - 1) * o->pitch + row;
+    return o->pitch >= row && (o->batch == 1 || o->plane >= image);
+}
+
+static bool same_elements(const nk_operand *a, const nk_operand *b) {
+    return a->data == b->data && a->dtype == b->dtype && a->plane == b->plane && a->pitch == b->pitch &&
+           a->pixel == b->pixel && a->ring == b->ring && a->batch == b->batch && a->height == b->height &&
+           a->width == b->width && a->channels == b->channels;
+}
+
+/* Output row y reads row y alone of an input with the output's shape. */
+static bool element_wise(uint32_t kernel) {
+    return kernel >= NEUTRON_KERNEL_LUT && kernel <= NEUTRON_KERNEL_SQUARED_DIFFERENCE;
+}
+
+bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info) {
+    const nk_operand *out = &call->operands[info->output];
+    if (info->dense || info->written != 1u << info->output) return false;
+    if ((uint32_t)(call->row1 - call->row0) > out->ring || !rows_apart(out)) return false;
+    const extent written = extent_of(out);
+    for (uint32_t at = 0; at < call->operand_count; at++) {
+        const nk_operand *o = &call->operands[at];
+        if (at == info->output || !o->present || (element_wise(call->kernel) && same_elements(o, out))) continue;
+        const extent read = extent_of(o);
+        if (read.first < written.end && written.first < read.end) return false;
+    }
+    return true;
+}
+
+typedef struct {
+    const nk_call *call;
+    nk_kernel kernel;
+    uint32_t parts;
+    int32_t results[ND_MAX_THREADS];
+    const char *why[ND_MAX_THREADS];
+} job;
+
+static void run_stripe(void *argument, uint32_t part) {
+    job *j = argument;
+    nk_call mine = *j->call;
+    const int64_t rows = j->call->row1 - j->call->row0;
+    mine.row0 = j->call->row0 + (int32_t)(rows * part / j->parts);
+    mine.row1 = j->call->row0 + (int32_t)(rows * (part + 1) / j->parts);
+    j->results[part] = j->kernel(NK_RUN, &mine);
+    j->why[part] = mine.why;
+}
+
+int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call) {
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0), threads = nd_pool_threads(pool);
+    const nk_kernel kernel = neutronKernels[call->kernel];
+    const uint32_t parts = rows < threads ? rows : threads;
+    if (parts < 2 || !nd_rows_independent(call, info)) return kernel(NK_RUN, call);
+    job j = {call, kernel, parts, {0}, {NULL}};
+    nd_pool_run(pool, run_stripe, &j, parts);
+    for (uint32_t part = 0; part < parts; part++) {
+        if (j.results[part] != 0) {
+            call->why = j.why[part];
+            return j.results[part];
+        }
+    }
+    return 0;
+}
+
+NeutronError neutronSetThreads(NeutronModelHandle handle, uint32_t threads) {
+    const NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    if (threads < 1 || threads > ND_MAX_THREADS) return NEUTRON_ERROR_THREADS;
+    nd_pool *pool = threads > 1 ? nd_pool_make(threads) : NULL;
+    if (threads > 1 && pool == NULL) return NEUTRON_ERROR_NO_THREAD;
+    nd_pool_free(handle->pool);
+    handle->pool = pool;
+    return NEUTRON_NONE;
+}
+
+#else
+
+NeutronError neutronSetThreads(NeutronModelHandle handle, uint32_t threads) {
+    const NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    return threads == 1 ? NEUTRON_NONE : NEUTRON_ERROR_THREADS;
+}
+
+#endif

@@ -1,0 +1,108 @@
+"""Accuracy of a model in its forms on labelled data: float, quantized in PyTorch, compiled.
+
+Example:
+    >>> data = labelled(samples, classes)
+    >>> score("float", lambda batch: predict(batch), data, batch=1).accuracy
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import OptionError
+from openneutron.litert.graph import Tensor
+
+Array = npt.NDArray[Any]
+Progress = Callable[[str], None]
+Predict = Callable[[Array], Array]
+
+# Calls of `progress` per form: often enough to see it move, seldom enough to cost nothing.
+_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Samples and the classes they belong to."""
+
+    x: Array
+    y: Array
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one form of a model answered; `answers` are its classes, one per sample."""
+
+    name: str
+    correct: int
+    total: int
+    seconds: float
+    answers: Array = field(repr=False)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of right answers, 0 to 1."""
+        return self.correct / self.total if self.total else 0.0
+
+    def agreement(self, other: Score) -> float:
+        """Share of samples that both answer alike."""
+        return float((self.answers == other.answers).mean()) if self.total else 1.0
+
+
+def labelled(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled:
+    """Checked data, cut to the first `limit` samples (0: all)."""
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise OptionError(
+            f"y is {y.dtype} {list(y.shape)}", where=where, hint="y must be one class number (an integer) per sample"
+        )
+    if x.ndim < 1 or len(x) != len(y) or not len(y):
+        raise OptionError(f"x has {len(x) if x.ndim else 0} samples, y has {len(y)}", where=where)
+    count = min(limit, len(y)) if limit else len(y)
+    return Labelled(x[:count], y[:count])
+
+
+def score(name: str, predict: Predict, data: Labelled, *, batch: int = 1, progress: Progress | None = None) -> Score:
+    """Ask a model about every sample, `batch` at a time; the last batch is filled up by repeating its last sample.
+
+    `predict` gives one row of scores per sample, whose largest is the answer.
+    """
+    began = time.perf_counter()
+    answers = np.empty(len(data), np.int64)
+    every = max(len(data) // _STEPS, 1)
+    for start in range(0, len(data), batch):
+        if progress is not None and (start // batch) % every == 0:
+            progress(f"{name}: {start:,} of {len(data):,}")
+        x = data.x[start : start + batch]
+        filled = x if len(x) == batch else np.concatenate([x, np.repeat(x[-1:], batch - len(x), axis=0)])
+        rows = np.asarray(predict(filled)).reshape(batch, -1)[: len(x)]
+        answers[start : start + len(x)] = rows.argmax(axis=1)
+    return Score(name, int((answers == data.y).sum()), len(data), time.perf_counter() - began, answers)
+
+
+def fit_samples(data: Labelled, tensor: Tensor, *, where: str) -> Labelled:
+    """The samples as a LiteRT input takes them: float ones are quantized, others must have its type already."""
+    wanted = tensor.dtype.numpy
+    if data.x.shape[1:] != tensor.shape[1:]:
+        raise OptionError(
+            f"a sample of x is {list(data.x.shape[1:])}", where=where, hint=f"the model takes {list(tensor.shape[1:])}"
+        )
+    if data.x.dtype == wanted:
+        return data
+    quantized = tensor.quantization is not None and len(tensor.quantization.scale) == 1
+    if data.x.dtype.kind != "f" or not (quantized or wanted.kind == "f"):
+        raise OptionError(f"x is {data.x.dtype}", where=where, hint=f"give {wanted}, or float to have it quantized")
+    if wanted.kind == "f":
+        return Labelled(data.x.astype(wanted), data.y)
+    assert tensor.quantization is not None
+    scale, zero_point = tensor.quantization.scalar
+    limits = np.iinfo(wanted)
+    steps = np.clip(np.rint(data.x / scale) + zero_point, limits.min, limits.max)
+    return Labelled(steps.astype(wanted), data.y)

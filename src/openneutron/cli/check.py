@@ -1,0 +1,174 @@
+"""`openneutron check`: keeps models within the budgets of an openneutron.toml, for continuous integration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from openneutron.budgets import Entry, Line
+    from openneutron.program import Program
+
+
+def check_budgets(
+    file: Annotated[Path, typer.Argument(help="The file with the budgets.")] = Path("openneutron.toml"),
+    baseline: Annotated[
+        Path | None, typer.Option(help="What `check --json` printed before a change: shows the difference to it.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also write the table as Markdown, for a pull request's summary.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the measurements as JSON.")] = False,
+) -> None:
+    """Compile the models of an openneutron.toml and compare cycles, memory, flash, LSB and accuracy with its budgets.
+
+    Exit code 0: every budget is kept; 1: at least one is not.
+
+    Examples:
+
+    openneutron check
+
+    openneutron check models/openneutron.toml --markdown summary.md --baseline main.json
+    """
+    import json
+
+    from openneutron.budgets import compare, read_budgets
+    from openneutron.cli import console
+    from openneutron.cli.main import DIFFERS
+    from openneutron.files import check_target, write_file
+
+    if markdown is not None:
+        check_target(markdown)
+    entries = read_budgets(file)
+    before = _baseline(baseline) if baseline is not None else {}
+    lines: list[Line] = []
+    measured: dict[str, Mapping[str, float]] = {}
+    with console.progress("starting") as stage:
+        for entry in entries:
+            measured[entry.name] = measure(entry, lambda text, name=entry.name: stage(f"{name}: {text}"))  # type: ignore[misc]
+            lines += compare(entry, measured[entry.name], before.get(entry.name))
+    broken = [line for line in lines if not line.kept]
+    if markdown is not None:
+        write_file(markdown, as_markdown(lines))
+    if as_json:
+        over = [{"model": line.entry, "budget": line.kind.name} for line in broken]
+        console.put(json.dumps({"kept": not broken, "measured": measured, "broken": over}, indent=2))
+    else:
+        _print(lines)
+    if broken:
+        raise typer.Exit(DIFFERS)
+
+
+def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
+    """Everything the entry budgets, measured."""
+    from openneutron.cli.sources import compile_source
+
+    options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
+    if entry.per_channel:
+        options["per_channel"] = True
+    program, _ = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
+    totals = program.report.totals
+    found: dict[str, float] = {
+        "cycles": totals.cycles,
+        "milliseconds": totals.milliseconds,
+        "sram": totals.peak_bytes,
+        "flash": totals.weight_bytes + totals.microcode_bytes,
+        "cpu_nodes": sum(not verdict.delegated for verdict in program.verdicts),
+    }
+    if "lsb" in entry.budget:
+        stage("verifying every layer")
+        found["lsb"] = _largest_lsb(entry, program)
+    if {"accuracy", "accuracy_drop"} & set(entry.budget):
+        from openneutron.cli.evaluate import measure as accuracy
+
+        first, *others = accuracy(entry.source, entry.data, entry.limit, entry.target, entry.per_channel, stage)
+        last = others[-1] if others else first
+        found |= {"accuracy": last.accuracy, "accuracy_drop": max(first.accuracy - last.accuracy, 0.0)}
+    return found
+
+
+def _largest_lsb(entry: Entry, program: Program) -> float:
+    """The largest difference of any layer from the reference, on seeded random inputs."""
+    from openneutron.convert import Options
+    from openneutron.debug.litert import verify_litert
+    from openneutron.files import read_file
+    from openneutron.litert.read import read_model
+    from openneutron.litert_runner import random_inputs
+
+    models = [read_file(entry.source)] if program.kind == "tflite" else []
+    if program.kind == "pte":
+        names = [f"partition_{at}.tflite" for at in range(program.report.totals.neutron_graphs)]
+        models = [content for name in names if isinstance(content := program.intermediates[name], bytes)]
+    worst = 0.0
+    for model in models:
+        graph = read_model(model, source=entry.source).main
+        inputs = random_inputs([graph.tensors[index] for index in graph.inputs], seed=entry.seed)
+        options = Options(target=entry.target, optimize=entry.optimize, fit_bytes=entry.fit, source=entry.source)
+        found = verify_litert(model, inputs, options)
+        worst = max(worst, *(layer.largest for layer in (*found.layers, *found.outputs)))
+    return worst
+
+
+def _baseline(path: Path) -> dict[str, dict[str, float]]:
+    import json
+
+    from openneutron.errors import FormatError
+    from openneutron.files import read_file
+
+    try:
+        found = json.loads(read_file(path))["measured"]
+        return {str(name): {str(k): float(v) for k, v in values.items()} for name, values in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        hint = "write it with `openneutron check --json`"
+        raise FormatError("this is no baseline", where=str(path), hint=hint) from None
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    """Budget, measurement, room left, change since the baseline."""
+    kind = line.kind
+    left = line.measured - line.allowed if kind.at_least else line.allowed - line.measured
+    room = f"{100 * left:+.2f} points" if kind.is_share else f"{left / line.allowed:+.1%}" if line.allowed else f"{left:+,.0f}"
+    change = ""
+    if line.before is not None:
+        delta = line.measured - line.before
+        change = f"{100 * delta:+.2f} points" if kind.is_share else f"{delta:+,.0f}" if delta else "same"
+    sign = "≥" if kind.at_least else "≤"
+    return f"{sign} {kind.text(line.allowed)}", kind.text(line.measured), room, change
+
+
+def as_markdown(lines: list[Line]) -> str:
+    """The comparison as a Markdown table."""
+    broken = sum(not line.kept for line in lines)
+    head = f"**{broken} of {len(lines)} budgets broken**" if broken else f"All {len(lines)} budgets kept"
+    rows = ["| | model | budget | allowed | measured | room | change |", "|---|---|---|---|---|---|---|"]
+    for line in lines:
+        mark = "✅" if line.kept else "❌"
+        rows.append(f"| {mark} | {line.entry} | {line.kind.name} | {' | '.join(_cells(line))} |")
+    return "\n".join([head, "", *rows, ""])
+
+
+def _print(lines: list[Line]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from openneutron.cli import console
+
+    changes = any(line.before is not None for line in lines)
+    table = Table(header_style="cyan", box=None)
+    for heading in ("", "model", "budget"):
+        table.add_column(heading)
+    for heading in ("allowed", "measured", "room", *(["change"] if changes else [])):
+        table.add_column(heading, justify="right")
+    for line in lines:
+        style = "green" if line.kept else "red"
+        mark = Text("kept" if line.kept else "over" if not line.kind.at_least else "under", style=style)
+        table.add_row(mark, line.entry, line.kind.name, *_cells(line)[: 4 if changes else 3])
+    screen = console.stdout()
+    screen.print(table)
+    broken = sum(not line.kept for line in lines)
+    text = f"{broken} of {len(lines)} budgets broken" if broken else f"all {len(lines)} budgets kept"
+    screen.print(text, style="red" if broken else "green")

@@ -1,0 +1,84 @@
+"""The part of a recipe that quantizes: quantizers with what they need before and around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from executorch.export import QuantizationRecipe
+from torch.fx import GraphModule
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from openneutron.errors import OptionError
+from openneutron.executorch.export import one_thread
+from openneutron.executorch.fx import arguments, operator_name
+from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
+from openneutron.executorch.recipes.options import Batches, QuantizationOptions
+from openneutron.executorch.recipes.training import TrainFunction, run_training
+
+_NORM = "aten.batch_norm.default"
+
+
+def quantization_recipe(quantizers: list[Quantizer], options: QuantizationOptions, *, is_qat: bool) -> QuantizationRecipe:
+    """Quantizers as ExecuTorch's QUANTIZE stage takes them.
+
+    Example:
+        >>> recipe = quantization_recipe([NeutronQuantizer()], NeutronRecipeOptions(calibration=batches), is_qat=False)
+    """
+    if is_qat:
+        assert options.train is not None
+        return QuantizationRecipe(
+            quantizers=quantizers,
+            is_qat=True,
+            dynamic_batch_size=True,
+            train_fn=partial(_train, options.train, options),
+            pre_prepare_passes=[remove_guards],
+        )
+    calibration = options.calibration
+    return QuantizationRecipe(
+        quantizers=quantizers,
+        calibration_inputs_fn=None if calibration is None else partial(_calibration, calibration),
+        pre_prepare_passes=[remove_guards, check_evaluation, fold_norms],
+    )
+
+
+def remove_guards(model: GraphModule) -> GraphModule:
+    """Drop the call that checks input shapes: passes of other backends refuse calls of modules."""
+    for node in list(model.graph.nodes):
+        if node.op == "call_module" and not node.users and str(node.target).startswith("_guards"):
+            model.graph.erase_node(node)
+    model.recompile()
+    return model
+
+
+def check_evaluation(model: GraphModule) -> GraphModule:
+    """Refuse a model that was exported while training: its batch norms would follow the calibration data."""
+    for node in model.graph.nodes:
+        if operator_name(node) == _NORM and arguments(node).get("training"):
+            raise OptionError(
+                f"{node.name} is in training mode", where="quantize", hint="call model.eval() before exporting"
+            )
+    return model
+
+
+def fold_norms(model: GraphModule) -> GraphModule:
+    """Fold batch norms ourselves: torchao also folds into convolutions that something else reads."""
+    fold_batch_norm(model)
+    return model
+
+
+def _calibration(calibration: Batches | Callable[[], Batches]) -> Iterator[tuple[Any, ...]]:
+    """The batches one by one, on one thread: the histogram observer's scales depend on the number of threads."""
+    batches = calibration() if callable(calibration) else calibration
+    count = 0
+    with one_thread():
+        for batch in batches:
+            count += 1
+            yield batch
+    if not count:
+        raise OptionError("calibration is empty", where="quantize", hint="give inputs that look like real ones")
+
+
+def _train(train: TrainFunction, options: QuantizationOptions, model: GraphModule) -> None:
+    run_training(model, train, options.schedule, options.progress)

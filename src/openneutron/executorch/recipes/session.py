@@ -1,0 +1,52 @@
+"""Running a recipe with stages of our own: ExecuTorch's `export()` starts at once, before a stage can be registered."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import torch
+from executorch.export import ExportRecipe, ExportSession, StageType
+from executorch.export.stages import Stage
+
+
+def run_recipe(
+    model: torch.nn.Module,
+    example_inputs: Sequence[tuple[Any, ...]],
+    recipe: ExportRecipe,
+    stages: Sequence[Stage] = (),
+    *,
+    instead: Mapping[Hashable, Stage] | None = None,
+    name: str | None = None,
+) -> ExportSession:
+    """Export `model` by `recipe`; `stages` run after the recipe's own, `instead` replaces stages by their type.
+
+    Example:
+        >>> session = run_recipe(
+        ...     model, [(image,)], recipe, [KernelSelectionStage("selection.c")],
+        ...     instead={StageType.QUANTIZE: QatStage([NeutronQuantizer(is_qat=True)], train)},
+        ... )
+        >>> session.save_to_pte("model")
+    """
+    session = ExportSession(model, list(example_inputs), recipe, name=name)
+    for kind, stage in (instead or {}).items():
+        session.register_stage(kind, stage)  # type: ignore[arg-type]
+    pipeline: list[Any] = [*session._pipeline_stages]
+    for stage in stages:
+        pipeline.append(stage.stage_type)
+        session.register_stage(stage.stage_type, stage)
+    session._pipeline_stages = pipeline
+    session.export()
+    return session
+
+
+def lowered_manager(session: ExportSession) -> Any:
+    """The program as it was written, after every Edge pass.
+
+    `ExportSession.get_edge_program_manager` hands back the one before EDGE_PROGRAM_MANAGER_TRANSFORM.
+    """
+    artifacts = session.get_stage_artifacts()
+    for kind in (StageType.EDGE_PROGRAM_MANAGER_TRANSFORM, StageType.TO_EDGE_TRANSFORM_AND_LOWER):
+        if kind in artifacts:
+            return artifacts[kind].data
+    return session.get_edge_program_manager()

@@ -1,0 +1,66 @@
+"""Every example runs as printed, in a folder of its own, and does what it says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from examples import keyword_spotting, merged_models, own_cnn, own_tflite
+from openneutron.program import Program
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_own_cnn_names_the_line_of_what_stays_on_the_cpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = own_cnn.main()
+    assert (folder / "own_cnn.pte").read_bytes() == program.pte
+    (sin,) = [node for node in program.verdicts if node.operator == "aten.sin.default"]
+    line = next(n for n, text in enumerate(Path(own_cnn.__file__).read_text().splitlines(), 1) if "torch.sin" in text)
+    assert not sin.delegated and sin.source.strip() == f"own_cnn.py:{line}"
+    assert f"own_cnn.py:{line}" in capsys.readouterr().out
+
+
+def test_own_tflite_is_bit_exact(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert own_tflite.main([]) == 0
+    assert (folder / "small_neutron.tflite").is_file()
+    assert "3 of 3 operators on the NPU" in capsys.readouterr().out
+
+
+def test_own_tflite_takes_a_file(folder: Path) -> None:
+    (folder / "mine.tflite").write_bytes(own_tflite.small_model())
+    assert own_tflite.main(["mine.tflite"]) == 0
+    assert (folder / "mine_neutron.tflite").is_file()
+
+
+def test_keyword_spotting_hears_four_sounds(folder: Path) -> None:
+    before, after = keyword_spotting.main()
+    assert before > 0.7, "training did not work; chance is 0.25"
+    assert abs(before - after) <= 0.1
+    assert (folder / "kws.pte").is_file()
+
+
+def test_merged_models_share_kernels(folder: Path) -> None:
+    kernels = merged_models.main()
+    assert kernels["both"] == kernels["a"] | kernels["b"]
+    assert len(kernels["both"]) < len(kernels["a"]) + len(kernels["b"])
+    assert "nk_conv2d" in (folder / "kernel_selection.c").read_text()
+
+
+def test_notebook_cells_run() -> None:
+    names: dict[str, object] = {}
+    cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
+    for index, cell in enumerate(cells):
+        if cell["cell_type"] == "code":
+            assert cell["outputs"] == [], "clear the outputs before committing"
+            exec(compile("".join(cell["source"]), f"notebook cell {index}", "exec"), names)
+    program = names["program"]
+    assert isinstance(program, Program)
+    assert "<table" in program._repr_html_()
