@@ -3,7 +3,7 @@ BIN := .venv/bin
 CTEST_BUILD := build/sanitize
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real test-c test-python firmware firmware-test lint format docs generate clean
+.PHONY: help setup demo test test-full test-real fuzz test-c test-python firmware firmware-test lint format docs generate clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -22,9 +22,15 @@ test-python: setup ## the Python tests alone
 test-full: setup ## sweeps, all zoo models, long fuzzing
 	$(BIN)/python -m pytest -q -n 2 -m "not real" --hypothesis-profile=full
 
-test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files
+test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files [KEYWORDS=file.npz]
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
-	$(BIN)/python -m pytest -q -n 2 -m real --models "$(MODELS)"
+	$(BIN)/python -m pytest -q -n 2 -m real --models "$(MODELS)" --keywords "$(KEYWORDS)"
+
+# The same seed finds the same cases, as many as the time allows.
+SECONDS ?= 600
+SEED ?= 0
+fuzz: setup ## damage models and compile them: make fuzz [SECONDS=600] [SEED=0] [MODELS=folder]
+	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) --seed $(SEED) --models "$(MODELS)"
 
 test-c: setup ## the C tests, under address and undefined-behaviour sanitizers
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B $(CTEST_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DOPENNEUTRON_SANITIZE=ON >$(CTEST_BUILD).log \

@@ -12,7 +12,7 @@ import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +224,7 @@ def settings_page() -> str:
     from openneutron.executorch.compile_spec import NeutronOptions
     from openneutron.executorch.flags import FLAGS
     from openneutron.executorch.options import CustomDelegationOptions
+    from openneutron.executorch.partitioner import NeutronPartitioner
     from openneutron.executorch.quantizer import NeutronQuantizer
 
     def keywords(function: Any) -> str:
@@ -256,6 +257,8 @@ def settings_page() -> str:
         keywords(openneutron.compile),
         "## `NeutronQuantizer`",
         keywords(NeutronQuantizer.__init__),
+        "## `NeutronPartitioner`",
+        keywords(NeutronPartitioner.__init__),
         "## `generate_neutron_compile_spec`\n\nThe fields of a compile spec; `config` is the target.",
         _table(("field", "type", "default"), spec),
         "`extra_flags` takes these, as `--name value` or `--name=value`: " + ", ".join(f"`{f}`" for f in FLAGS) + ".",
@@ -271,25 +274,24 @@ def settings_page() -> str:
     )
 
 
-def files() -> dict[str, str]:
-    """Path in the repository → text."""
-    return {
-        "docs/reference/operators.md": litert_page(),
-        "docs/reference/pytorch.md": pytorch_page(),
-        "docs/reference/kernels.md": kernels_page(),
-        "docs/reference/cli.md": cli_page(),
-        "docs/reference/errors.md": errors_page(),
-        "docs/reference/settings.md": settings_page(),
-    }
+# Path in the repository → what makes its text.
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference/operators.md": litert_page,
+    "docs/reference/pytorch.md": pytorch_page,
+    "docs/reference/kernels.md": kernels_page,
+    "docs/reference/cli.md": cli_page,
+    "docs/reference/errors.md": errors_page,
+    "docs/reference/settings.md": settings_page,
+}
 
 
 def main() -> None:
     """Write the pages, and everything that comes from the compiler's tables."""
     subprocess.run([sys.executable, "-m", "openneutron.compiler.generate"], check=True)
-    for name, text in files().items():
+    for name, page in PAGES.items():
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        path.write_text(page(), "utf-8")
         print(f"wrote {name}")
 
 

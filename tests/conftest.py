@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,13 +17,31 @@ settings.load_profile("quick")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--models", default="", help="a folder of .tflite files, or files separated by commas")
+    parser.addoption("--keywords", default="", help="an .npz with x and y: labelled inputs of a keyword model")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes `real_model` once per file named by --models."""
-    if "real_model" in metafunc.fixturenames:
-        files = _model_files(metafunc.config.getoption("--models"))
-        metafunc.parametrize("real_model", files, ids=[file.name for file in files])
+    """Run a test once per file named by --models that suits it.
+
+    `real_model` is any of them, `source_model` one that no converter has been at, `converted_model` the others;
+    `keyword_case` is a keyword model together with the file named by --keywords.
+    """
+    files = _model_files(metafunc.config.getoption("--models"))
+    named = metafunc.config.getoption("--keywords")
+    sources = [file for file in files if not _is_converted(file)]
+    choices: dict[str, list[Any]] = {
+        "real_model": files,
+        "source_model": sources,
+        "converted_model": [file for file in files if file not in sources],
+        "keyword_case": [(file, Path(named)) for file in sources if named and "kws" in file.name],
+    }
+    for fixture in set(choices) & set(metafunc.fixturenames):
+        ids = [one[0].name if isinstance(one, tuple) else one.name for one in choices[fixture]]
+        metafunc.parametrize(fixture, choices[fixture], ids=ids)
+
+
+def _is_converted(file: Path) -> bool:
+    return b"NeutronGraph" in file.read_bytes()
 
 
 def _model_files(named: str) -> list[Path]:

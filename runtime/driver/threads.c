@@ -2,7 +2,6 @@
 
 #if ND_THREADS
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,9 +87,7 @@ uint32_t nd_threads_wanted(void) {
     if (text == NULL || *text == 0) return 1;
     char *end = NULL;
     const long wanted = strtol(text, &end, 10);
-    if (*end == 0 && wanted >= 1 && wanted <= ND_MAX_THREADS) return (uint32_t)wanted;
-    fprintf(stderr, "openneutron: OPENNEUTRON_THREADS is \"%s\", not a number from 1 to %d\n", text, ND_MAX_THREADS);
-    return 0;
+    return *end == 0 && wanted >= 1 && wanted <= ND_MAX_THREADS ? (uint32_t)wanted : 0;
 }
 
 #endif

@@ -24,7 +24,7 @@ void nd_pool_free(nd_pool *pool);
 uint32_t nd_pool_threads(const nd_pool *pool);
 /* Run parts 0 … parts - 1 of a job and return when all are done. One caller at a time. */
 void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts);
-/* What OPENNEUTRON_THREADS says, 1 when it says nothing; 0, with a sentence on standard error, when it is no count. */
+/* What OPENNEUTRON_THREADS says, 1 when it says nothing, 0 when it is no number from 1 to ND_MAX_THREADS. */
 uint32_t nd_threads_wanted(void);
 
 #endif

@@ -35,9 +35,8 @@ const Kernel kernels[] = {
 };
 
 /* Someone who registered kernels of these names before keeps them; ours are then not needed. */
-const bool registered = !executorch::runtime::registry_has_op_function(kernels[0].name_) &&
-    executorch::runtime::register_kernels({kernels, sizeof(kernels) / sizeof(kernels[0])}) ==
-        executorch::runtime::Error::Ok;
+const bool registered = executorch::runtime::register_kernels({kernels, sizeof(kernels) / sizeof(kernels[0])}) ==
+    executorch::runtime::Error::Ok;
 
 } // namespace
 } // namespace host_ops

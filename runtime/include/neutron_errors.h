@@ -17,13 +17,13 @@
     X(TRACE_CONFIG, DRIVER, DRIVER_INVALID, 9, \
       "traceConfig has bits without a meaning; bit 0 asks for a line per call") \
     X(THREADS, DRIVER, DRIVER_INVALID, 10, \
-      "the number of threads is not from 1 to 16, or not 1 where there are no threads") \
+      "the number of threads, or what OPENNEUTRON_THREADS says, is not from 1 to 16 (1 on bare metal)") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \
     X(CONTEXT_TOO_SMALL, DRIVER, DRIVER_NO_MEMORY, 2, \
       "the context is smaller than neutronGetModelContextSize() asks for") \
-    X(NO_THREAD, DRIVER, DRIVER_INTERNAL_FAULT, 1, "the system refused a thread for the non-blocking run") \
+    X(NO_THREAD, DRIVER, DRIVER_INTERNAL_FAULT, 1, "the system refused a thread, or memory for one") \
     X(TRACE_NOT_RUN, DRIVER, DRIVER_TRACE_NOT_RUN, 1, "there is no trace: set a buffer with neutronSetTrace and run") \
     X(TIMEOUT, DRIVER, DRIVER_TIMEOUT, 1, "the run took longer than timeoutSeconds") \
     X(MAGIC, DRIVER, DRIVER_MICROCODE, 1, "the block is not Neutron microcode (wrong magic)") \

@@ -102,3 +102,11 @@ def test_sums_of_a_streamed_pool_outlive_the_iteration() -> None:
     graph.outputs = [out]
     stream = segments.segment_of(Structure.of(graph), 0, 2, 1).streams[sums]
     assert (stream.ring, stream.transient) == (1, False)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_that_nobody_reads_do_not_push_out_others(reverse: bool) -> None:
+    net = Net(16)
+    graph = net.finish(net.conv(net.conv(net.input, 3), 1, 2))
+    segment = segments.segment_of(Structure.of(graph), 0, 1, 1, reverse=reverse)
+    verify(graph, allocate(schedule(graph, [segment], TARGET)), TARGET)

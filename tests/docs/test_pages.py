@@ -22,9 +22,9 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         session.run(block)
 
 
-@pytest.mark.parametrize("name", generate.files())
+@pytest.mark.parametrize("name", generate.PAGES)
 def test_generated_pages_are_current(name: str) -> None:
-    assert (ROOT / name).read_text("utf-8") == generate.files()[name], f"{name} is old: run `make generate`"
+    assert (ROOT / name).read_text("utf-8") == generate.PAGES[name](), f"{name} is old: run `make generate`"
 
 
 def test_every_environment_variable_is_documented() -> None:
@@ -55,6 +55,14 @@ def test_sources_cite_pages_and_headings_that_exist() -> None:
                 wrong.append(f"{file.relative_to(ROOT)}: docs/{page}, {heading}")
     assert seen > 40
     assert not wrong, "\n".join(wrong)
+
+
+def test_every_example_is_described() -> None:
+    page = (ROOT / "docs" / "examples.md").read_text("utf-8")
+    for entry in (ROOT / "examples").iterdir():
+        assert entry.name.startswith("_") or f"`examples/{entry.name}`" in page, (
+            f"{entry.name} is not in docs/examples.md"
+        )
 
 
 def test_every_page_is_in_the_navigation() -> None:

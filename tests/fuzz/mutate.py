@@ -30,9 +30,10 @@ def _flip(data: bytearray, rng: Random) -> None:
 
 
 def _word(data: bytearray, rng: Random) -> None:
-    at = int(rng.integers(len(data) // 4)) * 4
-    value = int(_pick(rng, WORDS)) if rng.random() < 0.7 else int(rng.integers(len(data)))
-    struct.pack_into("<I", data, at, value) if at + 4 <= len(data) else None
+    if len(data) >= 4:
+        at = int(rng.integers(len(data) // 4)) * 4
+        value = int(_pick(rng, WORDS)) if rng.random() < 0.7 else int(rng.integers(len(data)))
+        struct.pack_into("<I", data, at, value)
 
 
 def _truncate(data: bytearray, rng: Random) -> None:

@@ -83,8 +83,8 @@ static sum sum_of(const nk_call *call, int *fits) {
     return s;
 }
 
-static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b, uint8_t *out,
-                    uint32_t count) {
+void nk_add_run_avx2(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b, uint8_t *out,
+                     uint32_t count) {
     int fits;
     const sum s = sum_of(call, &fits);
     if (s.a.plain) run(&s, a, step_a, b, step_b, out, count, 1, 0);
@@ -95,7 +95,7 @@ static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, cons
 int nk_add_avx2(const nk_call *call) {
     int fits;
     sum_of(call, &fits);
-    if (fits) nk_walk2(call, add_run);
+    if (fits) nk_walk2(call, nk_add_run_avx2);
     return fits;
 }
 

@@ -1,4 +1,4 @@
-/* The loops of AVX-512 with VNNI; element-wise ones gain nothing over AVX2. */
+/* The loops of AVX-512 with VNNI; what gains nothing over AVX2 is shared with it. */
 #include "loops.h"
 
 #if NK_HAS_SIMD
@@ -9,7 +9,7 @@ const nk_simd nk_simd_avx512 = {
     .max_pool2d = nk_max_pool2d_avx2,
     .avg_pool2d = nk_avg_pool2d_avx2,
     .pool_sum = nk_pool_sum_avx2,
-    .add = nk_add_avx2,
+    .add = nk_add_avx512,
     .requantize = nk_requantize_avx2,
     .lut = nk_lut_avx2,
 };

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openneutron.budgets import Entry, Line
+    from openneutron.cli.budgets import Entry, Line
     from openneutron.program import Program
 
 
@@ -36,7 +36,7 @@ def check_budgets(
     """
     import json
 
-    from openneutron.budgets import compare, read_budgets
+    from openneutron.cli.budgets import compare, read_budgets
     from openneutron.cli import console
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target, write_file

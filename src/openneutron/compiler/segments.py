@@ -146,6 +146,9 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
         return Stream(advance, lead, 0) if stop * advance + lead >= height else None
     needed = advance + lead - oldest
+    if reverse:
+        # A call makes its rows from the top down all the same: the last may not push out the first it has just made.
+        needed = max(needed, advance)
     # An accumulator is read and written in every iteration, so it is never free between its calls.
     transient = needed == advance and not graph.values[value].accumulator
     return Stream(advance, lead, min(height, needed), transient) if needed >= 1 else None

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from openneutron.cli.sizes import parse_size
 from openneutron.convert import OPTIMIZE
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file
@@ -162,8 +163,6 @@ def _allowed(name: str, value: Any, where: str) -> float:
 
 
 def _size(value: Any, name: str, where: str) -> int:
-    from openneutron.cli.sizes import parse_size
-
     try:
         return parse_size(str(value), option=name)
     except OptionError as error:

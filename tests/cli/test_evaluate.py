@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def data(folder: Path) -> Path:
+    rng = np.random.default_rng(0)
+    np.savez(folder / "d.npz", x=rng.uniform(-1, 1, (12, 8, 8, 3)).astype(np.float32), y=rng.integers(0, 5, 12))
+    return folder / "d.npz"
+
+
+def test_a_litert_model_answers_as_its_reference(command, data: Path) -> None:
+    found = json.loads(command("evaluate", "convnet.tflite", "--data", data, "--json").out)
+    assert [one["form"] for one in found] == ["reference", "compiled"]
+    assert found[1]["agreement"] == 1.0 and found[0]["correct"] == found[1]["correct"]
+    table = command("evaluate", "convnet.tflite", "--data", data, "--limit", 5).out
+    assert "of 5" in table and "100.00%" in table
+
+
+def test_a_compiled_model_is_evaluated_alone(command, data: Path) -> None:
+    command("compile", "convnet.tflite", "-o", "out.tflite")
+    found = json.loads(command("evaluate", "out.tflite", "--data", data, "--json").out)
+    assert [(one["form"], one["total"]) for one in found] == [("compiled", 12)]
+
+
+def test_a_zoo_model_brings_its_images_and_is_evaluated_in_three_forms(command) -> None:
+    found = json.loads(command("evaluate", "cifarnet", "--limit", 60, "--json").out)
+    assert [one["form"] for one in found] == ["float", "PT2E", ".pte"]
+    assert all(one["total"] == 60 and one["accuracy"] > 0.6 for one in found)
+    assert found[2]["agreement"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["convnet.tflite"], "--data is missing"),
+        (["convnet.tflite", "--data", "gone.npz"], "no such file"),
+        (["convnet.tflite", "--data", "one.npy"], "no names instead of x and y"),
+        (["convnet.tflite", "--data", "z.npz"], "the file has z instead of x and y"),
+        (["sandwich.tflite", "--data", "d.npz"], "only models with one input"),
+        (["gone.pte", "--data", "d.npz"], "cannot be read"),
+        (["mobilenet_v2"], "no labelled test images"),
+    ],
+    ids=["no data", "missing", "npy", "names", "inputs", "pte", "zoo"],
+)
+def test_what_cannot_be_evaluated_is_refused(refused, data: Path, arguments: list[str], message: str) -> None:
+    np.save("one.npy", np.zeros(3))
+    np.savez("z.npz", z=np.zeros(3))
+    assert message in refused("evaluate", *arguments)
