@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CTEST_BUILD := build/sanitize
+TSAN_BUILD := build/sanitize-threads
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-full test-real fuzz test-c test-python firmware firmware-test lint format docs generate clean
@@ -26,17 +27,21 @@ test-real: setup ## compile and run real models: make test-real MODELS=folder-or
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
 	$(BIN)/python -m pytest -q -n 2 -m real --models "$(MODELS)" --keywords "$(KEYWORDS)"
 
-# The same seed finds the same cases, as many as the time allows.
+# Seconds for all targets together. The same seed damages the same models, as many as the time allows.
 SECONDS ?= 600
 SEED ?= 0
-fuzz: setup ## damage models and compile them: make fuzz [SECONDS=600] [SEED=0] [MODELS=folder]
-	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) --seed $(SEED) --models "$(MODELS)"
+fuzz: setup ## damaged models, microcode, payloads and delegates: make fuzz [SECONDS=600] [SEED=0] [MODELS=folder]
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) --seed $(SEED) --models "$(MODELS)"
 
-test-c: setup ## the C tests, under address and undefined-behaviour sanitizers
+test-c: setup ## the C tests, under sanitizers for addresses, undefined behaviour and threads
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B $(CTEST_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DOPENNEUTRON_SANITIZE=ON >$(CTEST_BUILD).log \
 		|| { cat $(CTEST_BUILD).log; exit 1; }
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(CTEST_BUILD) -- --quiet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir $(CTEST_BUILD) --output-on-failure --no-tests=error -j 2
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S . -B $(TSAN_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DOPENNEUTRON_SANITIZE=ON \
+		-DOPENNEUTRON_SANITIZERS=thread >$(TSAN_BUILD).log || { cat $(TSAN_BUILD).log; exit 1; }
+	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(TSAN_BUILD) --target thread_tests -- --quiet
+	@PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir $(TSAN_BUILD) --output-on-failure --no-tests=error -L threads
 
 # CifarNet as an example; any compiled model goes the same way.
 FIRMWARE := build/firmware/cifarnet

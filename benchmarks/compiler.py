@@ -135,7 +135,17 @@ def measure_quality(models: Sequence[Model], peer: str) -> None:
         )
     print_table(
         f"Peak memory in KiB (I/O + scratch + prefetch), {TARGET}",
-        ("model", "default", "cycles/fastest", "Vela", "ours/Vela", "least --fit", "its price", "fast", "scratch bytes"),
+        (
+            "model",
+            "default",
+            "cycles/fastest",
+            "Vela",
+            "ours/Vela",
+            "least --fit",
+            "its price",
+            "fast",
+            "scratch bytes",
+        ),
         memory,
     )
     for row in memory:

@@ -212,9 +212,7 @@ class Replay:
         else:
             rows.insert(at, (first, last))
 
-    def _read(
-        self, operand: dict[str, int], value: dict[str, Any], low: int, high: int, who: str
-    ) -> list[Place]:
+    def _read(self, operand: dict[str, int], value: dict[str, Any], low: int, high: int, who: str) -> list[Place]:
         region, _ = self._address(operand)
         constant = value["constant"]
         root, base = (value["place"]["root"], 0) if constant is None else (WEIGHTS, constant)
@@ -251,7 +249,7 @@ class Replay:
         dense = operand["pixel"] == operand["pixel_bytes"] and place["pixel"] == size
         if not dense and operand["pixels"] != count:
             raise Refused(f"{who}: merged pixels of {value['name']} are not dense")
-        region, start = self._address(operand)
+        _, start = self._address(operand)
         for image in range(value["images"]):
             for row in range(low, high):
                 self.rows += 1
@@ -286,7 +284,9 @@ class Replay:
             ends.append((region, at))
         (source, low), (target, high) = ends
         self._writable(target, high, task["bytes"], who)
-        arriving = [(high + at - low, n, tensor, position) for at, n, tensor, position in source.pieces(low, task["bytes"])]
+        arriving = [
+            (high + at - low, n, tensor, position) for at, n, tensor, position in source.pieces(low, task["bytes"])
+        ]
         target.write(high, task["bytes"], NOTHING, 0, who)
         self.pending.append(
             Pending(task["copy"], (source.name, low, task["bytes"]), (target.name, high, task["bytes"]), arriving)

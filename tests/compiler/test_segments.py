@@ -8,9 +8,9 @@ import pytest
 
 from openneutron import targets
 from openneutron.compiler import segments
+from openneutron.compiler.allocate import allocate
 from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
-from openneutron.compiler.allocate import allocate
 from openneutron.compiler.l1 import KernelGraph, Value
 from openneutron.compiler.schedule import schedule
 from openneutron.compiler.segments import Segment, Structure

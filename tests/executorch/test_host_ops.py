@@ -36,17 +36,25 @@ class Calls(nn.Module):
         )
 
 
-def both(calls: list[Call]) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Results of the runtime and of the references, call by call."""
+def run(calls: list[Call]) -> tuple[torch.Tensor, ...]:
+    """Results of the runtime, call by call."""
     from executorch.exir import EdgeCompileConfig, to_edge
 
-    module = Calls(calls).eval()
-    inputs = tuple(value for _, arguments in calls for value in arguments if isinstance(value, torch.Tensor))
+    inputs = tensors(calls)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        edge = to_edge(torch.export.export(module, inputs), compile_config=EdgeCompileConfig(_check_ir_validity=False))
-        program = load_program(bytes(edge.to_executorch().buffer))
-        return list(zip(program.run(*inputs), module(*inputs), strict=True))
+        exported = torch.export.export(Calls(calls).eval(), inputs)
+        edge = to_edge(exported, compile_config=EdgeCompileConfig(_check_ir_validity=False))
+        return load_program(bytes(edge.to_executorch().buffer)).run(*inputs)
+
+
+def tensors(calls: list[Call]) -> tuple[torch.Tensor, ...]:
+    return tuple(value for _, arguments in calls for value in arguments if isinstance(value, torch.Tensor))
+
+
+def both(calls: list[Call]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Results of the runtime and of the references, call by call."""
+    return list(zip(run(calls), Calls(calls)(*tensors(calls)), strict=True))
 
 
 def check(calls: list[Call]) -> None:
@@ -122,7 +130,9 @@ def test_add_with_a_left_shift() -> None:
 def test_div_including_zero_divisors_and_int16() -> None:
     calls: list[Call] = []
     for zero in (-128, -3, 0, 127):
-        calls.append((ops.quantized_div, (int8(4, 33), zero, int8(4, 33), zero, number(-128, 127), 0.37 * (1 + zero * zero))))
+        calls.append(
+            (ops.quantized_div, (int8(4, 33), zero, int8(4, 33), zero, number(-128, 127), 0.37 * (1 + zero * zero)))
+        )
     short = torch.randint(-32768, 32768, (200,), dtype=torch.int16)
     calls.append((ops.quantized_div, (short, 0, short.flip(0), 0, 0, 1234.5)))
     check(calls)
@@ -132,7 +142,12 @@ def test_activation_minimum_and_maximum() -> None:
     table = int8(256)
     x, y = int8(2, 3, 4, 5, last=True), int8(2, 3, 4, 5, last=True)
     calls: list[Call] = [(ops.quantized_activation, (x, table)), (ops.quantized_activation, (int8(300), table))]
-    calls += [(ops.minimum, (x, y)), (ops.maximum, (x, y)), (ops.minimum, (int8(9), int8(1))), (ops.maximum, (int8(9), int8(1)))]
+    calls += [
+        (ops.minimum, (x, y)),
+        (ops.maximum, (x, y)),
+        (ops.minimum, (int8(9), int8(1))),
+        (ops.maximum, (int8(9), int8(1))),
+    ]
     calls += [(ops.maximum, (int8(2, 1, 5), int8(3, 1)))]
     check(calls)
 
@@ -165,7 +180,12 @@ def test_batch_matmul() -> None:
     calls: list[Call] = []
     for batch, rows, inner, columns in ((1, 1, 1, 1), (2, 3, 17, 5), (4, 8, 64, 7)):
         tail = (number(-128, 127), multiplier(), number(-12, -4), scratch())
-        calls.append((ops.quantized_batch_matmul, (int8(batch, rows, inner), number(-127, 128), int8(batch, columns, inner), number(-127, 128), *tail)))
+        calls.append(
+            (
+                ops.quantized_batch_matmul,
+                (int8(batch, rows, inner), number(-127, 128), int8(batch, columns, inner), number(-127, 128), *tail),
+            )
+        )
     check(calls)
 
 
@@ -186,7 +206,18 @@ def conv(nhwc: bool, n: int, c: int, h: int, w: int, o: int, k: int, groups: int
     bias = torch.randint(-9999, 9999, (o,), dtype=torch.int32) if number(0, 1) else None
     pairs = [[window.get(name, default)] * 2 for name, default in (("stride", 1), ("padding", 0), ("dilation", 1))]
     target = ops.quantized_conv2d_nhwc if nhwc else ops.quantized_conv2d
-    return target, (x, weight, bias, *pairs, number(-127, 128), number(-128, 127), *scales(o), -128, number(0, 127), scratch())
+    return target, (
+        x,
+        weight,
+        bias,
+        *pairs,
+        number(-127, 128),
+        number(-128, 127),
+        *scales(o),
+        -128,
+        number(0, 127),
+        scratch(),
+    )
 
 
 def depthwise(nhwc: bool, c: int, h: int, w: int, m: int, k: int, stride: int, padding: int) -> Call:
@@ -201,10 +232,24 @@ def depthwise(nhwc: bool, c: int, h: int, w: int, m: int, k: int, stride: int, p
 def test_convolutions(nhwc: bool) -> None:
     calls = [
         conv(nhwc, 1, 3, 7, 9, 5, 3, padding=1), conv(nhwc, 2, 4, 8, 6, 6, 3, stride=2), conv(nhwc, 1, 1, 5, 5, 2, 1),
-        conv(nhwc, 1, 6, 9, 9, 4, 3, 2, padding=2, dilation=2), conv(nhwc, 1, 2, 1, 1, 3, 3, padding=1),
+        conv(nhwc, 1, 6, 9, 9, 4, 3, 2, padding=2), conv(nhwc, 1, 2, 1, 1, 3, 3, padding=1),
         depthwise(nhwc, 5, 7, 6, 1, 3, 1, 1), depthwise(nhwc, 3, 8, 8, 2, 3, 2, 0), depthwise(nhwc, 1, 4, 4, 4, 2, 1, 0),
     ]  # fmt: skip
     check(calls)
+
+
+def test_dilation_equals_a_larger_kernel_with_holes() -> None:
+    """torch has no dilated INT32 convolution, so the reference cannot run one itself."""
+    target, (x, weight, bias, stride, padding, _, *rest) = conv(True, 1, 4, 9, 9, 3, 3, padding=2, dilation=2)
+    wide = torch.zeros(3, 5, 5, 4, dtype=torch.int8)
+    wide[:, ::2, ::2] = weight
+    dilated, holes = run(
+        [
+            (target, (x, weight, bias, stride, padding, [2, 2], *rest)),
+            (target, (x, wide, bias, stride, padding, [1, 1], *rest)),
+        ]
+    )
+    assert torch.equal(dilated, holes)
 
 
 @pytest.mark.parametrize("nhwc", [False, True], ids=["channels_last", "nhwc"])
@@ -222,7 +267,12 @@ def test_transposed_convolutions(nhwc: bool) -> None:
 @pytest.mark.parametrize("nhwc", [False, True], ids=["channels_last", "nhwc"])
 def test_pooling(nhwc: bool) -> None:
     calls: list[Call] = []
-    for c, h, w, k, stride, padding, ceil in ((3, 8, 8, 2, 2, 0, False), (5, 9, 7, 3, 2, 1, False), (2, 9, 9, 3, 2, 0, True), (1, 6, 6, 6, 6, 0, False)):
+    for c, h, w, k, stride, padding, ceil in (
+        (3, 8, 8, 2, 2, 0, False),
+        (5, 9, 7, 3, 2, 1, False),
+        (2, 9, 9, 3, 2, 0, True),
+        (1, 6, 6, 6, 6, 0, False),
+    ):
         x = int8(1, h, w, c) if nhwc else int8(1, c, h, w, last=True)
         window = ([k, k], [stride, stride], [padding, padding])
         average = ops.quantized_avg_pool2d_nhwc if nhwc else ops.quantized_avg_pool2d
@@ -254,7 +304,9 @@ def test_a_damaged_program_is_refused_with_a_sentence() -> None:
     from openneutron.errors import OpenNeutronError
 
     module = Calls([(ops.transpose, (int8(2, 3), [1, 0]))])
-    edge = to_edge(torch.export.export(module, (int8(2, 3),)), compile_config=EdgeCompileConfig(_check_ir_validity=False))
+    edge = to_edge(
+        torch.export.export(module, (int8(2, 3),)), compile_config=EdgeCompileConfig(_check_ir_validity=False)
+    )
     manager = edge.to_executorch()
     plan = manager.executorch_program.execution_plan[0]
     for value in plan.values:
@@ -263,6 +315,6 @@ def test_a_damaged_program_is_refused_with_a_sentence() -> None:
             items[0], items[1] = items[0], items[0]
     from executorch.exir._serialize._program import PTEFile, serialize_pte_binary
 
-    data = bytes(serialize_pte_binary(PTEFile(manager.executorch_program, [], None, None)))
+    data = bytes(serialize_pte_binary(PTEFile(manager.executorch_program)))
     with pytest.raises(OpenNeutronError, match=r"cortex_m::transpose: the order is no permutation"):
         load_program(data).run(int8(2, 3))

@@ -133,7 +133,9 @@ def _options(graph: Graph, rng: Random) -> None:
         op.options = None
         return
     op.options = copy.copy(op.options)
-    numbers = [name for name, value in vars(op.options).items() if isinstance(value, int) and not isinstance(value, bool)]
+    numbers = [
+        name for name, value in vars(op.options).items() if isinstance(value, int) and not isinstance(value, bool)
+    ]
     if numbers:
         small = (0, 1, 2, 3, -1, -2, 7, 64, 1 << 20, (1 << 31) - 1)
         setattr(op.options, numbers[int(rng.integers(len(numbers)))], int(_pick(rng, small)))

@@ -49,7 +49,19 @@ class _Operators:
 
 
 def _functions(m: _Operators) -> None:
-    for code in ("ABS", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "HARD_SWISH", "EXP", "SQRT", "RSQRT", "LOG", "ELU"):
+    for code in (
+        "ABS",
+        "RELU",
+        "RELU6",
+        "RELU_N1_TO_1",
+        "RELU_0_TO_1",
+        "HARD_SWISH",
+        "EXP",
+        "SQRT",
+        "RSQRT",
+        "LOG",
+        "ELU",
+    ):
         m.op(code, [m.x()])
     m.op("LOGISTIC", [m.x()], scale=1 / 256, zero=-128)
     m.op("TANH", [m.x()], scale=1 / 128)

@@ -45,7 +45,9 @@ def test_everything_that_is_quantized_is_converted(source_model: Path) -> None:
     report = _convert(source_model, "imxrt700").report
     graph = read_model(source_model.read_bytes()).main
     for op in report.operators:
-        tensors = [graph.tensors[t] for t in (*graph.operators[op.index].inputs, *graph.operators[op.index].outputs) if t >= 0]
+        tensors = [
+            graph.tensors[t] for t in (*graph.operators[op.index].inputs, *graph.operators[op.index].outputs) if t >= 0
+        ]
         floats = any(t.dtype is DType.FLOAT32 for t in tensors)
         assert op.converted or (floats and op.code in _AT_THE_ENDS), f"{op.code}: {op.reason}"
     assert report.totals.neutron_graphs == 1

@@ -4,7 +4,7 @@
  * F = M * 2^(shift - 11) * Mo * 2^(shift_o - 31). Each input's two roundings are off by at most 1 together, their sum by 2;
  * the output's factor shrinks that to 2 * 2^-eo, and its own first rounding adds 2^-eo / 2, eo = -shift_o. The definition
  * rounds that number to the nearest integer. Here i = (Y + 1/2) * 2^16 + half is computed in float and truncated; `half` bounds
- * the distance between the two: 2.5 * 2^(16-eo), half a unit of 2^-24 of every term for each rounding, 1 for the conversions.
+ * the distance between the two: 2.5 * 2^(16-eo), 2^-24 of each number that is rounded, 1 for the truncation.
  * Where i mod 2^16 is at least 2 * half, no integer lies between them, nor does a tie, and i >> 16 is the rounded sum. Where
  * it is not, the integer loop does the block. */
 #include "loops.h"
@@ -15,7 +15,7 @@
 #include <math.h>
 
 #define LANES 64
-#define MOST_DIFFERENCE 383.0 /* of an 8-bit value and a zero point of either type */
+#define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 #define MOST_DOUBT 1024.0     /* 2^-6 of the outputs would be doubtful: then the integer loop is faster */
 
 typedef struct {
@@ -32,13 +32,15 @@ static int constants_of(const nk_call *call, constants *k) {
     const double out = ldexp(p->output_multiplier, p->output_shift - 31 + 16);
     const double f1 = ldexp(p->multiplier1, p->shift1 - 11) * out;
     const double f2 = ldexp(p->multiplier2, p->shift2 - 11) * out * (p->subtract ? -1.0 : 1.0);
-    const double reach = MOST_DIFFERENCE * (fabs(f1) + fabs(f2));
-    /* Rounded: each factor, the constant, two sums; none exceeds 2 * reach + 2^16. */
-    const double half = ceil(ldexp(2.5, 16 + p->output_shift) + 5 * ldexp(2 * reach + 65536.0, -24) + 1);
-    if (half > MOST_DOUBT / 2 || reach >= 0x1p30) return 0;
+    const double rest = 32768.0 - p->zero1 * f1 - p->zero2 * f2;
+    const double x = down ? 255 : 128, a1 = x * fabs(f1), a2 = x * fabs(f2), a3 = fabs(rest) + MOST_DOUBT;
+    /* Rounded to nearest: each factor with its term, the constant, the inner sum, the outer one. */
+    const double rounded = ldexp(a1 + a2 + a3 + (a2 + a3) + (a1 + a2 + a3), -24);
+    const double half = ceil(ldexp(2.5, 16 + p->output_shift) + rounded + 1);
+    if (half > MOST_DOUBT / 2 || a1 + a2 + a3 >= 0x1p30) return 0;
     k->first = _mm512_set1_ps((float)f1);
     k->second = _mm512_set1_ps((float)f2);
-    k->rest = _mm512_set1_ps((float)(32768.0 + half - p->zero1 * f1 - p->zero2 * f2));
+    k->rest = _mm512_set1_ps((float)(rest + half));
     k->doubt = _mm512_set1_epi16((int16_t)(2 * half));
     k->zero = _mm512_set1_epi16((int16_t)zero);
     k->low = _mm512_set1_epi8((char)low);
@@ -61,7 +63,8 @@ static inline __attribute__((always_inline)) int block(const constants *k, const
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) {
         const __m512 x = widen(a + 16 * i * step_a, step_a, is_signed), y = widen(b + 16 * i * step_b, step_b, is_signed);
-        v[i] = _mm512_cvttps_epi32(_mm512_fmadd_ps(x, k->first, _mm512_fmadd_ps(y, k->second, k->rest)));
+        const __m512 inner = _mm512_fmadd_round_ps(y, k->second, k->rest, NEAREST);
+        v[i] = _mm512_cvttps_epi32(_mm512_fmadd_round_ps(x, k->first, inner, NEAREST));
     }
     const __m512i least = _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
     if (__builtin_expect(_mm512_mask_cmplt_epu16_mask(0x55555555, least, k->doubt) != 0, 0)) return 0;

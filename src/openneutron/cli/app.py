@@ -8,6 +8,7 @@ import typer
 
 from openneutron._version import __version__
 from openneutron.cli import (
+    bisect,
     certify,
     check,
     disasm,
@@ -60,6 +61,7 @@ app.command("report")(report_command.write_report)
 app.command("profile")(profile.profile_file)
 app.command("verify")(verify.verify_file)
 app.command("evaluate")(evaluate.evaluate_model)
+app.command("bisect")(bisect.bisect_model)
 app.command("check")(check.check_budgets)
 app.command("inspect")(inspect_command.inspect_file)
 app.command("disasm")(disasm.disassemble_file)

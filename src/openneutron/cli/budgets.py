@@ -70,6 +70,13 @@ class Entry:
     seed: int = 0
 
     @property
+    def is_zoo(self) -> bool:
+        """Whether the source is a model of the zoo, which may bring its own data."""
+        from openneutron import zoo
+
+        return self.source in zoo.names()
+
+    @property
     def name(self) -> str:
         """Source and target: the same model may be budgeted for several chips."""
         return f"{self.source} on {self.target}"

@@ -66,11 +66,12 @@ def check_budgets(
 def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
     """Everything the entry budgets, measured."""
     from openneutron.cli.sources import compile_source
+    from openneutron.files import read_file
 
     options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
     if entry.per_channel:
         options["per_channel"] = True
-    program, _ = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
+    program, loaded = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
     totals = program.report.totals
     found: dict[str, float] = {
         "cycles": totals.cycles,
@@ -83,10 +84,13 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
         stage("verifying every layer")
         found["lsb"] = _largest_lsb(entry, program)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
-        from openneutron.cli.evaluate import measure as accuracy
+        from openneutron.cli.evaluate import labelled_data, litert_scores, torch_scores
 
-        first, *others = accuracy(entry.source, entry.data, entry.limit, entry.target, entry.per_channel, stage)
-        last = others[-1] if others else first
+        data = labelled_data(entry.source, entry.data, entry.limit, zoo=entry.source if entry.is_zoo else "")
+        if program.kind == "tflite":
+            first, last = litert_scores(entry.source, {"reference": read_file(entry.source), "compiled": program.data}, data, stage)
+        else:
+            first, _, last = torch_scores(program, loaded, data, stage)
         found |= {"accuracy": last.accuracy, "accuracy_drop": max(first.accuracy - last.accuracy, 0.0)}
     return found
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openneutron.accuracy import Labelled, Score
+    from openneutron.program import Program
+    from openneutron.sources import Loaded
 
 
 def evaluate_model(
@@ -52,17 +54,17 @@ def measure(
     from openneutron.files import kind_of, read_file
 
     if model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte"):
-        return _of_pte(model, _data(model, data, limit), stage)
+        return _of_pte(model, labelled_data(model, data, limit), stage)
     from openneutron.sources import find
 
     source = find(model)
-    labelled = _data(model if source.kind != "zoo" else "", data, limit, zoo=model if source.kind == "zoo" else "")
+    labelled = labelled_data(model if source.kind != "zoo" else "", data, limit, zoo=model if source.kind == "zoo" else "")
     if source.kind == "tflite":
         return _of_litert(model, labelled, target, stage)
     return _of_torch(model, labelled, target, per_channel, stage)
 
 
-def _data(model: str, given: Path | None, limit: int, *, zoo: str = "") -> Labelled:
+def labelled_data(model: str, given: Path | None, limit: int, *, zoo: str = "") -> Labelled:
     """The data named by --data, or the test images of a zoo model."""
     from openneutron.errors import OptionError
     from openneutron.accuracy import labelled
@@ -92,19 +94,25 @@ def _read(path: Path, limit: int) -> Labelled:
 
 
 def _of_torch(model: str, data: Labelled, target: str, per_channel: bool, stage: Callable[[str], None]) -> list[Score]:
-    import torch
-
     from openneutron.cli.sources import compile_source
-    from openneutron.errors import OptionError
-    from openneutron.accuracy import score
 
     program, loaded = compile_source(model, stage, target=target, per_channel=per_channel)
+    return torch_scores(program, loaded, data, stage)
+
+
+def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
+    """Scores of a PyTorch model in float, of its PT2E form, and of the compiled program."""
+    import torch
+
+    from openneutron.accuracy import score
+    from openneutron.errors import OptionError
+
     if loaded.example_inputs is None or program.quantized is None or len(loaded.example_inputs) != 1:
-        raise OptionError("only float models with one input can be evaluated", where=model)
+        raise OptionError("only float models with one input can be evaluated", where=loaded.name)
     example = loaded.example_inputs[0]
     if tuple(data.x.shape[1:]) != tuple(example.shape[1:]):
         hint = f"the model takes {list(example.shape[1:])}"
-        raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=model, hint=hint)
+        raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
     forms: dict[str, Any] = {
         "float": loaded.model if isinstance(loaded.model, torch.nn.Module) else loaded.model.module(),
         "PT2E": program.quantized,
@@ -125,16 +133,24 @@ def _of_torch(model: str, data: Labelled, target: str, per_channel: bool, stage:
 def _of_litert(model: str, data: Labelled, target: str, stage: Callable[[str], None]) -> list[Score]:
     from openneutron.convert import Options, convert
     from openneutron.debug.litert import is_compiled
-    from openneutron.errors import OptionError
-    from openneutron.accuracy import fit_samples, score
     from openneutron.files import read_file
-    from openneutron.litert_runner import LiteRtRunner
 
     content = read_file(model)
     forms = {"compiled": content}
     if not is_compiled(content, source=model):
         stage("compiling")
         forms = {"reference": content, "compiled": convert(content, Options(target=target, source=model)).model}
+    return litert_scores(model, forms, data, stage)
+
+
+def litert_scores(
+    model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]
+) -> list[Score]:
+    """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
+    from openneutron.accuracy import fit_samples, score
+    from openneutron.errors import OptionError
+    from openneutron.litert_runner import LiteRtRunner
+
     scores: list[Score] = []
     for name, form in forms.items():
         runner = LiteRtRunner(form, source=model)

@@ -104,7 +104,9 @@ def _sides(first: Path, second: Path, target: str) -> list[Side]:
     total = None
     if not contents[0].graphs:
         if kind_of(data[0]) != "tflite":
-            raise OptionError("it holds no NeutronGraph", where=str(first), hint="give a LiteRT model or a compiled file")
+            raise OptionError(
+                "it holds no NeutronGraph", where=str(first), hint="give a LiteRT model or a compiled file"
+            )
         total = sum(contents[0].operators.values())
         data[0] = convert(data[0], Options(target=target, source=first.name)).model
         contents[0] = contents_of(data[0], str(first))

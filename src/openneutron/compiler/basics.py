@@ -1,4 +1,4 @@
-"""What holds for every operator, checked before any kernel's own limits: how many inputs and outputs, how large, and sane scales.
+"""What holds for every operator, checked before any kernel's own limits: inputs and outputs, their sizes, their scales.
 
 A file can claim anything; LiteRT's own kernels read these positions without asking.
 """

@@ -53,7 +53,12 @@ def _node(node: Node, constants: dict[int, int]) -> dict[str, Any]:
         elif isinstance(operand, np.ndarray):
             fixed.append({"operand": position, "offset": constants[id(operand)], "bytes": operand.size})
     writes = next(p for p, operand in enumerate(node.operands) if isinstance(operand, int) and operand == node.output)
-    return {"kernel": node.kernel, "reads": reads, "constants": fixed, "writes": {"operand": writes, "value": node.output}}
+    return {
+        "kernel": node.kernel,
+        "reads": reads,
+        "constants": fixed,
+        "writes": {"operand": writes, "value": node.output},
+    }
 
 
 def _operand(operand: Operand | None) -> dict[str, int] | None:
@@ -148,12 +153,15 @@ def certificate_json(graphs: list[dict[str, Any]], source: str) -> str:
     """
 
     def lines(items: list[Any]) -> str:
-        return "[\n" + ",\n".join("   " + json.dumps(item, ensure_ascii=False) for item in items) + "]" if items else "[]"
+        return (
+            "[\n" + ",\n".join("   " + json.dumps(item, ensure_ascii=False) for item in items) + "]" if items else "[]"
+        )
 
     parts = []
     for graph in graphs:
         fields = [
-            f'  "{key}": {lines(value) if isinstance(value, list) else json.dumps(value)}' for key, value in graph.items()
+            f'  "{key}": {lines(value) if isinstance(value, list) else json.dumps(value)}'
+            for key, value in graph.items()
         ]
         parts.append(" {\n" + ",\n".join(fields) + "}")
     head = f'"format": "{FORMAT}", "version": {VERSION}, "source": {json.dumps(source, ensure_ascii=False)}'

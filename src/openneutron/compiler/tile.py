@@ -21,7 +21,9 @@ from openneutron.compiler.segments import Segment, Stream, Structure, extend, se
 from openneutron.microcode.encode import align
 from openneutron.targets import Target
 
-MAX_SEGMENT = 32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
+MAX_SEGMENT = (
+    32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
+)
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)

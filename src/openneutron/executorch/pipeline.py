@@ -16,7 +16,8 @@ from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch.backend import Partition
-from openneutron.executorch.compile_spec import NeutronOptions, to_specs
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.export import (
     Inputs,
     calibrate,
@@ -28,13 +29,12 @@ from openneutron.executorch.export import (
 )
 from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.merge import merge_reports
-from openneutron.executorch.partitioner import NeutronPartitioner
 from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.passes.edge.remove_border_quantize import Border, remove_border_quantize
-from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
 from openneutron.executorch.seal import seal_pte
 from openneutron.executorch.stages import Progress, Stages
+from openneutron.executorch.whole import whole_program
 from openneutron.program import Program
 from openneutron.report.model import Node as Verdict
 from openneutron.report.model import Report
@@ -116,15 +116,26 @@ def build(
     channels_last: bool = False,
     int8_io: bool = False,
     target: str = "imxrt700",
+    recipe: str = "neutron",
+    placement: str = "all",
+    train: Any = None,
     **options: Any,
 ) -> Built:
-    """As `compile_module`, keeping the quantized module and each partition."""
+    """As `compile_module`, keeping the quantized module and each partition.
+
+    `recipe` names the engines, `placement` decides about partitions that the CPU runs faster, and with `train` the model
+    is trained with rounding in the loop instead of calibrated.
+    """
     check_executorch()
     stages = Stages(progress)
+    engines = engines_of(recipe)
+    engines.check_target(target)
     spec = NeutronOptions(config=target, **options)
     quantized: GraphModule | None = None
     if isinstance(source, ExportedProgram) and not calibration:
         program = source
+    elif train is not None:
+        quantized, program = _trained(source, example_inputs, calibration, train, engines, per_channel, channels_last, stages)
     else:
         if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
             raise OptionError("the program is quantized already", hint="leave calibration out")
@@ -134,16 +145,19 @@ def build(
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         quantized, program = quantize(
             source, example_inputs, calibration, per_channel=per_channel, channels_last=channels_last,
-            stages=stages,
+            stages=stages, engines=engines,
         )  # fmt: skip
     check_program(program, from_module=quantized is not None)
-    lowered = lower_program(program, spec, stages, int8_io=int8_io)
+    lowered = lower_program(program, spec, stages, int8_io=int8_io, engines=engines, placement=placement)
     partitions = list(partitions_of(lowered.edge.graph_module))
     report = merge_reports(
         partitions, lowered.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
     )
     report = dataclasses.replace(
         report,
+        whole=whole_program(
+            lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes
+        ),
         seconds=_seconds(stages, partitions),
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
@@ -160,21 +174,48 @@ def quantize(
     per_channel: bool = False,
     channels_last: bool = False,
     stages: Stages | None = None,
+    engines: Engines | None = None,
 ) -> tuple[GraphModule, ExportedProgram]:
     """Post-training quantization: the converted PT2E module, and its exported program."""
     stages = stages or Stages()
+    engines = engines or engines_of("neutron")
     inputs = in_layout(example_inputs, channels_last)
     with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         with stages("preparing for quantization"):
-            prepared = prepare(exported, NeutronQuantizer(per_channel=per_channel))
+            prepared = prepare(exported, engines.quantizer(per_channel=per_channel))
         with stages("calibrating"):
             calibrate(prepared, [in_layout(batch, channels_last) for batch in calibration])
         with stages("quantizing"):
             quantized = converted(prepared)
         with stages("exporting again"):
             return quantized, export(quantized, inputs, what="the quantized model")
+
+
+def _trained(
+    model: torch.nn.Module | ExportedProgram,
+    example_inputs: Inputs | None,
+    calibration: Sequence[Inputs] | None,
+    train: Any,
+    engines: Engines,
+    per_channel: bool,
+    channels_last: bool,
+    stages: Stages,
+) -> tuple[GraphModule, ExportedProgram]:
+    """Training with rounding in the loop: the converted PT2E module, and its exported program."""
+    from openneutron.executorch.recipes.stage_qat import quantize_aware
+
+    if isinstance(model, ExportedProgram) or example_inputs is None:
+        raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")
+    if calibration:
+        raise OptionError("calibration and train are both given", hint="training finds the ranges itself")
+    inputs = _in_layout(example_inputs, channels_last)
+    with stages("training"):
+        quantizer = engines.quantizer(per_channel=per_channel, is_qat=True)
+        quantized = quantize_aware(model, inputs, quantizer, train, progress=stages.progress)
+    with stages("exporting again"):
+        return quantized, export(quantized, inputs, what="the quantized model")
 
 
 @dataclass(frozen=True)
@@ -186,19 +227,33 @@ class LoweredProgram:
     verdicts: tuple[Verdict, ...]
     copies: Copies
     borders: tuple[Border, ...]
+    arena_bytes: int = 0
 
 
 def lower_program(
-    program: ExportedProgram, spec: NeutronOptions, stages: Stages, *, int8_io: bool = False
+    program: ExportedProgram,
+    spec: NeutronOptions,
+    stages: Stages,
+    *,
+    int8_io: bool = False,
+    engines: Engines | None = None,
+    placement: str = "all",
 ) -> LoweredProgram:
     """Partition, compile and serialize; with `int8_io` the border's quantize and dequantize go."""
     import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
     from executorch.exir import to_edge_transform_and_lower
 
-    partitioner = NeutronPartitioner(to_specs(spec))
+    engines = engines or engines_of("neutron")
+    partitioner = engines.partitioner(spec, placement)
     with stages("partitioning and compiling"):
-        edge = to_edge_transform_and_lower(program, partitioner=[partitioner])
+        edge = to_edge_transform_and_lower(
+            program,
+            partitioner=None if partitioner is None else [partitioner],
+            compile_config=engines.compile_config(),
+        )
     copies = make_islands_contiguous(edge.exported_program().graph_module)
+    with stages("placing leftovers") if engines.cortex_m else nullcontext():
+        verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
     borders = remove_border_quantize(edge.exported_program()) if int8_io else []
     if borders and all(border.reason for border in borders):
         raise UnsupportedError(
@@ -211,8 +266,9 @@ def lower_program(
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
     gone = {border.node for border in borders if not border.reason}
-    verdicts = tuple(verdict for verdict in partitioner.verdicts if verdict.name not in gone)
-    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders))
+    verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
+    arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
+    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas))
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:

@@ -36,6 +36,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         rows.append(("estimate", f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms on {report.target}"))
         parts = f"{totals.io_bytes:,} I/O + {totals.scratch_bytes:,} scratch + {totals.prefetch_bytes:,} prefetch"
         rows.append(("peak memory", f"{totals.peak_bytes:,} bytes ({parts})"))
+    rows += _whole(report)
     if totals.weight_bytes or totals.microcode_bytes:
         rows.append(("flash", f"{totals.weight_bytes:,} bytes of weights, {totals.microcode_bytes:,} of microcode"))
     if report.files:
@@ -44,6 +45,23 @@ def facts(report: Report) -> list[tuple[str, str]]:
         rows.append(("seconds", ", ".join(f"{stage} {took:.2f}" for stage, took in report.seconds.items())))
     rows += [("note", note) for note in report.notes]
     return rows
+
+
+def _whole(report: Report) -> list[tuple[str, str]]:
+    """NPU and CPU together, where a CPU model exists."""
+    whole = report.whole
+    if not whole.recipe or not whole.cpu_milliseconds:
+        return []
+    engines = {engine: sum(node.engine == engine for node in report.nodes) for engine in ("neutron", "cortex_m", "portable")}
+    shares = ", ".join(f"{count} {engine}" for engine, count in engines.items() if count)
+    between = whole.call_milliseconds + whole.copy_milliseconds
+    parts = f"NPU {whole.npu_milliseconds:.3f} + CPU {whole.cpu_milliseconds:.3f} + calls and copies {between:.3f}"
+    memory = f"{whole.arena_bytes:,} arena + {whole.delegate_bytes:,} delegates"
+    return [
+        ("engines", f"{shares} (recipe {whole.recipe})"),
+        ("whole program", f"{whole.milliseconds:.3f} ms estimated ({parts})"),
+        ("whole memory", f"{whole.memory_bytes:,} bytes ({memory})"),
+    ]
 
 
 def left_on_cpu(report: Report) -> list[Left]:

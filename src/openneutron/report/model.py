@@ -163,6 +163,36 @@ class Totals:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """A program from PyTorch as a whole; times are estimates, and 0 for the CPU where no model of it exists.
+
+    `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what delegates allocate: scratch, prefetch and
+    transposed copies of `copies` tensors at their borders.
+    """
+
+    recipe: str = ""
+    npu_milliseconds: float = 0.0
+    cpu_milliseconds: float = 0.0
+    call_milliseconds: float = 0.0
+    copy_milliseconds: float = 0.0
+    cpu_operators: int = 0
+    copies: int = 0
+    copy_bytes: int = 0
+    arena_bytes: int = 0
+    delegate_bytes: int = 0
+
+    @property
+    def milliseconds(self) -> float:
+        """NPU, CPU, calls and copies together."""
+        return self.npu_milliseconds + self.cpu_milliseconds + self.call_milliseconds + self.copy_milliseconds
+
+    @property
+    def memory_bytes(self) -> int:
+        """Everything that must be in RAM at once."""
+        return self.arena_bytes + self.delegate_bytes
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything learnt about one compiled program."""
 
@@ -171,6 +201,7 @@ class Report:
     converter_version: str = ""
     source: str = ""
     totals: Totals = field(default_factory=Totals)
+    whole: Whole = field(default_factory=Whole)
     nodes: tuple[Node, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()

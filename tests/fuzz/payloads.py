@@ -1,0 +1,115 @@
+"""Seeds for the fuzz targets: small models, compiled for every target, that between them call every kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from openneutron import __version__
+from openneutron.compiler.graph_op import Compiled, blocks_of
+from openneutron.convert import Options, convert
+from openneutron.executorch.payload import build_payload
+from openneutron.litert.build import GraphBuilder
+from openneutron.litert.graph import DType
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.microcode import abi
+from openneutron.microcode.decode import decode
+from openneutron.microcode.table import ALIGNMENT
+from openneutron.microcode.walk import executed
+from tests import tiny
+from tests.microcode.test_mutation import CASES
+
+INT8, INT32 = DType.INT8, DType.INT32
+
+
+def _rest() -> bytes:
+    """The kernels that the mutation test's models leave out."""
+    g = GraphBuilder()
+    shape = (1, 4, 4, 3)
+    x = g.tensor("x", shape, INT8, scale=0.05, zero_point=3)
+    y = g.tensor("y", shape, INT8, scale=0.04, zero_point=-7)
+    squared = g.tensor("squared", shape, INT8, scale=0.1, zero_point=0)
+    g.op("SQUARED_DIFFERENCE", [x, y], [squared])
+    largest = g.tensor("largest", (1, 4, 4), INT32)
+    g.op("ARG_MAX", [x, g.tensor("axis", (1,), INT32, data=[3])], [largest], output_type=2)
+    indices = g.tensor("indices", (3,), INT32)
+    picked = g.tensor("picked", (1, 3, 4, 3), INT8, scale=0.05, zero_point=3)
+    g.op("GATHER", [x, indices], [picked], axis=1, batch_dims=0)
+    return write_model(g.finish([x, y, indices], [squared, largest, picked]))
+
+
+def _streamed_pool() -> bytes:
+    """A convolution into a global pool: with little memory the sums are kept as rows pass by."""
+    rng = np.random.default_rng(6)
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 16, 16, 8), INT8, scale=0.05, zero_point=3)
+    w = g.tensor("w", (8, 3, 3, 8), INT8, scale=0.01, data=rng.integers(-127, 128, (8, 3, 3, 8)))
+    b = g.tensor("b", (8,), INT32, scale=0.0005, data=rng.integers(-99, 99, 8))
+    y = g.tensor("y", (1, 16, 16, 8), INT8, scale=0.1, zero_point=0)
+    g.op("CONV_2D", [x, w, b], [y], stride_w=1, stride_h=1, padding="SAME")
+    axes = g.tensor("axes", (2,), INT32, data=[1, 2])
+    z = g.tensor("z", (1, 1, 1, 8), INT8, scale=0.1, zero_point=0)
+    g.op("MEAN", [y, axes], [z], keep_dims=True)
+    return write_model(g.finish([x], [z]))
+
+
+def _wide() -> bytes:
+    """Rows and channels long enough for the vector loops, with remainders."""
+    rng = np.random.default_rng(9)
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 9, 19, 20), INT8, scale=0.05, zero_point=3)
+    w = g.tensor("w", (40, 1, 1, 20), INT8, scale=0.01, data=rng.integers(-127, 128, (40, 1, 1, 20)))
+    b = g.tensor("b", (40,), INT32, scale=0.0005, data=rng.integers(-99, 99, 40))
+    y = g.tensor("y", (1, 9, 19, 40), INT8, scale=0.1, zero_point=0)
+    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    g.op("CONV_2D", [x, w, b], [y], **window)
+    deep = g.tensor("deep", (1, 3, 3, 40), INT8, scale=0.01, data=rng.integers(-127, 128, (1, 3, 3, 40)))
+    z = g.tensor("z", (1, 9, 19, 40), INT8, scale=0.1, zero_point=4)
+    g.op("DEPTHWISE_CONV_2D", [y, deep, g.tensor("c", (40,), INT32, scale=0.001, data=range(40))], [z],
+         depth_multiplier=1, **window)  # fmt: skip
+    total = g.tensor("total", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
+    g.op("ADD", [y, z], [total])
+    pooled = g.tensor("pooled", (1, 9, 19, 40), INT8, scale=0.2, zero_point=-3)
+    g.op("AVERAGE_POOL_2D", [total], [pooled], filter_width=3, filter_height=3, **window)
+    curved = g.tensor("curved", (1, 9, 19, 40), INT8, scale=1 / 128, zero_point=0)
+    g.op("TANH", [pooled], [curved])
+    return write_model(g.finish([x], [curved]))
+
+
+MODELS = {
+    **CASES,
+    "convnet": (tiny.convnet, {"target": "imxrt700"}),
+    "wide": (_wide, {"target": "imxrt700"}),
+    "wide_neutron_s": (_wide, {"target": "imx95"}),
+    "rest": (_rest, {"target": "imxrt700"}),
+    "rest_neutron_s": (_rest, {"target": "imx95"}),
+    "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),
+}
+
+
+def write_seeds(folder: Path) -> set[str]:
+    """Write `microcode/` and `payload/` below `folder`; return the names of the kernels that the seeds call."""
+    called: set[str] = set()
+    for name, (make, options) in MODELS.items():
+        graph = read_model(convert(make(), Options(**options)).model).main
+        (op,) = graph.operators
+        blocks = blocks_of(graph, op, outputs=len(graph.outputs))
+        called |= _called(blocks)
+        profiling = int(options.get("use_profiling", False))
+        inputs, outputs = len(graph.inputs), len(graph.outputs)
+        payload = build_payload(
+            blocks.microcode, blocks.weights, blocks.kernels, [1] * inputs, [0] * outputs, range(inputs),
+            range(outputs), inputs, profiling, options["target"], "open", __version__,
+        )  # fmt: skip
+        padded = (data + bytes(-len(data) % ALIGNMENT) for data in (blocks.microcode, blocks.weights, blocks.kernels))
+        for kind, data in (("microcode", b"".join(padded)), ("payload", payload)):
+            (folder / kind).mkdir(parents=True, exist_ok=True)
+            (folder / kind / name).write_bytes(data)
+    return called
+
+
+def _called(blocks: Compiled) -> set[str]:
+    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
+    return {abi.by_id(call.kernel).name for call, _, _ in executed(program)}
