@@ -41,18 +41,21 @@ void EventRecorder::record(void* self, const NeutronEvent* event) {
   const char* kernel = event->kernel == 0 ? "dma" : neutronKernelName(event->kernel);
   char name[64];
   std::snprintf(name, sizeof(name), "%s:%" PRIu32, kernel ? kernel : "unknown", event->tag);
-  char metadata[192];
+  char metadata[256];
   const int length = std::snprintf(
       metadata,
       sizeof(metadata),
-      "cycles=%" PRIu64 " start=%" PRIu64 " compute=%.1f memory=%.1f overhead=%.1f first_row=%" PRId32 " rows=%" PRIu32,
+      "cycles=%" PRIu64 " start=%" PRIu64 " compute=%.1f memory=%.1f overhead=%.1f first_row=%" PRId32 " rows=%" PRIu32
+      " macs=%" PRIu64 " bytes=%" PRIu64,
       event->end - event->start,
       event->start,
       static_cast<double>(event->compute) / kPartsPerCycle,
       static_cast<double>(event->memory) / kPartsPerCycle,
       static_cast<double>(event->overhead) / kPartsPerCycle,
       event->firstRow,
-      event->rows);
+      event->rows,
+      event->macs,
+      event->bytes);
   executorch::runtime::event_tracer_log_profiling_delegate(
       recorder.tracer_,
       name,

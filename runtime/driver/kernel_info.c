@@ -2,14 +2,14 @@
 
 /* Two generated tables, one row of information: what a CALL must look like, and what it may do. */
 #define CALLING(id, name, abi, operands, optional, output, params, cost) \
-    [id] = {#name, abi, operands, optional, output, 0, params, cost, 0, 0, 0, 0, 0, 0},
+    [id] = {#name, abi, operands, optional, output, 0, params, cost, 0, 0, 0, 0, 0, 0, 0},
 static const nd_kernel_info calling[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(CALLING)};
 #undef CALLING
 
 #define ROLES(id, written, moved, input, weights, kernel_h, kernel_w, groups, dense) \
-    [id] = {written, dense, input, weights, kernel_h, kernel_w, groups},
+    [id] = {written, moved, dense, input, weights, kernel_h, kernel_w, groups},
 static const struct {
-    uint8_t written, dense;
+    uint8_t written, moved, dense;
     int8_t input, weights, kernel_h, kernel_w, groups;
 } roles[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_ROLES(ROLES)};
 #undef ROLES
@@ -18,6 +18,7 @@ bool nd_kernel(uint32_t kernel, nd_kernel_info *info) {
     if (kernel >= NEUTRON_KERNEL_LIMIT || calling[kernel].name == NULL) return false;
     *info = calling[kernel];
     info->written = roles[kernel].written;
+    info->moved = roles[kernel].moved;
     info->dense = roles[kernel].dense;
     info->input = roles[kernel].input;
     info->weights = roles[kernel].weights;

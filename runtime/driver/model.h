@@ -38,6 +38,7 @@ typedef struct {
 typedef struct {
     const char *name; /* NULL: no such kernel */
     uint8_t abi, operands, optional, output, written, params, formula;
+    uint8_t moved;                                    /* mask of operands that are activations */
     uint8_t dense;                                    /* computes its whole output, whatever rows it is called for */
     int8_t input, weights, kernel_h, kernel_w, groups; /* operands and parameter words; -1: it has none */
 } nd_kernel_info;
@@ -114,6 +115,9 @@ void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t 
  * what a checked call does, not a cost: that is the machine's. */
 uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info);
 uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
+/* Multiplications of a call of so many rows, and bytes of its operands: constants whole, activations in proportion. */
+uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
+uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
 
 #if ND_THREADS
 /* stripes.c: whether the rows of a call may be computed in any order, and at once. */

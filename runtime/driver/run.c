@@ -71,7 +71,7 @@ static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteratio
     nd_clip_rows(&record, iteration, call.operands[info.output].height, &call.row0, &call.row1);
     if (call.row0 == call.row1) return NEUTRON_NONE;
     NeutronEvent event = {record.kernel, NEUTRON_OPCODE_CALL, 0, record.tag, call.row0,
-                          (uint32_t)(call.row1 - call.row0), 0, 0, 0, 0, 0};
+                          (uint32_t)(call.row1 - call.row0), 0, 0, 0, 0, 0, 0, 0};
     NeutronError error = run_rows(r, at, &info, &call);
     if (error != NEUTRON_NONE) return error;
 
@@ -83,6 +83,10 @@ static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteratio
     event.compute = cost.compute;
     event.memory = cost.memory;
     event.overhead = cost.overhead;
+    if (r->model->sink != NULL) {
+        event.macs = nd_call_macs(&call, &info, event.rows);
+        event.bytes = nd_call_bytes(&call, &info, event.rows);
+    }
     nd_observe(r->model, &r->profile, &event);
     return NEUTRON_NONE;
 }
@@ -95,7 +99,8 @@ static void run_copy(run *r, const nd_instruction *at) {
     r->config.copy(target, source, d.bytes, d.channel);
 
     const nm_cost cost = nm_dma_cost(r->program->target, d.bytes);
-    NeutronEvent event = {0, NEUTRON_OPCODE_DMA, 0, d.channel, 0, 0, 0, 0, cost.compute, cost.memory, cost.overhead};
+    NeutronEvent event = {0, NEUTRON_OPCODE_DMA, 0, d.channel, 0, 0, 0, 0, cost.compute, cost.memory, cost.overhead,
+                          0, d.bytes};
     nd_timeline_copy(&r->model->timeline, r->program->target, d.channel, &cost, &event.start, &event.end);
     nd_observe(r->model, &r->profile, &event);
 }

@@ -35,3 +35,19 @@ uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t 
     const uint32_t height = call->operands[info->output].height;
     return times(nd_row_work(call, info), info->dense || rows > height ? height : rows);
 }
+
+uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
+    const bool multiplies = info->weights >= 0 || info->formula == NEUTRON_COST_MATMUL;
+    return multiplies ? nd_call_work(call, info, rows) : 0;
+}
+
+uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
+    const uint32_t height = call->operands[info->output].height;
+    uint64_t bytes = 0;
+    for (uint32_t at = 0; at < call->operand_count; at++) {
+        if (!call->operands[at].present) continue;
+        const uint64_t whole = nk_bytes(&call->operands[at]);
+        bytes += info->moved >> at & 1 && !info->dense ? (whole * rows + height - 1) / height : whole;
+    }
+    return bytes;
+}

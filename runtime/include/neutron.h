@@ -119,6 +119,8 @@ typedef struct {
     uint32_t rows;
     uint64_t start, end;
     uint64_t compute, memory, overhead; /* the machine model's parts */
+    uint64_t macs;  /* multiplications */
+    uint64_t bytes; /* of the operands or of the copy: constants whole, activations in proportion to the rows */
 } NeutronEvent;
 
 NEUTRON_API NeutronError neutronInit(void);

@@ -35,6 +35,9 @@ def compile(
     per_channel: bool = False,
     channels_last: bool = False,
     int8_io: bool = False,
+    recipe: str = "neutron",
+    placement: str = "all",
+    train: Callable[..., Any] | None = None,
     use_neutron_for_format_conversion: bool = False,
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
@@ -53,6 +56,10 @@ def compile(
     names compiler passes to leave out. For PyTorch, `per_channel` gives each output channel of a convolution its own weight
     scale, `channels_last` makes the program take channels-last inputs, and `int8_io` makes it take and give INT8 (the
     report's notes have scales and zero points). `name` is what the report calls the model.
+    `recipe` names the engines of a PyTorch program: "neutron" (the rest in portable kernels), "cortex_m" (no NPU) or
+    "imxrt700cm" (Neutron first, Cortex-M operators for what is left). `placement="fastest"` leaves partitions on the CPU
+    that it runs faster. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding
+    in the loop; then no calibration is needed.
     `certificate` adds the proof of a LiteRT model's schedule to the intermediates (`openneutron certify` checks it).
     `progress` is called with the name of each stage as it begins.
 
@@ -85,6 +92,11 @@ def compile(
                 "example_inputs, calibration, per_channel, channels_last and int8_io are for PyTorch models",
                 hint="a LiteRT file brings its shapes and its quantization",
             )
+        if recipe != "neutron" or placement != "all" or train is not None:
+            raise OptionError(
+                "recipe, placement and train are for PyTorch models",
+                hint="a LiteRT file leaves what the NPU does not take to LiteRT",
+            )
         return _compile_litert(source, name, stage, shared)
     return _compile_torch(
         source,
@@ -95,6 +107,9 @@ def compile(
         per_channel=per_channel,
         channels_last=channels_last,
         int8_io=int8_io,
+        recipe=recipe,
+        placement=placement,
+        train=train,
         use_neutron_for_format_conversion=use_neutron_for_format_conversion,
         **shared,
     )
@@ -155,7 +170,7 @@ def _compile_torch(source: Any, example_inputs: Any, calibration: Any, stage: Pr
         raise OptionError("example_inputs is missing", hint="give a tuple of tensors, as for torch.export.export")
     inputs = None if example_inputs is None else _inputs("example_inputs", example_inputs)
     batches = None if calibration is None else _calibration(calibration, inputs)
-    if is_module and not batches:
+    if is_module and not batches and options["train"] is None:
         raise OptionError(
             "calibration is missing" if calibration is None else "calibration is empty",
             hint="give inputs that look like real ones, e.g. calibration=[(image,) for image in images]; "

@@ -46,6 +46,8 @@ static void one_call(void) {
     CHECK_EQUAL(event_count, 1);
     CHECK_EQUAL(events[0].tag, 7);
     CHECK_EQUAL(events[0].rows, 4);
+    CHECK_EQUAL(events[0].macs, IMAGE * 2); /* one tap of two channels for each output */
+    CHECK_EQUAL(events[0].bytes, 2 * IMAGE + 16 + 16);
     CHECK_EQUAL(neutronGetCycles(model, &cycles), NEUTRON_NONE);
     CHECK_EQUAL(cycles, events[0].end);
     CHECK(cycles > 150);

@@ -37,6 +37,29 @@ static constants constants_of(const nk_call *call, int *fits) {
     return k;
 }
 
+/* A factor of 1, as from UINT8 to INT8 of the same scale: mbqm is the identity then. */
+static int is_shift_of_zero(const nk_requantize_params *p) { return p->multiplier == 1 << 30 && p->shift == 1; }
+
+static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
+    const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
+    const int is_signed = call->operands[NK_REQUANTIZE_INPUT].dtype == NEUTRON_DTYPE_INT8;
+    const int32_t down = call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8 ? 0 : 128;
+    const __m256i by = _mm256_set1_epi16((int16_t)(p->output_zero - p->input_zero - down));
+    const __m128i low = _mm_set1_epi8((char)(p->clamp_low - down)), high = _mm_set1_epi8((char)(p->clamp_high - down));
+    const __m128i flip = _mm_set1_epi8((char)down);
+    uint32_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(in + i));
+        const __m256i moved = _mm256_add_epi16(is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes), by);
+        const __m128i packed = _mm_packs_epi16(_mm256_castsi256_si128(moved), _mm256_extracti128_si256(moved, 1));
+        _mm_storeu_si128((__m128i *)(void *)(out + i), _mm_xor_si128(_mm_min_epi8(_mm_max_epi8(packed, low), high), flip));
+    }
+    for (; i < count; ++i) {
+        const int32_t v = nk_value(in[i], is_signed ? 128 : 0) - p->input_zero + p->output_zero;
+        out[i] = (uint8_t)nk_clamp(v, p->clamp_low, p->clamp_high);
+    }
+}
+
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     int fits;
     const constants k = constants_of(call, &fits);
@@ -53,7 +76,9 @@ static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32
 int nk_requantize_avx2(const nk_call *call) {
     int fits;
     constants_of(call, &fits);
-    if (fits) nk_walk1(call, &call->operands[NK_REQUANTIZE_INPUT], &call->operands[NK_REQUANTIZE_OUTPUT], rescale);
+    const int moves = is_shift_of_zero((const nk_requantize_params *)(const void *)call->params);
+    const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT], *out = &call->operands[NK_REQUANTIZE_OUTPUT];
+    if (fits) nk_walk1(call, in, out, moves ? move_zero : rescale);
     return fits;
 }
 

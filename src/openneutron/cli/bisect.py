@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 def bisect_model(
-    model: Annotated[str, typer.Argument(help="A PyTorch model: of the zoo, package.module:factory, or a .pt2 in float.")],
+    model: Annotated[
+        str, typer.Argument(help="A PyTorch model: of the zoo, package.module:factory, or a .pt2 in float.")
+    ],
     data: Annotated[
         Path | None, typer.Option(help="Labelled data: an .npz with x and y. Without, the calibration data is used.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 64,
+    limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 32,
     top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -71,7 +73,9 @@ def _bisect(model: str, data: Path | None, limit: int, stage: Callable[[str], No
     )
 
 
-def _samples(model: str, is_zoo: bool, data: Path | None, limit: int, loaded: Any) -> tuple[list[Any], list[int] | None]:
+def _samples(
+    model: str, is_zoo: bool, data: Path | None, limit: int, loaded: Any
+) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
     import torch
 

@@ -36,8 +36,8 @@ def check_budgets(
     """
     import json
 
-    from openneutron.cli.budgets import compare, read_budgets
     from openneutron.cli import console
+    from openneutron.cli.budgets import compare, read_budgets
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target, write_file
 
@@ -88,7 +88,8 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
 
         data = labelled_data(entry.source, entry.data, entry.limit, zoo=entry.source if entry.is_zoo else "")
         if program.kind == "tflite":
-            first, last = litert_scores(entry.source, {"reference": read_file(entry.source), "compiled": program.data}, data, stage)
+            forms = {"reference": read_file(entry.source), "compiled": program.data}
+            first, last = litert_scores(entry.source, forms, data, stage)
         else:
             first, _, last = torch_scores(program, loaded, data, stage)
         found |= {"accuracy": last.accuracy, "accuracy_drop": max(first.accuracy - last.accuracy, 0.0)}
@@ -135,7 +136,13 @@ def _cells(line: Line) -> tuple[str, ...]:
     """Budget, measurement, room left, change since the baseline."""
     kind = line.kind
     left = line.measured - line.allowed if kind.at_least else line.allowed - line.measured
-    room = f"{100 * left:+.2f} points" if kind.is_share else f"{left / line.allowed:+.1%}" if line.allowed else f"{left:+,.0f}"
+    room = (
+        f"{100 * left:+.2f} points"
+        if kind.is_share
+        else f"{left / line.allowed:+.1%}"
+        if line.allowed
+        else f"{left:+,.0f}"
+    )
     change = ""
     if line.before is not None:
         delta = line.measured - line.before

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from openneutron._compile import Program
-    from openneutron.sources import Source
 
 _SOURCES = (
     "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program or a .tflite file. "
@@ -69,114 +63,25 @@ def compile_model(
 
     openneutron compile package.module:factory --int8-io
     """
-    import dataclasses
+    from openneutron.cli.compiling import Request, run_compile
 
-    from openneutron.cli import console
-    from openneutron.cli.sizes import parse_size
-    from openneutron.files import check_target
-    from openneutron.report.model import to_json
-    from openneutron.sources import find
-
-    found = find(source)
-    suffix = ".tflite" if found.kind == "tflite" else ".pte"
-    if output is None and not as_json:
-        output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
-    if output is not None:
-        check_target(output, suffix)
-    if certificate is not None:
-        check_target(certificate, ".json")
-    fit_bytes = parse_size(fit, option="--fit") if fit else None
-    with console.progress("starting") as stage:
-        program, notes = _compile(
-            found,
-            stage,
+    run_compile(
+        Request(
+            source=source,
+            output=output,
             target=target,
             converter=converter,
             optimize=optimize,
-            fit_bytes=fit_bytes,
+            fit=fit,
             fetch_constants_to_sram=fetch_constants_to_sram,
             use_profiling=use_profiling,
-            dump_kernel_selection_code=dump_kernel_selection,
-            dump_intermediates=intermediates is not None,
-            certificate=certificate is not None,
-            operators_not_to_delegate=tuple(not_delegate or ()),
-            passes_off=tuple(pass_off or ()),
+            dump_kernel_selection=dump_kernel_selection,
+            intermediates=intermediates,
+            certificate=certificate,
+            not_delegate=not_delegate,
+            pass_off=pass_off,
             channels_last=channels_last,
             int8_io=int8_io,
+            as_json=as_json,
         )
-    files = _write(program, output, found.stem, dump_kernel_selection, intermediates, certificate)
-    report = dataclasses.replace(program.report, files=files, notes=(*program.report.notes, *notes))
-    if as_json:
-        console.put(to_json(report))
-        return
-    from openneutron.report.render import print_report
-
-    print_report(report, console.stdout())
-
-
-def _compile(
-    source: Source, stage: Callable[[str], None], *, channels_last: bool, int8_io: bool, **options: Any
-) -> tuple[Program, tuple[str, ...]]:
-    """The program, and what a user should know about how its source was loaded."""
-    import openneutron
-
-    if source.kind == "tflite":
-        from openneutron.errors import OptionError
-
-        if channels_last or int8_io:
-            given = "--channels-last" if channels_last else "--int8-io"
-            raise OptionError(f"{given} is for PyTorch models; LiteRT models always are")
-        return openneutron.compile(source.text, progress=stage, **options), ()
-    stage("loading the model")
-    loaded = source.load()
-    program = openneutron.compile(
-        loaded.model,
-        loaded.example_inputs,
-        calibration=loaded.calibration,
-        channels_last=channels_last,
-        int8_io=int8_io,
-        name=loaded.name,
-        progress=stage,
-        **options,
     )
-    return program, loaded.notes
-
-
-def _write_selections(program: Program, beside: Path, put: Callable[[Path, str], None]) -> None:
-    """One selection for each delegated subgraph when there are several, and the one for all of them."""
-    if program.kernel_selection:
-        put(beside.with_name(f"{beside.stem}_kernel_selection.c"), program.kernel_selection)
-    if len(program.kernel_selections) > 1:
-        for index, code in enumerate(program.kernel_selections):
-            put(beside.with_name(f"{beside.stem}_{index}_kernel_selection.c"), code)
-
-
-def _write(
-    program: Program,
-    output: Path | None,
-    stem: str,
-    selection: bool,
-    intermediates: Path | None,
-    certificate: Path | None,
-) -> dict[str, int]:
-    """Write everything that was asked for; returns file name → bytes."""
-    from openneutron.files import make_folder, write_file
-
-    files: dict[str, int] = {}
-
-    def put(path: Path, data: bytes | str) -> None:
-        write_file(path, data)
-        files[path.name] = len(data.encode() if isinstance(data, str) else data)
-
-    if output is not None:
-        put(output, program.data)
-    if selection:
-        beside = output if output is not None else Path(f"{stem}.pte")
-        _write_selections(program, beside, put)
-    if certificate is not None:
-        put(certificate, program.intermediates["certificate.json"])
-    if intermediates is not None:
-        folder = make_folder(intermediates)
-        for name, content in program.intermediates.items():
-            write_file(folder / name, content)
-    return files

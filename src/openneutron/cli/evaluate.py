@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def evaluate_model(
     model: Annotated[str, typer.Argument(help="What `openneutron compile` takes, or a .pte.")],
     data: Annotated[
-        Path | None, typer.Option(help="Labelled data: an .npz with x (samples) and y (classes). Zoo models have their own.")
+        Path | None,
+        typer.Option(help="Labelled data: an .npz with x (samples) and y (classes). Zoo models have their own."),
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="Use the first so many samples; 0 for all.")] = 0,
     target: Annotated[str, typer.Option(help="The chip (`openneutron targets`).")] = "imxrt700",
@@ -58,7 +59,9 @@ def measure(
     from openneutron.sources import find
 
     source = find(model)
-    labelled = labelled_data(model if source.kind != "zoo" else "", data, limit, zoo=model if source.kind == "zoo" else "")
+    labelled = labelled_data(
+        model if source.kind != "zoo" else "", data, limit, zoo=model if source.kind == "zoo" else ""
+    )
     if source.kind == "tflite":
         return _of_litert(model, labelled, target, stage)
     return _of_torch(model, labelled, target, per_channel, stage)
@@ -66,8 +69,8 @@ def measure(
 
 def labelled_data(model: str, given: Path | None, limit: int, *, zoo: str = "") -> Labelled:
     """The data named by --data, or the test images of a zoo model."""
-    from openneutron.errors import OptionError
     from openneutron.accuracy import labelled
+    from openneutron.errors import OptionError
 
     if given is not None:
         return _read(given, limit)
@@ -143,9 +146,7 @@ def _of_litert(model: str, data: Labelled, target: str, stage: Callable[[str], N
     return litert_scores(model, forms, data, stage)
 
 
-def litert_scores(
-    model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]
-) -> list[Score]:
+def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
     from openneutron.accuracy import fit_samples, score
     from openneutron.errors import OptionError
@@ -155,7 +156,9 @@ def litert_scores(
     for name, form in forms.items():
         runner = LiteRtRunner(form, source=model)
         if len(runner.inputs) != 1:
-            raise OptionError(f"only models with one input can be evaluated, this has {len(runner.inputs)}", where=model)
+            raise OptionError(
+                f"only models with one input can be evaluated, this has {len(runner.inputs)}", where=model
+            )
 
         def predict(x: Any, runner: LiteRtRunner = runner) -> Any:
             return next(iter(runner.run([x]).outputs.values()))
@@ -168,8 +171,8 @@ def litert_scores(
 def _of_pte(model: str, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     import torch
 
-    from openneutron.errors import OptionError
     from openneutron.accuracy import fit_samples, score
+    from openneutron.errors import OptionError
     from openneutron.executorch.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
 

@@ -20,8 +20,8 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 EXIT_CODES = """\
-Exit codes: 0 done; 1 done, and the answer is no (run --check found a difference); 2 an option, file or model cannot be
-used; 70 a bug in OpenNeutron; 130 interrupted.
+Exit codes: 0 done; 1 done, and the answer is no (a difference was found, a budget is broken); 2 an option, file or model
+cannot be used; 70 a bug in OpenNeutron; 130 interrupted.
 """
 
 
@@ -66,6 +66,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    from openneutron.cli.quick import quick
+
+    if quick(arguments):
+        return OK
     import typer
 
     from openneutron.cli.app import app

@@ -11,7 +11,7 @@ from typing import Any
 
 from openneutron import targets
 from openneutron._version import __version__
-from openneutron.compiler import certificate, l1, text
+from openneutron.compiler import l1, text
 from openneutron.compiler.collector import paused
 from openneutron.compiler.emit import emit
 from openneutron.compiler.fuse import fuse
@@ -90,6 +90,14 @@ def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[
     return ordered
 
 
+def _proof(unit: Unit, target: Target) -> dict[str, Any]:
+    """The certificate of one NeutronGraph; imported on request, like everything an ordinary compile does not need."""
+    from openneutron.compiler.certificate import graph_certificate
+
+    blocks = {"microcode": unit.microcode, "weights": unit.program.weights}
+    return graph_certificate(unit.graph, unit.tasks, target, blocks)
+
+
 def _selection(parts: list[Part], target: Target) -> str:
     """The kernels that these NeutronGraphs call, as C source."""
     called = {abi_of(node.kernel).id for part in parts for node in part.graph.nodes}
@@ -148,10 +156,11 @@ def compile_model(data: bytes, options: Options) -> Result:
             intermediates[f"graph{index}.l2.txt"] = text.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
         if options.certificate:
-            blocks = {"microcode": unit.microcode, "weights": unit.program.weights}
-            proofs.append(certificate.graph_certificate(unit.graph, unit.tasks, target, blocks))
+            proofs.append(_proof(unit, target))
     if options.certificate:
-        intermediates["certificate.json"] = certificate.certificate_json(proofs, options.source)
+        from openneutron.compiler.certificate import certificate_json
+
+        intermediates["certificate.json"] = certificate_json(proofs, options.source)
     source_operators = list(graph.operators)
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)

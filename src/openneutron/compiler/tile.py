@@ -211,7 +211,7 @@ def tile(
     """
     costs = CostModel(graph, target)
     found = candidates(graph, costs, stream=optimize != "fast")
-    budgets = np.unique(np.concatenate([memory for _, _, memory, _ in found])).tolist() if found else []
+    budgets = sorted({size for _, _, memory, _ in found for size in memory.tolist()})
     structure = Structure.of(graph)
     if not budgets:
         return [Tiling([], ())]

@@ -45,12 +45,15 @@ class Measure:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A layer left in float: what the whole network then reaches, and the gain in decibels."""
+    """A layer left in float: what the whole network then reaches, and the gain in decibels.
+
+    `modules` are the paths of the modules it is made of, as `NeutronQuantizer(exclude=…)` takes them.
+    """
 
     name: str
     operator: str
     source: str
-    module: str
+    modules: tuple[str, ...]
     measure: Measure
     gain: float
 
@@ -103,16 +106,18 @@ def bisect(
         base = measured(module)
         layers: list[LayerCost] = []
         groups = _layers(module)
-        for number, (node, off) in enumerate(groups.items(), 1):
+        for number, group in enumerate(groups, 1):
+            node = group.head
             stage(f"layer {number} of {len(groups)}: {node.name}")
-            found = measured(_Partly(module, off).run)
-            place = (node.name, operator_name(node), source_line(node), module_path(node))
-            layers.append(LayerCost(*place, found, found.sqnr - base.sqnr))
+            found = measured(_Partly(module, group.quantizes).run)
+            paths = tuple(dict.fromkeys(filter(None, map(module_path, (node, group.result)))))
+            layers.append(
+                LayerCost(node.name, operator_name(node), source_line(node), paths, found, found.sqnr - base.sqnr)
+            )
         layers.sort(key=lambda layer: -layer.gain)
         changes = [*_CHANGES]
-        if layers and layers[0].module:
-            dearest = layers[0].module
-            changes.append((f"{dearest} left in float, on the CPU", {"exclude": [dearest]}))
+        if layers and layers[0].modules:
+            changes.append((f"{layers[0].name} left in float, on the CPU", {"exclude": list(layers[0].modules)}))
         fixes: list[Fix] = []
         for change, how in changes:
             stage(f"trying: {change}")
@@ -129,20 +134,32 @@ def _converted(prepared: GraphModule) -> GraphModule:
     return convert_pt2e(prepared, fold_quantize=False)
 
 
-def _layers(module: GraphModule) -> dict[Node, set[Node]]:
-    """Layer → its quantize nodes: those of its constants and that of its result."""
-    found: dict[Node, set[Node]] = {}
+@dataclass
+class _Group:
+    """A layer: from the node that reads its constants, or its only one, to the one whose result is quantized."""
+
+    head: Node
+    result: Node
+    quantizes: set[Node]
+
+
+def _layers(module: GraphModule) -> list[_Group]:
+    """The layers with their quantize nodes: those of their constants and that of their result."""
+    found: dict[Node, _Group] = {}
     for node in module.graph.nodes:
         if not is_quantize(node):
             continue
         origin = node.args[0]
         if isinstance(origin, Node) and origin.op == "call_function" and not is_dequantize(origin):
-            found.setdefault(origin, set()).add(node)
+            found.setdefault(origin, _Group(origin, origin, set())).quantizes.add(node)
         elif isinstance(origin, Node) and origin.op == "get_attr":
             for reader in (user for inner in node.users for user in inner.users):
                 if not is_quantize(reader):
-                    found.setdefault(_result(reader), set()).add(node)
-    return found
+                    result = _result(reader)
+                    group = found.setdefault(result, _Group(reader, result, set()))
+                    group.head = reader
+                    group.quantizes.add(node)
+    return list(found.values())
 
 
 def _result(node: Node) -> Node:

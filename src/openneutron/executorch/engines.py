@@ -80,7 +80,8 @@ class Engines:
 
         step = PlaceLeftovers()
         step(manager)
-        return tuple(_placed(verdict, step.claims) for verdict in verdicts)
+        gone = {name for name, claim in step.claims.items() if claim.folded}
+        return tuple(_placed(verdict, step.claims) for verdict in verdicts if verdict.name not in gone)
 
 
 RECIPES: Final = {

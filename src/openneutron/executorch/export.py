@@ -59,7 +59,8 @@ def prepare(program: ExportedProgram, quantizer: NeutronQuantizer) -> GraphModul
     """The module with observers, ready to calibrate."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
-    module = program.module()
+    # Guards are a call of a module, which passes of other backends refuse.
+    module = program.module(check_guards=False)
     # torchao folds batch norms too, but also into convolutions that something else reads.
     fold_batch_norm(module)
     return prepare_pt2e(module, quantizer)

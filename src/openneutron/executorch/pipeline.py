@@ -252,13 +252,13 @@ def lower_program(
             compile_config=engines.compile_config(),
         )
     copies = make_islands_contiguous(edge.exported_program().graph_module)
-    with stages("placing leftovers") if engines.cortex_m else nullcontext():
-        verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
     borders = remove_border_quantize(edge.exported_program()) if int8_io else []
     if borders and all(border.reason for border in borders):
         raise UnsupportedError(
             f"no input or output can be INT8: {borders[0]}", hint="leave INT8 I/O off, or quantize what reads it"
         )
+    with stages("placing leftovers") if engines.cortex_m else nullcontext():
+        verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)

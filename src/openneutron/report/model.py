@@ -22,7 +22,7 @@ VERSION = 1
 class Node:
     """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU.
 
-    `inputs` are the names of the nodes whose values it reads.
+    `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable".
     """
 
     name: str
@@ -35,6 +35,7 @@ class Node:
     debug_handle: int = -1
     partition: int = -1
     inputs: tuple[str, ...] = ()
+    engine: str = ""
 
 
 @dataclass(frozen=True)

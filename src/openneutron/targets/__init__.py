@@ -11,10 +11,11 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from openneutron.errors import OptionError
 
+_FOLDER = Path(__file__).parent  # importlib.resources would load zip and compression modules, 10 ms of every start
 # Names that NXP's converters accept but for which no figures are public.
 UNDOCUMENTED = ("imx943", "imx952", "mcxn54x", "s32k5", "s32n79")
 
@@ -66,7 +67,7 @@ class Target:
 @cache
 def names() -> tuple[str, ...]:
     """Names of the targets that can be compiled for, in alphabetical order."""
-    return tuple(sorted(p.name[:-5] for p in resources.files(__package__).iterdir() if p.name.endswith(".toml")))
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
 @cache
@@ -79,6 +80,6 @@ def load(name: str) -> Target:
         )
     if name not in names():
         raise OptionError(f"unknown target {name!r}", hint=f"known targets: {', '.join(names())}")
-    table = tomllib.loads((resources.files(__package__) / f"{name}.toml").read_text("utf-8"))
+    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
     cost = Cost(**{field.name: table["cost"][field.name] for field in fields(Cost)})
     return Target(name=table["name"], description=table["description"], **table["npu"], **table["memory"], cost=cost)

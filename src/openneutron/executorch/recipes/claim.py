@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from openneutron.executorch.clusters import Cluster, find_clusters
+from openneutron.executorch.clusters import Cluster, find_clusters, is_border
 from openneutron.executorch.encoding import Constants, Encoding, encoding_of
 from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, operator_name
 from openneutron.executorch.recipes.cortex_m_backend import CortexMBackend, cortex_m_backend
@@ -27,10 +27,14 @@ _BIASED = frozenset({"aten.convolution.default", "aten.linear.default"})
 
 @dataclass(frozen=True)
 class Claim:
-    """Who runs a leftover node: "cortex_m", or "portable" with the reason why Cortex-M does not."""
+    """Who runs a leftover node: "cortex_m", or "portable" with the reason why Cortex-M does not.
+
+    A `folded` quantize or dequantize is no node any more.
+    """
 
     engine: str
     reason: str = ""
+    folded: bool = False
 
 
 def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
@@ -47,11 +51,11 @@ def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
     for cluster in find_clusters(program.graph):
         reason = _reason(cluster, constants)
         for node in cluster.nodes:
-            claims[node.name] = Claim("portable", reason) if reason else Claim("cortex_m")
+            claims[node.name] = Claim("portable", reason) if reason else Claim("cortex_m", folded=is_border(node))
         if not reason:
             _mark(program, cluster, constants, backend)
     for node in program.graph.nodes:
-        if node.op == "call_function" and node.name not in claims and (is_quantize(node) or is_dequantize(node)):
+        if node.op == "call_function" and node.name not in claims and is_border(node):
             claims[node.name] = Claim("cortex_m")
     program.graph_module.recompile()
     return claims

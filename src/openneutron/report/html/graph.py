@@ -15,7 +15,7 @@ class Box:
     """One node of a PyTorch program, or one operator of a LiteRT file.
 
     `kernels` name the kernels that do its work; `shared` is the node whose kernel does it along with its own, "" when it
-    has its own or none. `inputs` are the positions of the boxes it reads.
+    has its own or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Box:
     kernels: tuple[str, ...] = ()
     shape: tuple[int, ...] = ()
     shared: str = ""
+    host: str = ""
 
     @property
     def label(self) -> str:
@@ -67,8 +68,16 @@ def _of_nodes(report: Report) -> list[Box]:
     at = {node.name: position for position, node in enumerate(report.nodes)}
     return [
         Box(
-            n.name, n.operator, _engine(n.delegated), n.reason, n.hint, n.source, n.partition, _earlier(at, n.inputs, i)
-        )
+            n.name,
+            n.operator,
+            _engine(n.delegated),
+            n.reason,
+            n.hint,
+            n.source,
+            n.partition,
+            _earlier(at, n.inputs, i),
+            host="" if n.delegated else n.engine,
+        )  # fmt: skip
         for i, n in enumerate(report.nodes)
     ]
 

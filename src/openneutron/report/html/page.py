@@ -25,6 +25,7 @@ from openneutron.report.model import Kernel, Report
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+_HOSTS = {"cortex_m": "the CPU, in a Cortex-M kernel", "portable": "the CPU, in a portable kernel"}
 _SCRIPTS = ("tips.js", "graph.js", "table.js", "timeline.js")
 
 
@@ -114,7 +115,7 @@ def _details(box: Box, report: Report) -> dict[str, Any]:
         else:
             lines.append(("kernel", "none: it only changes how values are looked at"))
     else:
-        lines.append(("runs on", "the CPU"))
+        lines.append(("runs on", _HOSTS.get(box.host, "the CPU")))
         lines.append(("why", box.reason or "no reason was recorded"))
         if box.hint:
             lines.append(("what to change", box.hint))

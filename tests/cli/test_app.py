@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from openneutron.cli.app import app
+
+COMMANDS = {command.name: command.callback for command in app.registered_commands}
+# They write a file and nothing worth parsing, print text that is the result itself, or answer with their exit code.
+WITHOUT_JSON = {"certify", "disasm", "extract-payload", "merge-kernels"}
+
+
+@pytest.mark.parametrize("name", sorted(filter(None, COMMANDS)))
+def test_every_command_explains_itself_with_an_example_and_has_json(command, name: str) -> None:
+    outcome = command(name, "--help")
+    assert outcome.code == 0
+    assert f"openneutron {name}" in outcome.out.split("Example", 1)[1]
+    callback = COMMANDS[name]
+    assert callback is not None
+    assert name in WITHOUT_JSON or "as_json" in inspect.signature(callback).parameters
+
+
+def test_the_ten_commands_around_a_model_are_there() -> None:
+    wanted = {"compile", "run", "report", "profile", "verify", "evaluate", "bisect", "check", "inspect", "compare"}
+    assert wanted <= set(COMMANDS)
