@@ -1,6 +1,6 @@
 """CPU seconds of `openneutron --help` and `import openneutron`, as ratios to an empty interpreter in the same run.
 
-    python benchmarks/startup.py
+python benchmarks/startup.py
 """
 
 from __future__ import annotations

@@ -68,7 +68,9 @@ def main() -> int:
     crude = measure("crude PTQ: one weight scale per tensor, min-max", lambda: crude_pte(model))
     measure("PTQ: a weight scale per channel, histogram", lambda: careful_pte(model))
     trained = measure("QAT: a weight scale per channel", lambda: trained_pte(model, arguments))
-    table = Table("network", "top-1 on 1,000 images", "against float", "seconds", title="CIFAR-10, measured on the .pte")
+    table = Table(
+        "network", "top-1 on 1,000 images", "against float", "seconds", title="CIFAR-10, measured on the .pte"
+    )
     for label, top, seconds in rows:
         table.add_row(label, f"{top:.1f} %", f"{top - floating:+.1f}", f"{seconds:.0f}" if seconds else "")
     console.print(table)

@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the compiler's fuzzer (0)")
     parser.add_argument("--models", default="", help="a folder of .tflite files to damage as well")
     options = parser.parse_args()
-    names = [path.stem for path in sorted(HERE.glob("fuzz*.c*")) + [COMPILER] if options.only in ("", path.stem)]
+    names = [path.stem for path in [*sorted(HERE.glob("fuzz*.c*")), COMPILER] if options.only in ("", path.stem)]
     native = [name for name in names if name != COMPILER.stem]
     if not names:
         parser.error(f"there is no target {options.only}")

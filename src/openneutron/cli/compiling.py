@@ -1,4 +1,4 @@
-"""What `openneutron compile` does, once its command line is understood; imports neither typer nor, unless on a terminal, rich."""
+"""What `openneutron compile` does, once its command line is understood; imports no typer, and rich only on a terminal."""
 
 from __future__ import annotations
 

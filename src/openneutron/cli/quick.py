@@ -6,7 +6,7 @@ missing value) is left to typer, which knows how to explain it; a test holds bot
 
 from __future__ import annotations
 
-import os, gc; gc.disable()
+import os
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -56,16 +56,17 @@ class _Pairs:
 
     def __init__(self, overlaps: Sequence[Overlap], index: dict[int, int]) -> None:
         self.of: dict[tuple[int, int], Overlap] = {}
+        self.partners: dict[int, dict[int, Overlap]] = {}
         for o in overlaps:
             if o.dying in index and o.born in index:
                 dying, born = index[o.dying], index[o.born]
-                self.of[dying, born] = self.of[born, dying] = replace(o, dying=dying, born=born)
+                pair = replace(o, dying=dying, born=born)
+                self.of[dying, born] = self.of[born, dying] = pair
+                self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair
 
-    def forbidden(self, placing: int, size: int, other: int, low: int, high: int) -> tuple[int, int]:
-        """Offsets strictly between these two bounds clash with buffer `other` at [low, high)."""
-        pair = self.of.get((placing, other))
-        if pair is None:
-            return low - size, high
+    @staticmethod
+    def forbidden(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
+        """Offsets strictly between these two bounds clash with the other buffer of the pair, at [low, high)."""
         if placing == pair.born:
             return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
         return (high - pair.distance - size, high) if pair.upward else (low - size, low + pair.distance)
@@ -89,28 +90,33 @@ def _place(
 ) -> tuple[int, list[int]]:
     """Lowest free offset for each buffer in turn; (height reached, offsets)."""
     offsets = [-1] * len(buffers)
+    sizes = [b.size for b in buffers]
     top = 0
     for at in order:
-        size = buffers[at].size
-        blocked: list[tuple[int, int]] = []
+        size = sizes[at]
+        placed = [other for other in neighbours[at] if offsets[other] >= 0]
         allowed: list[int] = []
-        for other in neighbours[at]:
-            low = offsets[other]
-            if low < 0:
-                continue
-            blocked.append(pairs.forbidden(at, size, other, low, low + buffers[other].size))
-            pair = pairs.of.get((at, other))
-            if pair is not None and pair.exact:
-                allowed.append(low)
+        partners = pairs.partners.get(at)
+        if partners is None:
+            blocked = [(offsets[other] - size, offsets[other] + sizes[other]) for other in placed]
+        else:
+            blocked = []
+            for other in placed:
+                low, high = offsets[other], offsets[other] + sizes[other]
+                pair = partners.get(other)
+                blocked.append((low - size, high) if pair is None else pairs.forbidden(pair, at, size, low, high))
+                if pair is not None and pair.exact:
+                    allowed.append(low)
         blocked.sort()
         offset = _lowest(blocked)
-        for candidate in sorted(allowed):
+        for candidate in sorted(allowed) if allowed else ():
             clear = sum(low < candidate < high for low, high in blocked) == 1  # only the partner itself
             if candidate < offset and clear:
                 offset = candidate
                 break
         offsets[at] = offset
-        top = max(top, offset + size)
+        if offset + size > top:
+            top = offset + size
     return top, offsets
 
 
@@ -149,7 +155,8 @@ def _lowest(blocked: list[tuple[int, int]]) -> int:
     for low, high in blocked:
         if low >= offset:
             break
-        offset = max(offset, high)
+        if high > offset:
+            offset = high
     return offset
 
 

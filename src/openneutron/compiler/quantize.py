@@ -52,6 +52,23 @@ def multiplier(real: float) -> tuple[int, int]:
     return (0, 0) if shift < -31 else (fixed, shift)
 
 
+def multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+    """`multiplier` of many factors at once: all M, all shifts.
+
+    Example:
+        >>> multipliers([1.0, 0.5])
+        ([1073741824, 1073741824], [1, 0])
+    """
+    mantissas, shifts = np.frexp(np.asarray(reals, np.float64))
+    scaled = mantissas * float(1 << 31)  # exact: only the exponent changes
+    whole = np.floor(scaled)
+    fixed = (whole + (scaled - whole >= 0.5)).astype(np.int64)
+    over = fixed == 1 << 31
+    fixed, shifts = np.where(over, 1 << 30, fixed), shifts + over
+    gone = (shifts < -31) | (fixed == 0)
+    return np.where(gone, 0, fixed).tolist(), np.where(gone, 0, shifts).tolist()
+
+
 def activation_range(activation: int, scale: float, zero_point: int, limits: tuple[int, int]) -> tuple[int, int]:
     """Clamp of a fused activation (schema's ActivationFunctionType 0 NONE, 1 RELU, 2 RELU_N1_TO_1, 3 RELU6)."""
     low, high = limits

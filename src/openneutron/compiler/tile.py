@@ -160,7 +160,7 @@ def _shared(
 ) -> int:  # fmt: skip
     """Bytes that the sink may share with one input that dies in the segment (`overlap` gives the exact distance)."""
     out = graph.values[sink]
-    best = 0
+    best, out_row = 0, out.row_bytes
     stop = -(-out.shape[1] // stream.advance)
     for value, uses in readers.items():
         if value not in spans or spans[value][1] != last:
@@ -169,13 +169,15 @@ def _shared(
         if v.alias is not None or v.accumulator:
             continue
         distance = 0
+        height = v.shape[1]
         for i in {0, 1, stop // 2, stop - 2, stop - 1}:
             if 0 <= i < stop:
-                written = min((i + 1) * stream.advance, out.shape[1]) * out.row_bytes
-                needed = min(
-                    d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, v.shape[1])[0] for s, d in uses
-                )
-                distance = max(distance, written - min(needed, v.shape[1]) * v.row_bytes)
+                written = min((i + 1) * stream.advance, out.shape[1]) * out_row
+                needed = height
+                for s, d in uses:
+                    low = d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, height)[0]
+                    needed = min(needed, low)
+                distance = max(distance, written - needed * v.row_bytes)
         best = max(best, v.bytes + out.bytes - max(align(distance) + v.bytes, out.bytes))
     return best
 
@@ -194,7 +196,7 @@ def _best(found: list[Columns], budget: int) -> tuple[int, list[Candidate]] | No
     chosen: list[Candidate] = []
     end = len(found)
     while end:
-        begin, rows, memory, cycles = (int(column[taken[end - 1]]) for column in found[end - 1])
+        begin, rows, memory, cycles = found[end - 1][:, taken[end - 1]].tolist()
         chosen.append(Candidate(begin, end - 1, rows, memory, cycles))
         end = begin
     return int(cost[-1]), chosen[::-1]

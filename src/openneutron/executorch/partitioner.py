@@ -199,9 +199,7 @@ class NeutronPartitioner(Partitioner):
                 return False
         return True
 
-    def _worth(
-        self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check
-    ) -> bool:
+    def _worth(self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check) -> bool:
         """Whether a partition is faster on the NPU; refuses its clusters when not."""
         nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
         _, lowered = try_lower(nodes, constants, check, self.options)

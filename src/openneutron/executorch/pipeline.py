@@ -135,7 +135,9 @@ def build(
     if isinstance(source, ExportedProgram) and not calibration:
         program = source
     elif train is not None:
-        quantized, program = _trained(source, example_inputs, calibration, train, engines, per_channel, channels_last, stages)
+        quantized, program = _trained(
+            source, example_inputs, calibration, train, engines, per_channel, channels_last, stages
+        )
     else:
         if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
             raise OptionError("the program is quantized already", hint="leave calibration out")
@@ -155,9 +157,7 @@ def build(
     )
     report = dataclasses.replace(
         report,
-        whole=whole_program(
-            lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes
-        ),
+        whole=whole_program(lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes),
         seconds=_seconds(stages, partitions),
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
@@ -210,7 +210,7 @@ def _trained(
         raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")
     if calibration:
         raise OptionError("calibration and train are both given", hint="training finds the ranges itself")
-    inputs = _in_layout(example_inputs, channels_last)
+    inputs = in_layout(example_inputs, channels_last)
     with stages("training"):
         quantizer = engines.quantizer(per_channel=per_channel, is_qat=True)
         quantized = quantize_aware(model, inputs, quantizer, train, progress=stages.progress)

@@ -52,7 +52,9 @@ def _whole(report: Report) -> list[tuple[str, str]]:
     whole = report.whole
     if not whole.recipe or not whole.cpu_milliseconds:
         return []
-    engines = {engine: sum(node.engine == engine for node in report.nodes) for engine in ("neutron", "cortex_m", "portable")}
+    engines = {
+        engine: sum(node.engine == engine for node in report.nodes) for engine in ("neutron", "cortex_m", "portable")
+    }
     shares = ", ".join(f"{count} {engine}" for engine, count in engines.items() if count)
     between = whole.call_milliseconds + whole.copy_milliseconds
     parts = f"NPU {whole.npu_milliseconds:.3f} + CPU {whole.cpu_milliseconds:.3f} + calls and copies {between:.3f}"

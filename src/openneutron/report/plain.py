@@ -57,6 +57,9 @@ def _table(rows: Sequence[Sequence[str]], right: set[int]) -> list[str]:
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [cell.rjust(w) if at in right else cell.ljust(w) for at, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.rjust(w) if at in right else cell.ljust(w)
+            for at, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append("  " + "  ".join(cells).rstrip())
     return lines

@@ -7,6 +7,7 @@ bits on every machine and at every thread count. `training/calibrate_untrained.p
 from __future__ import annotations
 
 import zlib
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ from openneutron.zoo._store import packaged, read_arrays
 # Enough for stable quantization ranges of random networks, few enough that the largest calibrates in seconds.
 CALIBRATION_COUNT = 8
 _Norm = nn.BatchNorm1d | nn.BatchNorm2d | nn.LayerNorm
-_Layer = nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d | nn.Linear
+_Layer: TypeAlias = nn.Conv1d | nn.Conv2d | nn.ConvTranspose2d | nn.Linear
 
 
 def untrained(name: str, model: nn.Module, shape: tuple[int, ...], what: str) -> ZooModel:

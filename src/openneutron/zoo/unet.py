@@ -37,7 +37,8 @@ class UNet(nn.Module):
         self.classes = nn.Conv2d(WIDTHS[0], CLASSES, 1)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        x, seen = images, []
+        x = images
+        seen: list[torch.Tensor] = []
         for level in self.down:
             x = level(self.pool(x) if seen else x)
             seen.append(x)

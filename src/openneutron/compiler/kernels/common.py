@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.geometry import WINDOW_MAX, Window, window_of
-from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, UINT8_RANGE, activation_range, multiplier
+from openneutron.compiler.quantize import (
+    INT8_RANGE,
+    MAX_LEFT_SHIFT,
+    UINT8_RANGE,
+    activation_range,
+    multiplier,
+    multipliers,
+)
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.litert.graph import DType
 from openneutron.targets import Target
@@ -212,21 +219,21 @@ def clamp_of(op: OpSignature) -> tuple[int, int]:
 def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> list[float]:
     """Accumulator step over output step, one per scale of the weights, rounded as docs/numerics.md, Real multipliers."""
     assert w.quantization is not None
+    scales = np.array(w.quantization.scale)
     if x.dtype is DType.UINT8:
         with np.errstate(over="ignore"):
-            products = [float(np.float32(x.scale) * np.float32(s)) for s in w.quantization.scale]
+            products = (np.float32(x.scale) * scales.astype(np.float32)).astype(np.float64)
     else:
-        products = [x.scale * s for s in w.quantization.scale]
-    return [product / y.scale for product in products]
+        products = x.scale * scales
+    return (products / y.scale).tolist()  # type: ignore[no-any-return]
 
 
 def fixed_point(
     x: TensorSignature, w: TensorSignature, y: TensorSignature, channels: int
 ) -> tuple[list[int], list[int]]:
     """Multipliers and shifts of every output channel, for `Rounding.DOUBLE`."""
-    pairs = [multiplier(real) for real in factors(x, w, y)]
-    pairs = pairs * channels if len(pairs) == 1 else pairs
-    return [m for m, _ in pairs], [shift for _, shift in pairs]
+    found, shifts = multipliers(factors(x, w, y))
+    return (found * channels, shifts * channels) if len(found) == 1 else (found, shifts)
 
 
 def weights_as_int8(data: npt.NDArray[np.generic], w: TensorSignature) -> tuple[npt.NDArray[np.int8], int]:

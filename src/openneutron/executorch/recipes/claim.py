@@ -81,9 +81,7 @@ def _reason(cluster: Cluster, constants: Constants) -> str:
     return rule(context) or (activation_fits(after[0], output) if after else "")
 
 
-def _encodings(
-    cluster: Cluster, main: Node, constants: Constants
-) -> tuple[dict[Node, Encoding], Encoding] | str:
+def _encodings(cluster: Cluster, main: Node, constants: Constants) -> tuple[dict[Node, Encoding], Encoding] | str:
     results = [node for node in cluster.nodes if is_quantize(node)]
     if len(results) != 1:
         return f"its result is stored {len(results)} times"

@@ -42,7 +42,9 @@ class CortexMRecipeProvider(BackendRecipeProvider):
         target_config(backend, options.cpu)
         return ExportRecipe(
             name=recipe_type.value,
-            quantization_recipe=quantization_recipe([backend.quantizer(use_explicit_layout=True)], options, is_qat=False),
+            quantization_recipe=quantization_recipe(
+                [backend.quantizer(use_explicit_layout=True)], options, is_qat=False
+            ),
             lowering_recipe=LoweringRecipe(
                 edge_compile_config=edge_compile_config(preserve=True),
                 edge_manager_transform_passes=[CortexMPasses(options.cpu)],

@@ -18,6 +18,11 @@ Batches = Iterable[tuple[Any, ...]]
 Options = TypeVar("Options")
 
 
+def _is_batches(calibration: object) -> bool:
+    """A tensor is iterable too, but its rows are not batches."""
+    return isinstance(calibration, Iterable) and not hasattr(calibration, "dim")
+
+
 @dataclass(frozen=True)
 class QuantizationOptions:
     """What sets INT8 ranges: `calibration` inputs after training, or a `train` function for training with rounding.
@@ -44,11 +49,12 @@ class QuantizationOptions:
         if is_qat:
             self._check_training(where)
         elif self.train is not None:
-            raise OptionError("train is given, but the recipe quantizes after training", where=where, hint="take a QAT recipe")
-        elif self.calibration is not None and not callable(self.calibration):
-            if not isinstance(self.calibration, Iterable) or hasattr(self.calibration, "dim"):
-                kind = type(self.calibration).__name__
-                raise OptionError(f"calibration is a {kind}", where=where, hint="give a list of input tuples")
+            raise OptionError(
+                "train is given, but the recipe quantizes after training", where=where, hint="take a QAT recipe"
+            )
+        elif not (self.calibration is None or callable(self.calibration) or _is_batches(self.calibration)):
+            kind = type(self.calibration).__name__
+            raise OptionError(f"calibration is a {kind}", where=where, hint="give a list of input tuples")
 
     def _check_training(self, where: str) -> None:
         if self.train is None:
@@ -88,7 +94,9 @@ class NeutronRecipeOptions(QuantizationOptions):
         if self.placement not in PLACEMENTS:
             raise OptionError(f"placement is {self.placement!r}", hint=f"one of {', '.join(PLACEMENTS)}")
         own = {f.name for f in dataclasses.fields(NeutronOptions)} & {f.name for f in dataclasses.fields(self)}
-        values = {name: tuple(getattr(self, name)) if name in names else getattr(self, name) for name in own}
+        values: dict[str, Any] = {
+            name: tuple(getattr(self, name)) if name in names else getattr(self, name) for name in own
+        }
         return NeutronOptions(config=self.target, **values)
 
 

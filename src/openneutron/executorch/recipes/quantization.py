@@ -20,7 +20,9 @@ from openneutron.executorch.recipes.training import TrainFunction, run_training
 _NORM = "aten.batch_norm.default"
 
 
-def quantization_recipe(quantizers: list[Quantizer], options: QuantizationOptions, *, is_qat: bool) -> QuantizationRecipe:
+def quantization_recipe(
+    quantizers: list[Quantizer], options: QuantizationOptions, *, is_qat: bool
+) -> QuantizationRecipe:
     """Quantizers as ExecuTorch's QUANTIZE stage takes them.
 
     Example:

@@ -77,7 +77,7 @@ def _of_nodes(report: Report) -> list[Box]:
             n.partition,
             _earlier(at, n.inputs, i),
             host="" if n.delegated else n.engine,
-        )  # fmt: skip
+        )
         for i, n in enumerate(report.nodes)
     ]
 

@@ -1,0 +1,230 @@
+"""From nn.Module to `.pte`: CPU seconds per stage, ours against ExecuTorch's XNNPACK path, both after training (PTQ).
+
+    python benchmarks/lowering.py                       MobileNetV2 at 224x224 and CifarNet
+    python benchmarks/lowering.py --models resnet20     others of the zoo
+    python benchmarks/lowering.py --runs 3              medians of more runs
+
+Every run is a process of its own that first lowers a tiny network, so that importing and other first times are not counted;
+contestants take turns. CPU seconds of one thread are compared, not wall time: a busy machine changes them little.
+"ours" is what this project adds to torch, torchao and executorch: annotation, passes, partitioning, LiteRT, converter.
+The last lines show how partitioning grows with the graph.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+MODELS = ("mobilenet_v2", "cifarnet")
+SAMPLES = 4  # calibration inputs: enough to run the observers, few enough not to be what is measured
+OURS, PEER = "ours", "XNNPACK"
+GOALS = {"mobilenet_v2": 3.0, "cifarnet": 0.5}  # CPU seconds of what is ours
+WHOLE_GOAL = 0.6  # of the peer's whole path
+GROWTH, GROWTH_GOAL = (1000, 10_000), 12.0
+OWN = "of it ours"
+
+
+class Clock:
+    """CPU seconds by name, of this process."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        began = time.process_time()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - began
+
+    def count(self, owner: Any, name: str) -> None:
+        """Add every call of a function to the seconds that are ours."""
+        original = getattr(owner, name)
+
+        @wraps(original)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            with self(OWN):
+                return original(*args, **kwargs)
+
+        setattr(owner, name, staticmethod(timed) if _is_static(owner, name) else timed)
+
+
+def _is_static(owner: Any, name: str) -> bool:
+    return isinstance(vars(owner).get(name), staticmethod)
+
+
+def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
+    """The stages of `openneutron.compile`, one by one."""
+    from openneutron.executorch import export as steps
+    from openneutron.executorch import pipeline
+    from openneutron.executorch.compile_spec import NeutronOptions
+    from openneutron.executorch.quantizer import NeutronQuantizer
+    from openneutron.executorch.stages import Stages
+
+    with clock("export"):
+        exported = steps.export(model, inputs)
+    with clock("prepare"):
+        prepared = steps.prepare(exported, NeutronQuantizer())
+    with clock("calibrate"):
+        steps.calibrate(prepared, samples)
+    with clock("convert"):
+        quantized = steps.converted(prepared)
+    with clock("export again"):
+        program = steps.export(quantized, inputs)
+    with clock("lower and write"):
+        return pipeline.lower_program(program, NeutronOptions("imxrt700"), Stages()).pte
+
+
+def count_ours(clock: Clock) -> None:
+    """Time what this project does inside the stages of others."""
+    from openneutron.executorch import export as steps
+    from openneutron.executorch import pipeline
+    from openneutron.executorch.backend import NeutronBackend
+    from openneutron.executorch.partitioner import NeutronPartitioner
+    from openneutron.executorch.quantizer import NeutronQuantizer
+
+    clock.count(steps, "fold_batch_norm")
+    for name in ("transform_for_annotation", "annotate"):
+        clock.count(NeutronQuantizer, name)
+    for name in ("partition", "ops_to_not_decompose", "transform_for_pre_decomposition"):
+        clock.count(NeutronPartitioner, name)
+    clock.count(NeutronBackend, "preprocess")
+    for name in ("make_islands_contiguous", "seal_pte"):
+        clock.count(pipeline, name)
+
+
+def lower_xnnpack(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
+    """As ExecuTorch's documentation quantizes and lowers for XNNPACK."""
+    import executorch.kernels.quantized  # noqa: F401
+    import torch
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from executorch.exir import to_edge_transform_and_lower
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    with clock("export"):
+        exported = torch.export.export(model, inputs)
+    with clock("prepare"):
+        quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
+        prepared = prepare_pt2e(exported.module(), quantizer)
+    with clock("calibrate"), torch.no_grad():
+        for sample in samples:
+            prepared(*sample)
+    with clock("convert"):
+        quantized = convert_pt2e(prepared)
+    with clock("export again"):
+        program = torch.export.export(quantized, inputs)
+    with clock("lower and write"):
+        edge = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+        return bytes(edge.to_executorch().buffer)
+
+
+LOWER: dict[str, Callable[..., bytes]] = {OURS: lower_ours, PEER: lower_xnnpack}
+
+
+def measure(contestant: str, name: str) -> dict[str, float]:
+    """CPU seconds per stage of one path over one model, in this process."""
+    import torch
+
+    from openneutron import zoo
+
+    torch.set_num_threads(1)
+    image = torch.linspace(-1, 1, 48).reshape(1, 3, 4, 4)
+    tiny = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 3), torch.nn.BatchNorm2d(2), torch.nn.ReLU()).eval()
+    LOWER[contestant](tiny, (image,), [(image,)], Clock())
+    clock = Clock()
+    if contestant == OURS:
+        count_ours(clock)
+    model = zoo.load(name)
+    began = time.process_time()
+    LOWER[contestant](model.model, model.example_inputs, model.calibration[:SAMPLES], clock)
+    return {**clock.seconds, "whole": time.process_time() - began}
+
+
+def measure_growth() -> dict[str, float]:
+    """CPU seconds of partitioning chains of quantized operators, by the number of nodes."""
+    from benchmarks.chains import quantized_chain
+    from openneutron.executorch import NeutronPartitioner, generate_neutron_compile_spec
+
+    found: dict[str, float] = {}
+    for nodes in GROWTH:
+        program = quantized_chain(nodes)
+        best = min(
+            _partition_seconds(NeutronPartitioner(generate_neutron_compile_spec("imxrt700")), program) for _ in range(3)
+        )
+        found[str(nodes)] = best
+    return found
+
+
+def _partition_seconds(partitioner: Any, program: Any) -> float:
+    began = time.process_time()
+    partitioner.partition(program)
+    return time.process_time() - began
+
+
+def in_process(*words: str) -> dict[str, float]:
+    """Run a measurement in a new process."""
+    done = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(words)} failed: {done.stderr.strip()[-800:]}")
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+def compare(name: str, runs: int) -> None:
+    """Print one model's table."""
+    taken: dict[str, list[dict[str, float]]] = {OURS: [], PEER: []}
+    for _ in range(runs):
+        for contestant, found in taken.items():
+            found.append(in_process("--measure", contestant, name))
+    medians = {
+        contestant: {stage: statistics.median(one.get(stage, 0.0) for one in found) for stage in found[0]}
+        for contestant, found in taken.items()
+    }
+    print(f"{name}, CPU seconds\n{'stage':18}{OURS:>10}{PEER:>10}{'ratio':>8}")
+    for stage, peer in medians[PEER].items():
+        own = medians[OURS][stage]
+        print(f"{stage:18}{own:10.2f}{peer:10.2f}{own / max(peer, 1e-9):8.2f}")
+    whole = medians[OURS]["whole"] / medians[PEER]["whole"]
+    goal = f", goal {GOALS[name]}" if name in GOALS else ""
+    print(
+        f"{OWN}: {medians[OURS][OWN]:.2f} s{goal}; whole path {whole:.2f} × {PEER}'s, goal {WHOLE_GOAL}\n", flush=True
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=list(MODELS), metavar="NAME")
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure:
+        found = measure_growth() if given.measure == ["growth"] else measure(*given.measure)
+        print(json.dumps(found))
+        return
+    for name in given.models:
+        compare(name, given.runs)
+    seconds = in_process("--measure", "growth")
+    small, large = (seconds[str(nodes)] for nodes in GROWTH)
+    print(f"partitioning {GROWTH[0]:,} nodes {small:.3f} s, {GROWTH[1]:,} nodes {large:.3f} s: "
+          f"{large / small:.1f} ×, goal {GROWTH_GOAL}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
