@@ -133,6 +133,8 @@ def install_packages() -> None:
     with step("installing executorch, LiteRT and tools"):
         files = [arg for name in ("runtime", "build", "dev") for arg in ("-r", str(REQUIREMENTS / f"{name}.txt"))]
         pip(*files, *constraints)
+        # It pins versions of numpy and flatbuffers that nobody else here has, and works with ours.
+        pip("--no-deps", "-r", str(REQUIREMENTS / "no_deps.txt"))
 
 
 def find_cmake() -> str:

@@ -1,0 +1,145 @@
+"""Training with rounding in the loop: fused norms, the schedule, and every way a train function can fail."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from executorch.export import ExportRecipe, StageType
+from torch import nn
+
+import openneutron
+from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name
+from openneutron.executorch.quantizer import NeutronQuantizer
+from openneutron.executorch.recipes import NeutronRecipeType, QatStage, Schedule, Training, run_recipe
+from openneutron.executorch.recipes.stage_qat import prepare_training, quantize_aware
+from openneutron.executorch.recipes.training import freeze_norms
+from openneutron.executorch.runtime import load_program
+from tests.executorch.recipes.networks import NormedLinear, images, settled
+
+STEPS = 4
+
+
+def train(model: Any, state: Training) -> None:
+    """A few steps towards answers of zero, in batches of three."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(1, STEPS + 1):
+        model.train()
+        loss = model(torch.cat([x for (x,) in images(3, seed=step)])).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        state.step(loss, step, STEPS)
+
+
+@pytest.mark.parametrize("per_channel", [False, True], ids=["per_tensor", "per_channel"])
+def test_every_norm_is_folded_and_the_program_runs_on_the_npu_alone(per_channel: bool) -> None:
+    model = settled(NormedLinear())
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    program = openneutron.compile(model, images(1)[0], train=train, per_channel=per_channel)
+    assert program.quantized is not None
+    names = {operator_name(node) for node in program.quantized.graph.nodes}
+    assert not {name for name in names if "batch_norm" in name}
+    assert [v.operator for v in program.verdicts if not v.delegated and v.code != "border"] == []
+    (x,) = images(1, seed=20)[0]
+    (got,) = program.run(x)
+    wanted = program.quantized(x)
+    step = min(
+        float(node.args[1])
+        for node in program.quantized.graph.nodes
+        if is_dequantize(node) and len(node.args) > 1 and isinstance(node.args[1], float)
+    )
+    assert torch.allclose(got, wanted, atol=float((wanted.max() - wanted.min()) / 60) + step)
+    assert not model.training and all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_the_stage_takes_the_place_of_quantize() -> None:
+    lines: list[str] = []
+    recipe = ExportRecipe.get_recipe(NeutronRecipeType.INT8_QAT_PER_TENSOR, train=train)
+    stage = QatStage([NeutronQuantizer(is_qat=True)], train, progress=lines.append)
+    session = run_recipe(settled(NormedLinear()), images(1), recipe, instead={StageType.QUANTIZE: stage})
+    assert load_program(bytes(session.get_pte_buffer())).run(images(1)[0][0])[0].shape == (1, 10)
+    assert lines[-1].startswith("training: 100 %, loss ")
+    assert all("duration_ms" in artifact.context for artifact in session.get_stage_artifacts().values())
+
+
+def test_biasless_and_shared_layers_are_quantized_once_each() -> None:
+    quantized = quantize_aware(settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True), train)
+    layers = [n for n in quantized.graph.nodes if operator_name(n) in ("aten.conv2d.default", "aten.conv1d.default")]
+    assert len(layers) == 5
+    for layer in layers:
+        assert all(is_dequantize(one) for one in layer.args[:2]), layer
+        follower = next(iter(layer.users))
+        assert is_quantize(follower) or is_quantize(next(iter(follower.users))), layer
+
+
+def test_the_schedule_freezes_norms_then_observers_even_when_the_loop_calls_train() -> None:
+    seen: list[tuple[bool, bool, bool]] = []
+
+    def watch(model: Any, state: Training) -> None:
+        for step in range(1, 9):
+            model.train()
+            state.step(model(torch.randn(4, 3, 16, 16)).mean(), step, 8)
+            moving = any(n.args[5] for n in model.graph.nodes if operator_name(n) == "aten.batch_norm.default")
+            seen.append((moving, state.norms_frozen, state.observers_frozen))
+
+    quantize_aware(
+        settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True), watch, schedule=Schedule(0.5, 0.75)
+    )
+    assert seen == [(True, False, False)] * 3 + [(False, True, False)] * 2 + [(False, True, True)] * 3
+
+
+def test_frozen_norms_keep_their_statistics() -> None:
+    prepared = prepare_training(settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True))
+    freeze_norms(prepared)
+    before = {name: value.clone() for name, value in prepared.named_buffers() if "running" in name}
+    prepared(torch.randn(4, 3, 16, 16))
+    assert before and all(torch.equal(dict(prepared.named_buffers())[name], value) for name, value in before.items())
+
+
+def raises(model: Any) -> None:
+    raise RuntimeError("out of coffee")
+
+
+def nan_loss(model: Any, state: Training) -> None:
+    state.step(torch.tensor(float("nan")), 1, 2)
+
+
+def nan_weights(model: Any) -> None:
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("inf"))
+
+
+def bad_count(model: Any, state: Training) -> None:
+    state.step(0.0, 3, 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (raises, "qat: the train function failed: RuntimeError: out of coffee"),
+        (nan_loss, "qat: the loss is nan at step 1 of 2"),
+        (nan_weights, "qat: training left .* not finite"),
+        (bad_count, "qat: step 3 of 2"),
+    ],
+    ids=["raises", "nan_loss", "nan_weights", "bad_count"],
+)
+def test_a_failing_train_function_is_one_sentence_that_names_the_stage(function: Any, sentence: str) -> None:
+    with pytest.raises(OpenNeutronError, match=sentence):
+        quantize_aware(
+            settled(nn.Sequential(nn.Conv2d(3, 4, 1))), images(1)[0], NeutronQuantizer(is_qat=True), function
+        )
+
+
+def test_contradictions_are_refused() -> None:
+    model = settled(NormedLinear())
+    with pytest.raises(OptionError, match="calibration and train are both given"):
+        openneutron.compile(model, images(1)[0], calibration=images(1), train=train)
+    with pytest.raises(OptionError, match="cortex_m does not train"):
+        openneutron.compile(model, images(1)[0], recipe="cortex_m", train=train)
+    with pytest.raises(OptionError, match="freeze_norms is 2"):
+        Schedule(freeze_norms=2)
+    with pytest.raises(OptionError, match="there is no quantizer"):
+        QatStage([], train)
