@@ -38,7 +38,7 @@ def test_the_stock_export_gives_the_same_program() -> None:
 
 
 def test_an_unknown_core_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(OptionError, match="cpu is 'cortex-m99'.*cortex-m33"):
+    with pytest.raises(OptionError, match=r"cpu is 'cortex-m99'.*cortex-m33"):
         ExportRecipe.get_recipe(CortexMRecipeType.INT8_PTQ, cpu="cortex-m99")
 
 
