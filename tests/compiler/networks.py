@@ -98,6 +98,19 @@ class Network:
         self.g.op("SLICE", [x, b, s], [y])
         return y
 
+    def transpose(self, x: int, *order: int) -> int:
+        y = self._tensor(tuple(self.shape(x)[axis] for axis in order), *self.quant[x])
+        p = self.g.tensor(
+            f"order{len(self.g.graph.tensors)}", (len(order),), DType.INT32, data=np.array(order, np.int32)
+        )
+        self.g.op("TRANSPOSE", [x, p], [y])
+        return y
+
+    def reshape(self, x: int, *shape: int) -> int:
+        y = self._tensor(shape, *self.quant[x])
+        self.g.op("RESHAPE", [x], [y], new_shape=list(shape))
+        return y
+
     def pad(self, x: int, top: int, bottom: int, left: int, right: int) -> int:
         n, h, w, c = self.shape(x)
         y = self._tensor((n, h + top + bottom, w + left + right, c), *self.quant[x])
@@ -143,7 +156,20 @@ def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
     for _ in range(int(rng.integers(3, 9))):
         _, h, w, c = net.shape(value)
         kind = rng.choice(
-            ["conv", "conv", "stride", "residual", "concat", "slice", "pad", "pool", "depthwise", "logistic"]
+            [
+                "conv",
+                "conv",
+                "stride",
+                "residual",
+                "concat",
+                "slice",
+                "pad",
+                "pool",
+                "depthwise",
+                "logistic",
+                "rescale",
+                "turn",
+            ]
         )
         if kind == "conv":
             value = net.conv(
@@ -167,6 +193,11 @@ def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
             value = net.depthwise(value, 3, int(rng.choice([1, 2])))
         elif kind == "logistic":
             value = net.logistic(net.conv(value, c, 1))
+        elif kind == "rescale":
+            value = net.requantize(value, 0.15, int(rng.integers(-50, 50)))
+        elif kind == "turn":
+            order = [0, *(int(axis) for axis in rng.permutation([1, 2, 3]))]
+            value = net.transpose(net.transpose(value, 0, 3, 1, 2), *order)
     value = net.conv(value, 8, 1)
     ends = [value]
     if rng.random() < 0.5:

@@ -38,7 +38,36 @@ def _few_channels_stride(net: Network) -> int:
     return net.conv(net.conv(net.input, 3, 1), 24, 3, 2)
 
 
+def _cancelling(net: Network) -> int:
+    there = net.transpose(net.conv(net.input, 8), 0, 3, 1, 2)
+    return net.conv(net.transpose(there, 0, 2, 3, 1), 4)
+
+
+def _composed(net: Network) -> int:
+    return net.transpose(net.transpose(net.conv(net.input, 8), 0, 3, 1, 2), 0, 2, 1, 3)
+
+
+def _through_a_view(net: Network) -> int:
+    n, h, w, c = net.shape(net.input)
+    there = net.reshape(net.transpose(net.input, 0, 3, 1, 2), n, c, h * w)
+    return net.conv(net.reshape(net.transpose(there, 0, 2, 1), n, h, w, c), 4)
+
+
+def _requantized(net: Network) -> int:
+    return net.requantize(net.conv(net.input, 8), 0.3, -7)
+
+
+def _two_tables(net: Network) -> int:
+    return net.logistic(net.requantize(net.logistic(net.requantize(net.conv(net.input, 8), 0.1, 20)), 0.02, -9))
+
+
 CASES = {
+    "fuse_copies": _cancelling,
+    "fuse_copies to one": _composed,
+    "fuse_copies through a view": _through_a_view,
+    "tabulate": _requantized,
+    "tabulate tables in a row": _two_tables,
+    "fuse_lut tables in a row": _two_tables,
     "fuse_pad": _pad,
     "fuse_lut": _lut,
     "elide_concat": _concat,

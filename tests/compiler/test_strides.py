@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.compiler.strides import Loop, dense, is_plain, merged
+from openneutron.compiler.strides import Loop, composed, dense, is_plain, merged
 
 
 def copied(loops: list[Loop]) -> dict[int, int]:
@@ -20,6 +20,39 @@ def copied(loops: list[Loop]) -> dict[int, int]:
         )
         for at in steps
     }
+
+
+def permuted(shape: list[int], random: object) -> list[Loop]:
+    """The loops of a transpose by a random order."""
+    order = list(range(len(shape)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    out = [shape[axis] for axis in order]
+    return [Loop(n, dense(shape)[axis], write) for n, axis, write in zip(out, order, dense(out), strict=True)]
+
+
+# Shapes of as many bytes, so that one copy can follow another.
+_SHAPES = st.sampled_from([[2, 3, 4], [4, 6], [2, 2, 2, 3], [24], [3, 8], [12, 2], [2, 3, 2, 2]])
+
+
+@given(_SHAPES, _SHAPES, st.booleans(), st.randoms(use_true_random=False))
+def test_one_copy_for_two_moves_the_same_bytes(a: list[int], b: list[int], shorter: bool, random: object) -> None:
+    first, second = permuted(a, random), permuted(b, random)
+    both = composed(merged(first) if shorter else first, second)
+    if both is not None:
+        was, then = copied(first), copied(second)
+        assert copied(both) == {to: was[through] for to, through in then.items()}
+
+
+@given(_SHAPES, st.randoms(use_true_random=False))
+def test_a_transpose_of_a_transpose_is_one(shape: list[int], random: object) -> None:
+    first = permuted(shape, random)
+    assert composed(first, permuted([loop.count for loop in first], random)) is not None
+
+
+def test_one_copy_for_two_is_refused_where_digits_carry() -> None:
+    assert composed([Loop(2, 3, 1), Loop(3, 1, 2)], [Loop(3, 1, 1), Loop(2, 2, 3)]) is None
+    assert composed([Loop(2, 3, 2), Loop(3, 1, 4)], [Loop(6, 1, 1)]) is None
+    assert composed([Loop(6, 1, 1)], [Loop(6, -1, 1)]) is None
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.randoms(use_true_random=False))

@@ -10,15 +10,19 @@ from openneutron.compiler.passes.chunk_weights import chunk_weights
 from openneutron.compiler.passes.drop_unused import drop_unused
 from openneutron.compiler.passes.elide_concat import elide_concat
 from openneutron.compiler.passes.elide_slice import elide_slice
+from openneutron.compiler.passes.fuse_copies import fuse_copies
 from openneutron.compiler.passes.fuse_lut import fuse_lut
 from openneutron.compiler.passes.fuse_pad import fuse_pad
 from openneutron.compiler.passes.merge_pixels import merge_pixels
 from openneutron.compiler.passes.stream_pooling import stream_pooling
+from openneutron.compiler.passes.tabulate import tabulate
 from openneutron.errors import OptionError
 from openneutron.targets import Target
 
 PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
+    fuse_copies,
     fuse_pad,
+    tabulate,
     fuse_lut,
     elide_concat,
     elide_slice,

@@ -110,5 +110,6 @@ def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:
     operators = []
     for i in group.operators:
         op = graph.operators[i]
-        operators.append(op if op.options is not None else replace(op, options=default_options(op.code)))
+        given = op.options is not None or op.options2 is not None
+        operators.append(op if given else replace(op, options=default_options(op.code)))
     return Graph(graph.name, graph.tensors, operators, inputs, outputs), inputs, outputs

@@ -25,7 +25,10 @@ def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int,
 
 
 def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]:
-    """Per iteration, the lowest row of `value` read in it or later, by any node of the segment."""
+    """Per iteration, the lowest row of `value` that is read at the sink's call or after it.
+
+    The sink comes last in an iteration: what other nodes read in the same one is already read.
+    """
     height = graph.values[value].shape[1]
     needed = [height] * (segment.iterations + 1)
     for n in range(segment.first, segment.last + 1):
@@ -36,8 +39,8 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
                 if demand is not None and segment.reverse:
                     rows = graph.values[node.output].shape[1]
                     demand = demand.mirrored(rows, height) if demand.divide == 1 else None
-                for i, (first, last) in enumerate(_windows(graph, segment, n)):
-                    if first < last:
+                for i, (first, last) in enumerate(_windows(graph, segment, n), 0 if n == segment.last else -1):
+                    if first < last and i >= 0:
                         low = 0 if demand is None else demand.rows(first, last, height)[0]
                         needed[i] = min(needed[i], low)
     for i in range(segment.iterations - 1, -1, -1):

@@ -29,6 +29,7 @@ from openneutron.compiler.tile import Tiling
 from openneutron.compiler.verify import verify
 from openneutron.convert import OPTIMIZE, Options, Result
 from openneutron.errors import OptionError, UnsupportedError
+from openneutron.litert.drop_graphs import drop_graphs
 from openneutron.litert.drop_tensors import drop_tensors
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.read import read_model
@@ -166,6 +167,7 @@ def compile_model(data: bytes, options: Options) -> Result:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__)
+    drop_graphs(model)
     drop_tensors(model)
     written = write_model(model)
     return Result(

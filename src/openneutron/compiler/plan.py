@@ -43,7 +43,9 @@ def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[
         nodes = structure.graph.nodes[segment.first : segment.last + 1]
         if count % 2 and not any(node.downward for node in nodes):
             rows = segment.streams[nodes[-1].output].advance
-            turned.append(segment_of(structure, segment.first, segment.last, rows, reverse=True))
+            turned.append(
+                segment_of(structure, segment.first, segment.last, rows, reverse=True, pixels=segment.pixels)
+            )
         else:
             turned.append(segment)
     return turned

@@ -15,13 +15,13 @@ from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.overlap import overlaps_of
-from openneutron.compiler.segments import Segment, Stream
+from openneutron.compiler.segments import MAX_BODY, Segment, Stream
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
 from openneutron.targets import Target
 
-# Positions in time: each segment has this many, one per step of its body, so that buffers of one step can share.
-STEPS = 64
+# Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
+STEPS = 2 * MAX_BODY
 STAGE_CHANNEL = 1  # inputs and outputs, so that waiting for them does not wait for constants
 PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
 
@@ -148,14 +148,13 @@ def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
     rings: dict[int, tuple[int, Stream]] = {}
-    for value, s in segment.streams.items():
-        if s.ring:
-            v = b.graph.values[value]
-            made = b.add(Buffer(f"{v.name} ({s.ring} rows)", b.local, align(s.ring * v.row_bytes), value))
-            rings[value] = (made, s)
     calls: list[Call] = []
-    for n in range(segment.first, segment.last + 1):
-        b.step = n - segment.first
+    for b.step, (n, part) in enumerate(segment.body):
+        stream = segment.streams[b.graph.nodes[n].output]
+        if stream.ring and (part in stream.fresh if stream.transient else part == 0):
+            v = b.graph.values[b.graph.nodes[n].output]
+            ring = Buffer(f"{v.name} ({stream.ring} rows)", b.local, align(stream.ring * v.row_bytes), b.graph.nodes[n].output)
+            rings[b.graph.nodes[n].output] = (b.add(ring), stream)
         node = b.graph.nodes[n]
         roles = abi_of(node.kernel).operands
         operands: list[Operand | None] = []
@@ -173,10 +172,9 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
                     operands.append(_flat(b.touch(fetched.buffer), fetched.places[source], operand.size))
                 else:
                     operands.append(_flat(b.weights_buffer, source, operand.size))
-        stream: Stream = segment.streams[node.output]
-        first, _ = segment.rows(node.output, b.graph.values[node.output].shape[1], 0)
+        first = segment.first_row(node.output, b.graph.values[node.output].shape[1], part)
         step = 0 if segment.iterations == 1 else -stream.advance if segment.reverse else stream.advance
-        calls.append(Call(n, tuple(operands), first, stream.advance, step))
+        calls.append(Call(n, tuple(operands), first, stream.rows, step))
     return calls
 
 

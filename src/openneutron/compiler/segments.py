@@ -2,7 +2,8 @@
 
 The equations are those of a uniform pipelined body: with a sink that makes h rows per iteration, a tensor T advances
 a = s·a_c rows, leads by l = max(s·l_c + e - s - p) and needs a + l - min(s·l_c - p) rows of ring, over its consumers c with
-stride s, extent e and top padding p. Fill and drain are the same body: calls clip their own rows.
+stride s, extent e and top padding p. Fill and drain are the same body: calls clip their own rows. Where strides make an
+iteration long, nodes may make their rows in several calls (`body`): leads are the same, rings are shorter.
 """
 
 from __future__ import annotations
@@ -10,20 +11,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from openneutron.compiler.body import Body, Reader
 from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.errors import InternalError
+
+
+MAX_BODY = 64  # calls in one iteration: a loop's microcode stays at some kilobytes
 
 
 class Stream(NamedTuple):
     """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored).
 
-    A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls.
+    A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls. An iteration's
+    rows are made in `parts` calls; `fresh` are those that find a transient ring empty.
     """
 
     advance: int
     lead: int
     ring: int
     transient: bool = False
+    parts: int = 1
+    fresh: tuple[int, ...] = (0,)
+
+    @property
+    def rows(self) -> int:
+        """Rows per call."""
+        return self.advance // self.parts
 
 
 @dataclass(frozen=True)
@@ -35,13 +48,15 @@ class Segment:
     start: int  # first iteration, at most 0: the body starts early enough to fill the leads
     iterations: int
     streams: dict[int, Stream]
+    body: tuple[tuple[int, int], ...]  # calls of one iteration: (node, which part of its rows)
     reverse: bool = False  # rows run from the bottom up; leads and iterations count rows from the bottom
+    pixels: int = 0  # that a call should have at least, where rows are made in parts; 0: one call makes an iteration's rows
 
-    def rows(self, value: int, height: int, iteration: int) -> tuple[int, int]:
-        """Rows [first, last) of a value made in an iteration from 0 on, not yet clipped to the tensor."""
+    def first_row(self, value: int, height: int, part: int) -> int:
+        """First row that a part of the first iteration makes, not yet clipped to the tensor."""
         s = self.streams[value]
-        first = (self.start + iteration) * s.advance + s.lead
-        return (height - first - s.advance, height - first) if self.reverse else (first, first + s.advance)
+        first = self.start * s.advance + s.lead + part * s.rows
+        return height - first - s.rows if self.reverse else first
 
 
 class Use(NamedTuple):
@@ -72,22 +87,29 @@ class Structure:
             for position, operand in enumerate(node.operands):
                 if isinstance(operand, int) and operand != node.output:
                     demand = (node.demand or {}).get(position)
-                    streams = demand is not None and demand.divide == 1
-                    made.uses.setdefault(operand, []).append(Use(at, node.output, demand if streams else None))
+                    made.uses.setdefault(operand, []).append(Use(at, node.output, demand))
         return made
+
+    def last_use(self, value: int) -> int:
+        """The last node that reads a value which some node reads."""
+        return self.uses[value][-1].node
 
 
 def whole(structure: Structure, node: int) -> Segment:
     """One node on whole tensors."""
     output = structure.graph.nodes[node].output
     height = structure.graph.values[output].shape[1]
-    return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)})
+    return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)}, ((node, 0),))
 
 
 def extend(
-    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int, reverse: bool = False
-) -> Stream | None:
-    """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal."""
+    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int, reverse: bool = False,
+    pixels: int = 0, body: Body | None = None,
+) -> Stream | None:  # fmt: skip
+    """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal.
+
+    With a `body` the node's calls are woven into it, each of at least `pixels` pixels.
+    """
     graph = structure.graph
     made = graph.nodes[node]
     value = graph.values[made.output]
@@ -99,23 +121,32 @@ def extend(
             if any(v != made.output and graph.root(v) == root for v in graph.nodes[later].inputs()):
                 return None  # storage written in the segment is read in it under another name
     if node == last:
+        if body is not None:
+            body.sink(node)
         return Stream(min(rows, value.shape[1]), 0, 0)
-    return _stream_of(structure, made.output, last, streams, reverse)
+    stream = _stream_of(structure, made.output, last, streams, reverse)
+    if stream is None or body is None:
+        return stream
+    return _in_parts(structure, stream, node, last, streams, reverse, pixels, body)
 
 
-def segment_of(structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False) -> Segment:
+def segment_of(
+    structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
+) -> Segment:
     """The segment of nodes [first, last], known to be legal."""
     graph = structure.graph
     streams: dict[int, Stream] = {}
+    body = Body() if pixels else None
     for node in range(last, first - 1, -1):
-        made = extend(structure, streams, node, last, rows, reverse)
+        made = extend(structure, streams, node, last, rows, reverse, pixels, body)
         if made is None:
             raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
         streams[graph.nodes[node].output] = made
     start = min((-s.lead) // s.advance for s in streams.values())
     sink = graph.nodes[last].output
     stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
-    return Segment(first, last, start, stop - start, streams, reverse)
+    calls = tuple(body.calls) if body is not None else tuple((node, 0) for node in range(first, last + 1))
+    return Segment(first, last, start, stop - start, streams, calls, reverse, pixels)
 
 
 def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool) -> Stream | None:
@@ -129,17 +160,26 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
             break
         if demand is None:
             return None
-        if reverse:
-            demand = demand.mirrored(graph.values[output].shape[1], graph.values[value].shape[1])
+        stride, divide, before, extent = demand.stride, demand.divide, demand.before, demand.extent
         reader = streams[output]
-        stride = demand.stride
-        newest = stride * reader.lead - demand.before
+        if divide != 1:
+            if reverse or reader.advance * stride % divide:
+                return None  # an iteration must take whole rows of what is enlarged
+            step = reader.advance * stride // divide
+            newest = (reader.lead + reader.advance - 1) * stride // divide - before + extent - step
+            first = reader.lead * stride // divide - before
+        else:
+            if reverse:
+                before = demand.mirrored(graph.values[output].shape[1], graph.values[value].shape[1]).before
+            step = stride * reader.advance
+            first = stride * reader.lead - before
+            newest = first + extent - stride
         if advance == -1:
-            advance, lead, oldest = stride * reader.advance, newest + demand.extent - stride, newest
-        elif advance != stride * reader.advance:
+            advance, lead, oldest = step, newest, first
+        elif advance != step:
             return None  # its readers do not keep step
         else:
-            lead, oldest = max(lead, newest + demand.extent - stride), min(oldest, newest)
+            lead, oldest = max(lead, newest), min(oldest, first)
     height = graph.values[value].shape[1]
     if uses[-1].node > last or value in structure.outputs or value in structure.aliased:
         sink = graph.nodes[last].output
@@ -152,3 +192,29 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
     # An accumulator is read and written in every iteration, so it is never free between its calls.
     transient = needed == advance and not graph.values[value].accumulator
     return Stream(advance, lead, min(height, needed), transient) if needed >= 1 else None
+
+
+def _in_parts(
+    structure: Structure, stream: Stream, node: int, last: int, streams: dict[int, Stream], reverse: bool,
+    pixels: int, body: Body,
+) -> Stream:  # fmt: skip
+    """The stream with its iteration's rows made in as many calls as have enough pixels, pulled by those that read them."""
+    graph = structure.graph
+    value = graph.values[graph.nodes[node].output]
+    rows = next(
+        count for count in range(1, stream.advance + 1)
+        if stream.advance % count == 0 and (count * value.shape[2] >= pixels or count == stream.advance)
+    )  # fmt: skip
+    readers = []
+    for reader, output, demand in structure.uses[graph.nodes[node].output]:
+        if reader <= last and demand is not None:
+            reading = streams[output]
+            if reverse:
+                demand = demand.mirrored(graph.values[output].shape[1], value.shape[1])
+            readers.append(Reader(reader, reading.rows, reading.lead, demand))
+    parts = stream.advance // rows
+    ring, fresh = body.weave(node, parts, rows, stream.lead, readers)
+    if stream.ring:
+        ring = min(value.shape[1], max(ring, rows if reverse else 1))
+        stream = stream._replace(ring=ring, fresh=fresh if stream.transient else (0,))
+    return stream._replace(parts=parts)

@@ -83,5 +83,5 @@ def of_operator(graph: Graph, op: Operator) -> OpSignature:
         op.code if op.code != "CUSTOM" else f"CUSTOM:{op.custom_code}",
         tuple(of_tensor(graph.tensors[i]) if i >= 0 else None for i in op.inputs),
         tuple(of_tensor(graph.tensors[i]) for i in op.outputs),
-        op.options if op.options is not None else default_options(op.code),
+        next((given for given in (op.options, op.options2) if given is not None), None) or default_options(op.code),
     )

@@ -51,3 +51,50 @@ def merged(loops: Sequence[Loop]) -> list[Loop]:
 def is_plain(loops: Sequence[Loop], size: int) -> bool:
     """True when merged loops copy `size` bytes from beginning to end unchanged."""
     return len(loops) == 1 and (loops[0].count, loops[0].read, loops[0].write) == (size, 1, 1)
+
+
+def composed(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None:
+    """The loops of `second` reading what `first` read, None where no loops do that.
+
+    `first` must write its whole output, each byte once. The digits of an output byte's number, in the radices of `first`'s
+    loops, are then its loops' counters; a loop of `second` that runs through several digits is split.
+
+    Example:
+        >>> flip = [Loop(2, 1, 3), Loop(3, 2, 1)]
+        >>> composed(flip, [Loop(3, 1, 2), Loop(2, 3, 1)])
+        [Loop(count=3, read=2, write=2), Loop(count=2, read=1, write=1)]
+    """
+    digits = sorted((loop for loop in first if loop.count > 1), key=lambda one: one.write)
+    reached = 1
+    for digit in digits:
+        if digit.write != reached:
+            return None
+        reached *= digit.count
+    loops: list[Loop] = []
+    ahead = 0  # how far inner loops of `second` reach: an outer one that steps less would carry into its digits
+    for loop in sorted((one for one in second if one.count > 1), key=lambda one: one.read):
+        if loop.read < 0 or (loop.read and loop.read <= ahead):
+            return None
+        ahead += loop.read * (loop.count - 1)
+        parts = _split(loop, digits) if loop.read else [loop]
+        if parts is None:
+            return None
+        loops += parts
+    return sorted(loops, key=lambda one: -one.write)
+
+
+def _split(loop: Loop, digits: Sequence[Loop]) -> list[Loop] | None:
+    """A loop over output bytes as loops over input bytes, one for each digit that it runs through."""
+    parts: list[Loop] = []
+    count, read, write = loop.count, loop.read, loop.write
+    while count > 1:
+        digit = next((one for one in digits if one.write <= read < one.write * one.count), None)
+        if digit is None or read % digit.write:
+            return None
+        step = read // digit.write
+        room = min(count, digit.count // step)
+        if (room < count and digit.count % step) or count % room or room < 2:
+            return None
+        parts.append(Loop(room, step * digit.read, write))
+        count, read, write = count // room, read * room, write * room
+    return parts

@@ -116,6 +116,15 @@ def mbqm(x: int, m: int, shift: int) -> int:
     return _rdp(_srdhm(_wrap(x << max(shift, 0)), m), max(-shift, 0))
 
 
+def requantized(zero_in: int, m: int, shift: int, zero_out: int, clamp: tuple[int, int], *, signed: bool) -> Table:
+    """What the `requantize` kernel computes, for every stored byte; `signed` is about the input."""
+    table = np.zeros(256, np.uint8)
+    for stored in range(-128, 128) if signed else range(256):
+        rescaled = mbqm(stored - zero_in, m, shift) + zero_out
+        table[stored & 0xFF] = min(max(rescaled, clamp[0]), clamp[1]) & 0xFF
+    return table
+
+
 def leaky_relu(scaling: Scaling, alpha: float) -> Table:
     """Two slopes, each with its own multiplier; a negative alpha is applied as its magnitude."""
     plain = multiplier(float(F32(scaling.in_scale) / F32(scaling.out_scale)))

@@ -24,8 +24,9 @@ from openneutron.targets import Target
 MAX_SEGMENT = (
     32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
 )
-# Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
-STRIPE_PIXELS = (16, 32, 64, 128, 256, 512)
+# Pixels per call worth trying: below 16 the call overhead dominates, from 24 on an 8x8 array hides its weights, above 512
+# nothing changes.
+STRIPE_PIXELS = (16, 24, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)
 TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near neighbours
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
@@ -114,8 +115,10 @@ def _grow(
     nodes, values = graph.nodes, graph.values
     found: list[tuple[int, int, int, int]] = []
     streams: dict[int, Stream] = {}
-    steady, cycles, transient = 0, 0, 0
-    readers: dict[int, list[tuple[Stream, RowDemand]]] = {}
+    steady, cycles = 0, 0
+    passing = dict.fromkeys(range(last + 1), 0)  # node → bytes that are held only around its call
+    most = 0
+    readers: dict[int, list[tuple[Stream, RowDemand, int]]] = {}
     sink = graph.root(nodes[last].output)
     shares = sink in sizes and values[sink].alias is None
     for first in range(last, max(last - MAX_SEGMENT, -1), -1):
@@ -128,23 +131,27 @@ def _grow(
         value = values[output]
         if made.ring:
             size = align(made.ring * value.row_bytes)
-            # Transient rows of neighbouring steps coexist only in pairs: the largest two bound what they need.
             if not made.transient:
                 steady += size
-            elif size > transient:
-                transient = size
+            else:
+                for at in range(first, structure.last_use(output) + 1):
+                    passing[at] += size
+                    most = max(most, passing[at])
         else:
             root = graph.root(output)
             if root in spans and spans[root][0] == first:
                 steady += sizes[root]
-        held = steady + 2 * transient + align(node.workspace)
+        if node.workspace:
+            passing[first] += align(node.workspace)
+            most = max(most, passing[first])
+        held = steady + most
         cycles += costs.striped(first, value.shape[1], made.advance, made.lead)
         readers.pop(output, None)
         assert node.demand is not None
         for position, demand in node.demand.items():
             operand = node.operands[position]
             if isinstance(operand, int) and operand != output:
-                readers.setdefault(operand, []).append((made, demand))
+                readers.setdefault(operand, []).append((made, demand, int(first != last)))
         if first == last and made.advance >= value.shape[1]:
             continue  # the whole-tensor candidate
         memory = alive_before[first] + held
@@ -155,7 +162,7 @@ def _grow(
 
 
 def _shared(
-    graph: KernelGraph, spans: dict[int, tuple[int, int]], readers: dict[int, list[tuple[Stream, RowDemand]]],
+    graph: KernelGraph, spans: dict[int, tuple[int, int]], readers: dict[int, list[tuple[Stream, RowDemand, int]]],
     sink: int, stream: Stream, last: int,
 ) -> int:  # fmt: skip
     """Bytes that the sink may share with one input that dies in the segment (`overlap` gives the exact distance)."""
@@ -163,7 +170,7 @@ def _shared(
     best, out_row = 0, out.row_bytes
     stop = -(-out.shape[1] // stream.advance)
     for value, uses in readers.items():
-        if value not in spans or spans[value][1] != last:
+        if value not in spans or spans[value][1] > last:
             continue
         v = graph.values[value]
         if v.alias is not None or v.accumulator:
@@ -174,9 +181,9 @@ def _shared(
             if 0 <= i < stop:
                 written = min((i + 1) * stream.advance, out.shape[1]) * out_row
                 needed = height
-                for s, d in uses:
-                    low = d.rows(max(i * s.advance + s.lead, 0), i * s.advance + s.lead + 1, height)[0]
-                    needed = min(needed, low)
+                for s, d, ahead in uses:
+                    at = (i + ahead) * s.advance + s.lead  # all but the sink have read for this iteration when it writes
+                    needed = min(needed, d.rows(max(at, 0), at + 1, height)[0])
                 distance = max(distance, written - needed * v.row_bytes)
         best = max(best, v.bytes + out.bytes - max(align(distance) + v.bytes, out.bytes))
     return best

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import (
     broadcasts,
     data_inputs,
     emit_binary,
     known_activation,
-    not_empty,
     one_byte_type,
     output_range,
     two_inputs,

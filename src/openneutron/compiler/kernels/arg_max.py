@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import BYTES, not_empty, reshaped
+from openneutron.compiler.kernels.common import BYTES, not_empty
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import constant_argument, folded, numbers
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
-from openneutron.compiler.kernels.elementwise import not_empty
 from openneutron.compiler.kernels.movement import constant_arguments, numbers, same_byte_type, same_quantization
 from openneutron.compiler.kernels.pad import emit_pad
 from openneutron.compiler.kernels.slice import Cut, emit_slice

@@ -21,6 +21,7 @@ from openneutron.litert.graph import DType
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
+BYTES = (DType.INT8, DType.UINT8)
 QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
 _UINT8_OFFSET = 128  # turns a UINT8 weight into an INT8 one; its zero point moves along
 _BIAS_TOLERANCE = 0.02  # of an output step per step of the bias: the bound LiteRT itself applies where it checks
@@ -33,8 +34,13 @@ def required(op: OpSignature, index: int) -> TensorSignature:
     return tensor
 
 
-def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...]) -> Verdict:
-    """Is the tensor of one of these types, with one scale?"""
+def range_of(dtype: DType) -> tuple[int, int]:
+    """Smallest and largest stored value of an 8-bit type."""
+    return INT8_RANGE if dtype is DType.INT8 else UINT8_RANGE
+
+
+def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
+    """Is the tensor there and of one of these types, with one usable scale and a zero point its type can hold?"""
     if tensor is None:
         return no("a required input is absent")
     if tensor.dtype not in dtypes:
@@ -43,13 +49,18 @@ def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...]) -> Verd
         return no(f"tensor {tensor.name!r} has no scale", hint=QUANTIZE_HINT)
     if tensor.quantization.per_channel:
         return no(f"tensor {tensor.name!r} is quantized per channel", hint="quantize activations per tensor")
-    return OK if tensor.scale > 0 else no(f"the scale of tensor {tensor.name!r} is {tensor.scale}")
+    if not (math.isfinite(tensor.scale) and tensor.scale > 0):
+        return no(f"tensor {tensor.name!r} has scale {tensor.scale}")
+    low, high = range_of(tensor.dtype)
+    if not low <= tensor.zero_point <= high:
+        return no(f"tensor {tensor.name!r} has zero point {tensor.zero_point}")
+    return OK
 
 
 @limit("input and output must both be INT8 or both UINT8, quantized per tensor")
 def byte_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
-        verdict = quantized(tensor, (DType.INT8, DType.UINT8))
+        verdict = quantized(tensor)
         if not verdict:
             return verdict
     x, y = required(op, 0), op.outputs[0]

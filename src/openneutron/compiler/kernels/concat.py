@@ -5,7 +5,8 @@ from __future__ import annotations
 from openneutron.compiler import tables
 from openneutron.compiler.kernels import lut, serves
 from openneutron.compiler.kernels import slice as slice_kernel
-from openneutron.compiler.kernels.elementwise import not_empty, quantized, reshaped
+from openneutron.compiler.kernels.common import not_empty, quantized
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import all_byte_type, folded, same_q
 from openneutron.compiler.l1 import Alias, Node, RowDemand
 from openneutron.compiler.legalize import Legalizer

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from openneutron.compiler import tables
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.elementwise import (
     data_inputs,
     known_activation,
-    not_empty,
     one_byte_type,
     output_range,
-    range_of,
     same_shape,
     scaling_of,
     two_inputs,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from openneutron.compiler.broadcast import broadcast
+from openneutron.compiler.kernels.common import quantized, range_of
 from openneutron.compiler.l1 import Node, RowDemand, Value
 from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, UINT8_RANGE, activation_range, multiplier
+from openneutron.compiler.quantize import MAX_LEFT_SHIFT, activation_range, multiplier
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.compiler.tables import Scaling
 from openneutron.litert.graph import DType
@@ -16,14 +16,7 @@ from openneutron.microcode.table import Rounding
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
-BYTES = (DType.INT8, DType.UINT8)
-_QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
 _ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # schema's ActivationFunctionType 0 … 3
-
-
-def range_of(dtype: DType) -> tuple[int, int]:
-    """Smallest and largest stored value of an 8-bit type."""
-    return INT8_RANGE if dtype is DType.INT8 else UINT8_RANGE
 
 
 def data_inputs(op: OpSignature) -> tuple[TensorSignature, ...]:
@@ -45,22 +38,6 @@ def output_range(op: OpSignature) -> tuple[int, int]:
     return activation_range(activation, y.scale, y.zero_point, range_of(y.dtype))
 
 
-def quantized(tensor: TensorSignature, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
-    """Is this tensor of one of the types, with one usable scale and a zero point its type can hold?"""
-    if tensor.dtype not in dtypes:
-        return no(f"tensor {tensor.name!r} is {tensor.dtype}", hint=_QUANTIZE_HINT)
-    if tensor.quantization is None or not tensor.quantization.scale:
-        return no(f"tensor {tensor.name!r} has no scale", hint=_QUANTIZE_HINT)
-    if tensor.quantization.per_channel:
-        return no(f"tensor {tensor.name!r} is quantized per channel", hint="quantize it per tensor")
-    if not (math.isfinite(tensor.scale) and tensor.scale > 0):
-        return no(f"tensor {tensor.name!r} has scale {tensor.scale}")
-    low, high = range_of(tensor.dtype)
-    if not low <= tensor.zero_point <= high:
-        return no(f"tensor {tensor.name!r} has zero point {tensor.zero_point}")
-    return OK
-
-
 @limit("inputs and output must be INT8 or UINT8, all of one type, quantized per tensor")
 def one_byte_type(op: OpSignature, target: Target) -> Verdict:
     if not op.inputs or op.inputs[0] is None:
@@ -78,25 +55,6 @@ def one_byte_type(op: OpSignature, target: Target) -> Verdict:
 @limit("input and output must be INT8 or UINT8, of one type, quantized per tensor")
 def one_input_type(op: OpSignature, target: Target) -> Verdict:
     return one_byte_type.check(OpSignature(op.code, op.inputs[:1], op.outputs[:1], op.options), target)
-
-
-@limit("input and output must be INT8, quantized per tensor")
-def int8_only(op: OpSignature, target: Target) -> Verdict:
-    if not op.inputs or op.inputs[0] is None:
-        return no("a required input is absent")
-    for tensor in (op.inputs[0], op.outputs[0]):
-        verdict = quantized(tensor, (DType.INT8,))
-        if not verdict:
-            return verdict
-    return OK
-
-
-@limit("no tensor may be empty")
-def not_empty(op: OpSignature, target: Target) -> Verdict:
-    for tensor in (*op.inputs, *op.outputs):
-        if tensor is not None and 0 in tensor.shape:
-            return no(f"tensor {tensor.name!r} has shape {list(tensor.shape)}")
-    return OK
 
 
 @limit("input and output must have the same shape")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import numbers, same_byte_type
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalize import Legalizer

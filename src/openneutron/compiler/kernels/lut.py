@@ -4,26 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from openneutron.compiler import tables
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import (
-    emit_unary,
-    int8_only,
-    not_empty,
-    one_byte_type,
-    rescale_fits,
-    same_shape,
-    scaling_of,
-)
+from openneutron.compiler.kernels.common import int8_activations, not_empty
+from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, rescale_fits, same_shape, scaling_of
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.compiler.tables import Table
+from openneutron.litert.graph import DType
+from openneutron.litert.table import CODE, ENTRIES, is_table
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
-
-ENTRIES = 256  # one per stored byte
-
 
 @dataclass(frozen=True)
 class LutParams:
@@ -92,7 +86,7 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
 
 
 _ANY = (not_empty, one_byte_type, same_shape)
-_INT8 = (not_empty, int8_only, same_shape)
+_INT8 = (not_empty, int8_activations, same_shape)
 
 
 @serves("LOGISTIC", limits=(*_ANY, logistic_scale))
@@ -162,6 +156,26 @@ def legalize_sqrt(state: Legalizer) -> None:
 def legalize_rsqrt(state: Legalizer) -> None:
     """Table of the inverse square root; inputs below zero give the smallest output, zero the largest."""
     emit_lut(state, tables.inverse_square_root(scaling_of(state.signature)))
+
+
+@limit("of composites only openneutron.table is known: an INT8 tensor and a constant table of 256 INT8 values")
+def known_composite(op: OpSignature, target: Target) -> Verdict:
+    name = getattr(op.options, "name", None)
+    if not is_table(op.options):
+        shown = name.decode(errors="replace") if isinstance(name, bytes) else name
+        return no(f"it is {shown}", hint="convert the model without composites")
+    if len(op.inputs) != 2 or len(op.outputs) != 1 or op.inputs[0] is None or op.inputs[1] is None:
+        return no(f"it has {len(op.inputs)} inputs and {len(op.outputs)} outputs")
+    table = op.inputs[1]
+    if not table.constant or table.shape != (ENTRIES,) or table.dtype is not DType.INT8:
+        return no(f"the table is {table.dtype} {list(table.shape)}{'' if table.constant else ', computed at run time'}")
+    return OK
+
+
+@serves(CODE, limits=(known_composite, *_INT8))
+def legalize_table(state: Legalizer) -> None:
+    """The table as given, ordered by the stored byte taken as unsigned."""
+    emit_lut(state, np.roll(state.constant(1), ENTRIES // 2).view(np.uint8))
 
 
 @serves("NEG", limits=(*_INT8, negates_plainly))

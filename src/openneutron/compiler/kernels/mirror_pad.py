@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty, reshaped
+from openneutron.compiler.kernels.common import not_empty
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_quantization
 from openneutron.compiler.kernels.resize_nearest import emit_picks
 from openneutron.compiler.kernels.views import bind_view

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from openneutron.compiler.kernels.elementwise import BYTES
+from openneutron.compiler.kernels.common import BYTES
 from openneutron.compiler.legalize import shape4
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.targets import Target

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import (
     broadcasts,
     data_inputs,
     emit_binary,
     known_activation,
-    not_empty,
     one_byte_type,
     output_range,
     two_inputs,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.concat import emit_part, part_of
-from openneutron.compiler.kernels.elementwise import not_empty, reshaped
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import all_byte_type, around, same_byte_type, same_q, same_quantization
 from openneutron.compiler.kernels.slice import Cut, emit_slice
 from openneutron.compiler.legalize import Legalizer

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty, range_of, reshaped
+from openneutron.compiler.kernels.common import not_empty, range_of
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_q
 from openneutron.compiler.kernels.views import bind_view
 from openneutron.compiler.l1 import Node, RowDemand

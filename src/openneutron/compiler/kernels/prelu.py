@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.elementwise import (
     broadcasts,
     data_inputs,
     emit_binary,
-    not_empty,
     one_byte_type,
-    range_of,
     rescale_fits,
     same_shape,
     two_inputs,

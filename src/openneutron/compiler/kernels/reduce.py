@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty, one_input_type, range_of, rescale_fits, reshaped
+from openneutron.compiler.kernels.common import not_empty, range_of
+from openneutron.compiler.kernels.elementwise import one_input_type, rescale_fits, reshaped
 from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_byte_type, same_quantization
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer, shape4

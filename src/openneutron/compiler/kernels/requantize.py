@@ -7,15 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import (
-    emit_unary,
-    not_empty,
-    one_byte_type,
-    quantized,
-    range_of,
-    rescale_fits,
-    same_shape,
-)
+from openneutron.compiler.kernels.common import not_empty, quantized, range_of
+from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, rescale_fits, same_shape
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.quantize import multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import int8_only, not_empty
+from openneutron.compiler.kernels.common import int8_activations, not_empty
 from openneutron.compiler.kernels.movement import same_byte_type
 from openneutron.compiler.kernels.resize_nearest import resizes_images
 from openneutron.compiler.l1 import Node, RowDemand
@@ -68,7 +68,7 @@ def one_convention(op: OpSignature, target: Target) -> Verdict:
     return no("both are set") if options and options.alignCorners and options.halfPixelCenters else OK
 
 
-@serves("RESIZE_BILINEAR", limits=(same_byte_type, not_empty, int8_only, resizes_images, one_convention))
+@serves("RESIZE_BILINEAR", limits=(same_byte_type, not_empty, int8_activations, resizes_images, one_convention))
 def legalize(state: Legalizer) -> None:
     """Integer scales; scales and zero points of the tensors play no part."""
     x, y, options = state.signature.inputs[0], state.signature.outputs[0], state.op.options

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import same_byte_type
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
-from openneutron.compiler.kernels.elementwise import not_empty, reshaped
+from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_byte_type
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer

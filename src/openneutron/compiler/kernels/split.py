@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import BYTES, not_empty
+from openneutron.compiler.kernels.common import BYTES, not_empty
 from openneutron.compiler.kernels.movement import numbers
 from openneutron.compiler.kernels.slice import Cut, cuts_fit, emit_slice
 from openneutron.compiler.legalize import Legalizer

@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import (
-    broadcasts,
-    data_inputs,
-    emit_binary,
-    int8_only,
-    not_empty,
-    one_byte_type,
-    range_of,
-    two_inputs,
-)
+from openneutron.compiler.kernels.common import int8_activations, not_empty, range_of
+from openneutron.compiler.kernels.elementwise import broadcasts, data_inputs, emit_binary, one_byte_type, two_inputs
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.quantize import f32, multiplier
 from openneutron.compiler.signature import OpSignature
@@ -70,7 +62,10 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
     return OK if fits else no(f"the factor to the output is {factor:g}", hint="calibrate on real data")
 
 
-@serves("SQUARED_DIFFERENCE", limits=(not_empty, two_inputs, int8_only, one_byte_type, broadcasts, output_not_too_fine))
+@serves(
+    "SQUARED_DIFFERENCE",
+    limits=(not_empty, two_inputs, int8_activations, one_byte_type, broadcasts, output_not_too_fine),
+)
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, PReLU and squared difference."""
     op = state.signature

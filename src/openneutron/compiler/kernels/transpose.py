@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import emit_copy_or_view, loops_fit
-from openneutron.compiler.kernels.elementwise import not_empty
 from openneutron.compiler.kernels.movement import constant_argument, numbers, same_byte_type
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature

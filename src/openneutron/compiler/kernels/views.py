@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.elementwise import not_empty
+from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import same_byte_type
 from openneutron.compiler.l1 import Value
 from openneutron.compiler.legalize import Legalizer, shape4

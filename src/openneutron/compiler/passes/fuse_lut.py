@@ -2,13 +2,32 @@
 
 Before:  a = conv2d(x); b = lut(a, table)         (nobody else reads a)
 After:   b = conv2d(x, lut=table)
+
+A kernel that applies a table already, or is one, gets the table of both in a row.
 """
 
 from __future__ import annotations
 
-from openneutron.compiler.l1 import KernelGraph
+import numpy as np
+
+from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
 from openneutron.targets import Target
+
+_OPTIONAL = "lut?"
+
+
+def takes_table(node: Node) -> bool:
+    """Can this kernel apply a table to what it writes?"""
+    return _OPTIONAL in abi_of(node.kernel).operands
+
+
+def _slot(node: Node) -> int | None:
+    """Which operand of a kernel is the table applied to its results."""
+    roles = abi_of(node.kernel).operands
+    if node.kernel == "lut":
+        return roles.index("table")
+    return roles.index(_OPTIONAL) if takes_table(node) else None
 
 
 def fuse_lut(graph: KernelGraph, target: Target) -> int:
@@ -24,14 +43,14 @@ def fuse_lut(graph: KernelGraph, target: Target) -> int:
         if not isinstance(source, int) or source not in producers or source in outputs or source in aliased:
             continue
         made = graph.nodes[producers[source]]
-        roles = abi_of(made.kernel).operands
-        if "lut?" not in roles or consumers.get(source) != [at] or graph.values[source].alias is not None:
+        slot = _slot(made)
+        if slot is None or consumers.get(source) != [at] or graph.values[source].alias is not None:
             continue
-        slot = roles.index("lut?")
-        if made.operands[slot] is not None:
-            continue
-        made.operands[slot] = node.operands[abi_of("lut").operands.index("table")]
-        made.operands[roles.index("output")] = node.output
+        table = node.operands[abi_of("lut").operands.index("table")]
+        before = made.operands[slot]
+        assert isinstance(table, np.ndarray) and not isinstance(before, int)
+        made.operands[slot] = table if before is None else table[before]
+        made.operands[abi_of(made.kernel).operands.index("output")] = node.output
         made.output = node.output
         made.sources = (*made.sources, *node.sources)
         made.notes = (*made.notes, "table fused")

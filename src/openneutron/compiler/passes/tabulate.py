@@ -1,0 +1,42 @@
+"""Turn a rescaling into a table where a kernel in front of it can apply one: a pass over memory less.
+
+Before:  a = conv2d(x); b = requantize(a)         (nobody else reads a)
+After:   a = conv2d(x); b = lut(a, table)         (which fuse_lut moves into the convolution)
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler.kernels.lut import ABI, ENTRIES, LutParams
+from openneutron.compiler.kernels.requantize import RequantizeParams
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.passes.fuse_lut import takes_table
+from openneutron.compiler.tables import requantized
+from openneutron.microcode.table import ElementType, Rounding
+from openneutron.targets import Target
+
+_FUSES = (ABI.name, "requantize")
+
+
+def tabulate(graph: KernelGraph, target: Target) -> int:
+    """Replace each 8-bit `requantize` that is the only reader of a kernel with a place for a table."""
+    producers, consumers = graph.producers(), graph.consumers()
+    count = 0
+    for at, node in enumerate(graph.nodes):
+        source = node.operands[0]
+        if node.kernel != "requantize" or not isinstance(source, int) or source not in producers:
+            continue
+        made = graph.nodes[producers[source]]
+        alone = consumers.get(source) == [at] and source not in graph.outputs
+        same_type = graph.values[source].dtype is graph.values[node.output].dtype
+        if not alone or not same_type or not (takes_table(made) or made.kernel in _FUSES):
+            continue
+        params = node.params
+        assert isinstance(params, RequantizeParams)
+        table = requantized(
+            params.input_zero, params.multiplier, params.shift, params.output_zero, (params.clamp_low, params.clamp_high),
+            signed=graph.values[source].dtype is ElementType.INT8,
+        )  # fmt: skip
+        node.kernel, node.params, node.rounding = ABI.name, LutParams(ENTRIES), Rounding.NONE
+        node.operands = [source, table, node.output]
+        count += 1
+    return count
