@@ -181,7 +181,9 @@ def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
             value = net.add(value, net.conv(net.conv(value, c, 3), c, 1))
         elif kind == "concat":
             value = net.concat(
-                [net.conv(value, 8, 1), net.conv(value, int(rng.integers(1, 9)), 3), value][: int(rng.integers(2, 4))]
+                list(rng.permutation([net.conv(value, 8, 1), net.conv(value, int(rng.integers(1, 9)), 3), value]))[
+                    : int(rng.integers(2, 4))
+                ]
             )
         elif kind == "slice" and c > 2 and h > 4:
             value = net.slice(value, [0, 1, 0, 1], [1, h - 2, w, c - 1])

@@ -118,6 +118,15 @@ def test_part_that_two_concatenations_read_is_written_once() -> None:
     assert_exact(model, [net.data()])
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_part_made_from_another_part_is_not_read_and_written_by_one_call(order: tuple[int, int]) -> None:
+    net = Network(np.random.default_rng(7), (1, 8, 8, 4))
+    part = net.conv(net.input, 8, 1)
+    parts = [part, net.requantize(net.conv(part, 5, 3), *net.quant[part])]
+    model = net.finish(net.conv(net.concat([parts[at] for at in order]), 4))
+    assert_exact(model, [net.data()])
+
+
 @pytest.mark.parametrize("channels", [1, 2, 3])
 @pytest.mark.parametrize("window", [(5, 1, "SAME"), (3, 2, "SAME"), (3, 2, "VALID"), (4, 2, "SAME"), (7, 1, "VALID")])
 def test_merged_first_layers_are_exact(channels: int, window: tuple[int, int, str]) -> None:

@@ -35,10 +35,13 @@ def elide_concat(graph: KernelGraph, target: Target) -> int:
         if value.alias is not None or value.data is not None or source in roots or source in external:
             continue
         readers = [graph.nodes[n] for n in consumers[source] if n != at]
-        maker = producers.get(source)
-        if any(graph.root(n.output) == graph.root(node.output) for n in readers):
-            continue  # a call that reads one part and writes another of the same rows
-        if maker is None or any(abi_of(n.kernel).dense for n in (graph.nodes[maker], *readers)):
+        if source not in producers:
+            continue
+        maker = graph.nodes[producers[source]]
+        whole = graph.root(node.output)
+        if any(graph.root(n.output) == whole for n in readers) or any(graph.root(v) == whole for v in maker.inputs()):
+            continue  # one call would read one part and write another of the same rows
+        if any(abi_of(n.kernel).dense for n in (maker, *readers)):
             continue
         value.alias = graph.values[node.output].alias
         assert value.alias is not None
