@@ -45,6 +45,14 @@ def test_model_larger_than_the_tcm_is_computed_outside_and_says_so() -> None:
     assert_exact(model, [net.data()], target="imx95")
 
 
+def test_rows_whose_window_lies_in_the_padding_read_nothing() -> None:
+    net = Network(np.random.default_rng(1), (1, 9, 7, 1))
+    framed = net.pad(net.conv(net.input, 1), 1, 1, 1, 1)
+    model = net.finish(net.global_pool(net.conv(framed, 17, 1, 2, "VALID"), mean=True))
+    for target in ("imxrt700", "mcxn94x", "imx95"):
+        assert_exact(model, [net.data()], target=target)
+
+
 @pytest.mark.parametrize("target", ["imxrt700", "mcxn94x", "imx95"])
 def test_layers_with_many_weights_are_fetched_in_pieces(target: str) -> None:
     net = Network(np.random.default_rng(1), (1, 4, 4, 512))

@@ -115,6 +115,8 @@ class _Replay:
 
     def _span(self, operand: Operand, first: int, last: int) -> list[tuple[Region, int, int]]:
         """Byte intervals that rows [first, last) of an operand cover."""
+        if first >= last:
+            return []  # a window that lies in the padding reads nothing
         region = self.tasks.buffers[operand.buffer].region
         size = (operand.width - 1) * operand.pixel + operand.channels * ITEM_BYTES[operand.dtype]
         rows_held = last - first
