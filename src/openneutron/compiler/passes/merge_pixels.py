@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.cost import CostModel
+from openneutron.compiler.cost import CostModel, home
 from openneutron.compiler.kernels.conv2d import Conv2dParams
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.packing import pack_dense, unpack_dense
@@ -86,13 +86,13 @@ def merge_pixels(graph: KernelGraph, target: Target) -> int:
         if not _candidate(graph, node, target):
             continue
         height = graph.values[node.output].shape[1]
-        best, least = node, CostModel(graph, target).cycles(at, height)
+        best, least = node, CostModel(graph, target, local=home(target)).cycles(at, height)
         for merge in range(2, MAX_MERGE + 1):
             made = _merged(graph, node, target, merge)
             if made is None:
                 continue
             graph.nodes[at] = made
-            cycles = CostModel(graph, target).cycles(at, height)
+            cycles = CostModel(graph, target, local=home(target)).cycles(at, height)
             if cycles < least:
                 best, least = made, cycles
         graph.nodes[at] = best

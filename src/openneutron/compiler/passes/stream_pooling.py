@@ -3,7 +3,8 @@
 Before:  y = avg_pool2d(x) over the whole image, or reduce(x) as the mean over height and width
 After:   s = pool_sum(x) (one row of INT32); y = pool_mean(s)
 
-Exact: the sums are the same integers, the rounding is the same formula on them.
+Exact: the sums are the same integers, the rounding is the same formula on them. Rows cost their set-up one by one, so this
+is done for the largest value of a graph, which decides its memory, and for others where a budget asks for every byte.
 """
 
 from __future__ import annotations
@@ -36,14 +37,17 @@ def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
     return None
 
 
-def stream_pooling(graph: KernelGraph, target: Target) -> int:
-    """Replace each global pool of a value worth streaming."""
+def stream_pooling(graph: KernelGraph, target: Target, *, everywhere: bool = False) -> int:
+    """Replace each global pool of a value worth streaming; `everywhere`: of every value."""
     nodes: list[Node] = []
     acted = 0
+    made = {node.output for node in graph.nodes}
+    sizes = sorted((graph.values[value].bytes for value in made), reverse=True)[:2]
+    minimum = MINIMUM_BYTES if everywhere else max(MINIMUM_BYTES, sizes[1] + 1 if len(sizes) > 1 else 0)
     for node in graph.nodes:
         source = node.operands[0]
         params = _params(graph, node) if isinstance(source, int) and node.kernel in ("avg_pool2d", "reduce") else None
-        if params is None or not isinstance(source, int) or graph.values[source].bytes < MINIMUM_BYTES:
+        if params is None or not isinstance(source, int) or graph.values[source].bytes < minimum:
             nodes.append(node)
             continue
         first, sums = pool_sum(graph, source)

@@ -6,11 +6,12 @@ After:   a = conv2d(x); b = lut(a, table)         (which fuse_lut moves into the
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.lut import ABI, ENTRIES, LutParams
+from openneutron.compiler.kernels.lut import ABI, LutParams
 from openneutron.compiler.kernels.requantize import RequantizeParams
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.passes.fuse_lut import takes_table
 from openneutron.compiler.tables import requantized
+from openneutron.litert.table import ENTRIES
 from openneutron.microcode.table import ElementType, Rounding
 from openneutron.targets import Target
 
