@@ -32,10 +32,24 @@ def interleaved(contestants: dict[str, Callable[[], object]], runs: int) -> dict
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds per call over all rounds: the median, and the tenth percentile, which a busy neighbour hardly touches."""
+    """Seconds per call of one contestant, round by round."""
 
-    median: float
-    quiet: float
+    rounds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The middle of all rounds."""
+        return statistics.median(self.rounds)
+
+
+def ratio(peer: Times, own: Times) -> float:
+    """How many times faster `own` is: the median over rounds, because a busy neighbour slows both sides of a round.
+
+    Example:
+        >>> ratio(times["theirs"], times["ours"])
+        1.31
+    """
+    return statistics.median(theirs / ours for theirs, ours in zip(peer.rounds, own.rounds, strict=True))
 
 
 def rounds(contestants: dict[str, Callable[[], object]], seconds: float) -> dict[str, Times]:
@@ -46,7 +60,7 @@ def rounds(contestants: dict[str, Callable[[], object]], seconds: float) -> dict
 
     Example:
         >>> times = rounds({"ours": ours, "theirs": theirs}, seconds=2.0)
-        >>> times["theirs"].quiet / times["ours"].quiet
+        >>> ratio(times["theirs"], times["ours"])
     """
     repeats = {name: _repeats(run) for name, run in contestants.items()}
     taken: dict[str, list[float]] = {name: [] for name in contestants}
@@ -58,7 +72,7 @@ def rounds(contestants: dict[str, Callable[[], object]], seconds: float) -> dict
             for _ in range(repeats[name]):
                 run()
             taken[name].append((time.perf_counter() - began) / repeats[name])
-    return {name: Times(statistics.median(all_), sorted(all_)[len(all_) // 10]) for name, all_ in taken.items()}
+    return {name: Times(tuple(all_)) for name, all_ in taken.items()}
 
 
 def _repeats(run: Callable[[], object]) -> int:

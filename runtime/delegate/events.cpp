@@ -36,11 +36,19 @@ uint64_t EventRecorder::ticks(uint64_t cycles) const {
   return start_ + scale(scale(cycles, kNanoseconds, clock_hz_), ratio.denominator, ratio.numerator);
 }
 
+uint32_t EventRecorder::count(const NeutronEvent& event) {
+  return counts_[{event.kernel, event.tag}]++;
+}
+
 void EventRecorder::record(void* self, const NeutronEvent* event) {
-  const EventRecorder& recorder = *static_cast<EventRecorder*>(self);
+  EventRecorder& recorder = *static_cast<EventRecorder*>(self);
   const char* kernel = event->kernel == 0 ? "dma" : neutronKernelName(event->kernel);
+  const uint32_t before = recorder.count(*event);
   char name[64];
-  std::snprintf(name, sizeof(name), "%s:%" PRIu32, kernel ? kernel : "unknown", event->tag);
+  const int end = std::snprintf(name, sizeof(name), "%s:%" PRIu32, kernel ? kernel : "unknown", event->tag);
+  if (before > 0) {
+    std::snprintf(name + end, sizeof(name) - static_cast<size_t>(end), ".%" PRIu32, before);
+  }
   char metadata[256];
   const int length = std::snprintf(
       metadata,

@@ -59,9 +59,12 @@ static void decode_operand(const nd_program *program, const nd_buffers *buffers,
                            nk_operand *operand) {
     memset(operand, 0, sizeof *operand);
     if (o->channels == 0) return;
-    const uint64_t bytes = nd_region_bytes(program, o->region, o->index);
-    operand->data = buffers ? nd_region_base(program, buffers, o->region, o->index) + o->offset : NULL;
-    operand->available = bytes > o->offset ? (uint32_t)(bytes - o->offset) : 0;
+    if (buffers) {
+        operand->data = nd_region_base(program, buffers, o->region, o->index) + o->offset;
+    } else { /* only checks ask how much there is */
+        const uint64_t bytes = nd_region_bytes(program, o->region, o->index);
+        operand->available = bytes > o->offset ? (uint32_t)(bytes - o->offset) : 0;
+    }
     operand->plane = o->plane;
     operand->pitch = o->pitch;
     operand->pixel = o->pixel;
@@ -80,10 +83,9 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
                     NeutronCallRecord *record) {
     nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record, sizeof *record);
     for (uint32_t operand = 0; operand < at->operands; operand++) {
-        const NeutronOperandRecord o = nd_operand_record(program, at, operand);
-        decode_operand(program, buffers, &o, &call->operands[operand]);
+        decode_operand(program, buffers, (const void *)(program->microcode + operand_offset(at, operand)), &call->operands[operand]);
     }
-    /* Microcode is 16-byte aligned and instructions are whole words, so the parameters may be read in place. */
+    /* Microcode is 16-byte aligned and instructions are whole words, so operands and parameters may be read in place. */
     const uint32_t params = operand_offset(at, at->operands);
     call->params = (const int32_t *)(const void *)(program->microcode + params);
     call->operand_count = at->operands;

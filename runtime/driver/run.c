@@ -1,6 +1,27 @@
+#include <stddef.h>
 #include <string.h>
 
 #include "model.h"
+#include "nk_simd.h"
+
+/* Calls that stay decoded while a loop runs: a cascade's stripes are so short that decoding and pricing each anew would cost a
+ * tenth of the time. Hosts keep the calls of any cascade seen; elsewhere the stack counts. */
+#if ND_THREADS
+enum { KEPT = 32 };
+#else
+enum { KEPT = 1 };
+#endif
+
+/* An instruction, and of a call what is the same each time. */
+typedef struct {
+    nd_instruction at; /* no words: empty */
+    bool decoded;
+    uint32_t priced; /* rows that `cost` is for; 0: none */
+    NeutronCallRecord record;
+    nd_kernel_info info;
+    nm_cost cost;
+    nk_call call;
+} kept;
 
 /* One run on its way through the code. */
 typedef struct {
@@ -10,7 +31,19 @@ typedef struct {
     NeutronConfig config;
     nd_profile profile;
     uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
+    kept kept[KEPT];
 } run;
+
+/* The instruction at `offset`; in a loop's body, `ordinal` counts them. */
+static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
+    kept *k = &r->kept[ordinal % KEPT];
+    if (k->at.words == 0 || k->at.offset != offset) {
+        k->at = nd_instruction_at(r->program, offset);
+        k->decoded = false;
+        k->priced = 0;
+    }
+    return k;
+}
 
 /* Operations between two looks at the clock: some milliseconds of plain loops on a host, less than a second on a
  * microcontroller. */
@@ -61,31 +94,36 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
     return NEUTRON_NONE;
 }
 
-static NeutronError run_call(run *r, const nd_instruction *at, uint32_t iteration) {
-    NeutronCallRecord record;
-    nd_kernel_info info;
-    nk_call call;
-    nm_cost cost;
-    nd_decode_call(r->program, &r->buffers, at, &call, &record);
-    nd_kernel(record.kernel, &info);
-    nd_clip_rows(&record, iteration, call.operands[info.output].height, &call.row0, &call.row1);
-    if (call.row0 == call.row1) return NEUTRON_NONE;
-    NeutronEvent event = {record.kernel, NEUTRON_OPCODE_CALL, 0, record.tag, call.row0,
-                          (uint32_t)(call.row1 - call.row0), 0, 0, 0, 0, 0, 0, 0};
-    NeutronError error = run_rows(r, at, &info, &call);
-    if (error != NEUTRON_NONE) return error;
+/* The price of so many rows of a call. */
+static NeutronError price(const run *r, kept *k, uint32_t rows) {
+    if (k->priced == rows) return NEUTRON_NONE;
+    const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + k->at.offset);
+    const NeutronError error = nm_encoded_call_cost(r->program->target, words, k->at.words, 0, (int32_t)rows, &k->cost);
+    k->priced = error == NEUTRON_NONE ? rows : 0;
+    return error;
+}
 
-    const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + at->offset);
-    error = nm_encoded_call_cost(r->program->target, words, at->words, event.firstRow,
-                                 event.firstRow + (int32_t)event.rows, &cost);
+static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
+    nk_call *call = &k->call;
+    if (!k->decoded) {
+        nd_decode_call(r->program, &r->buffers, &k->at, call, &k->record);
+        nd_kernel(k->record.kernel, &k->info);
+        k->decoded = true;
+    }
+    nd_clip_rows(&k->record, iteration, call->operands[k->info.output].height, &call->row0, &call->row1);
+    if (call->row0 == call->row1) return NEUTRON_NONE;
+    NeutronEvent event = {k->record.kernel, NEUTRON_OPCODE_CALL, 0, k->record.tag, call->row0,
+                          (uint32_t)(call->row1 - call->row0), 0, 0, 0, 0, 0, 0, 0};
+    NeutronError error = run_rows(r, &k->at, &k->info, call);
+    if (error == NEUTRON_NONE) error = price(r, k, event.rows);
     if (error != NEUTRON_NONE) return error;
-    nd_timeline_call(&r->model->timeline, &cost, &event.start, &event.end);
-    event.compute = cost.compute;
-    event.memory = cost.memory;
-    event.overhead = cost.overhead;
+    nd_timeline_call(&r->model->timeline, &k->cost, &event.start, &event.end);
+    event.compute = k->cost.compute;
+    event.memory = k->cost.memory;
+    event.overhead = k->cost.overhead;
     if (r->model->sink != NULL) {
-        event.macs = nd_call_macs(&call, &info, event.rows);
-        event.bytes = nd_call_bytes(&call, &info, event.rows);
+        event.macs = nd_call_macs(call, &k->info, event.rows);
+        event.bytes = nd_call_bytes(call, &k->info, event.rows);
     }
     nd_observe(r->model, &r->profile, &event);
     return NEUTRON_NONE;
@@ -112,24 +150,24 @@ static void run_wait(run *r, const nd_instruction *at) {
     nd_timeline_wait(&r->model->timeline, wait.channel);
 }
 
-static NeutronError run_instruction(run *r, const nd_instruction *at, uint32_t iteration) {
-    const NeutronError error = may_go_on(r, at);
+static NeutronError run_instruction(run *r, kept *k, uint32_t iteration) {
+    const NeutronError error = may_go_on(r, &k->at);
     if (error != NEUTRON_NONE) return error;
-    switch (at->opcode) {
-    case NEUTRON_OPCODE_CALL: return run_call(r, at, iteration);
-    case NEUTRON_OPCODE_DMA: run_copy(r, at); return NEUTRON_NONE;
-    case NEUTRON_OPCODE_WAIT: run_wait(r, at); return NEUTRON_NONE;
+    switch (k->at.opcode) {
+    case NEUTRON_OPCODE_CALL: return run_call(r, k, iteration);
+    case NEUTRON_OPCODE_DMA: run_copy(r, &k->at); return NEUTRON_NONE;
+    case NEUTRON_OPCODE_WAIT: run_wait(r, &k->at); return NEUTRON_NONE;
     default: return NEUTRON_NONE;
     }
 }
 
 /* Instructions in bytes [offset, end), which hold no loop. */
 static NeutronError run_body(run *r, uint32_t offset, uint32_t end, uint32_t iteration) {
-    while (offset < end) {
-        const nd_instruction at = nd_instruction_at(r->program, offset);
-        const NeutronError error = run_instruction(r, &at, iteration);
+    for (uint32_t ordinal = 0; offset < end; ordinal++) {
+        kept *k = instruction_at(r, ordinal, offset);
+        const NeutronError error = run_instruction(r, k, iteration);
         if (error != NEUTRON_NONE) return error;
-        offset += at.words * (uint32_t)sizeof(uint32_t);
+        offset += k->at.words * (uint32_t)sizeof(uint32_t);
     }
     return NEUTRON_NONE;
 }
@@ -149,10 +187,10 @@ static NeutronError run_loop(run *r, const nd_instruction *at, uint32_t *next) {
 static NeutronError run_code(run *r) {
     const uint32_t end = r->program->header.code_offset + r->program->header.code_bytes;
     for (uint32_t offset = r->program->header.code_offset; offset < end;) {
-        const nd_instruction at = nd_instruction_at(r->program, offset);
-        offset += at.words * (uint32_t)sizeof(uint32_t);
+        kept *k = instruction_at(r, 0, offset);
+        offset += k->at.words * (uint32_t)sizeof(uint32_t);
         const NeutronError error =
-            at.opcode == NEUTRON_OPCODE_LOOP ? run_loop(r, &at, &offset) : run_instruction(r, &at, 0);
+            k->at.opcode == NEUTRON_OPCODE_LOOP ? run_loop(r, &k->at, &offset) : run_instruction(r, k, 0);
         if (error != NEUTRON_NONE) return error;
     }
     return NEUTRON_NONE;
@@ -160,7 +198,8 @@ static NeutronError run_code(run *r) {
 
 NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
     run r;
-    memset(&r, 0, sizeof r);
+    memset(&r, 0, offsetof(run, kept));
+    for (uint32_t at = 0; at < KEPT; at++) r.kept[at].at.words = 0;
     nd_text_reset(&model->detail);
     nd_text_reset(&model->trace);
     NeutronError error = nd_check_buffers(model, data, &r.buffers);
@@ -177,6 +216,7 @@ NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
         if (r.profile.at) memset(r.profile.at, 0, r.profile.left); /* a zero record ends the list */
     }
     nd_timeline_start(&model->timeline);
+    NK_NEW_RUN();
     error = run_code(&r);
     model->cycles = nd_timeline_end(&model->timeline);
     model->traced = model->trace_lines;

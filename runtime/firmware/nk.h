@@ -1,8 +1,8 @@
 /* What every firmware kernel sees: decoded operands with real pointers, its parameters, its rows.
  *
  * A kernel is one function with two verbs. NK_CHECK validates operands and parameters against each other and states
- * through nk_touch() every byte a run may touch; after it returns 0 a run touches nothing else. NK_RUN computes output rows
- * [row0, row1) of every image. Inputs may be rings: always address rows through nk_row().
+ * with nk_inside() and its kin every byte a run may touch; after it returns 0 a run touches nothing else. NK_RUN
+ * computes output rows [row0, row1) of every image. Inputs may be rings: always address rows through nk_row().
  */
 #ifndef NK_H
 #define NK_H

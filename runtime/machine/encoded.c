@@ -23,16 +23,32 @@ static const struct {
 /* Bytes per element, by NEUTRON_DTYPE_*. */
 static const uint8_t item_bytes[] = {1, 1, 2, 4, 8, 4, 1};
 
-static NeutronOperandRecord operand_at(const uint32_t *words, uint32_t operand) {
-    NeutronOperandRecord record;
+/* In place: records are whole words, and copies of them would cost a simulated call more than its price. */
+static const NeutronOperandRecord *operand_at(const uint32_t *words, uint32_t operand) {
     const size_t head = (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) / sizeof(uint32_t);
-    memcpy(&record, words + head + operand * (sizeof record / sizeof(uint32_t)), sizeof record);
-    return record;
+    return (const void *)(words + head + operand * (sizeof(NeutronOperandRecord) / sizeof(uint32_t)));
 }
 
 static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
     const uint64_t item = o->dtype < sizeof item_bytes ? item_bytes[o->dtype] : 1;
     return nm_mul(nm_mul(nm_mul(o->batch, rows), nm_mul(o->width, o->channels)), item);
+}
+
+/* A Neutron-S computes in its TCM: rows that lie elsewhere come and go over the data mover, which works beside the array
+ * on the other of two buffers, so a call takes the longer of the two. Constants travel whole. */
+static void move_from_outside(const nm_target *target, const uint32_t *words, uint32_t operands,
+                              const NeutronOperandRecord *output, uint32_t rows, nm_cost *cost) {
+    uint64_t bytes = 0;
+    for (uint32_t at = 0; at < operands; at++) {
+        const NeutronOperandRecord *o = operand_at(words, at);
+        if (o->region == NEUTRON_REGION_TCM) continue;
+        const int constant = o->region == NEUTRON_REGION_WEIGHTS || o->region == NEUTRON_REGION_PREFETCH;
+        const uint64_t whole = bytes_of(o, o->height);
+        const uint64_t share = output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
+        bytes = nm_add(bytes, constant ? whole : share);
+    }
+    const uint64_t busy = nm_add(cost->compute, cost->memory), moving = nm_mul(target->cost.dma_byte, bytes);
+    if (moving > busy) cost->memory = nm_add(cost->memory, moving - busy);
 }
 
 static uint32_t parameter(const uint32_t *params, int8_t word) { return word < 0 ? 1 : params[word]; }
@@ -54,33 +70,34 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     }
 
     const uint32_t *params = words + before / sizeof(uint32_t);
-    const NeutronOperandRecord input = operand_at(words, (uint32_t)places[call.kernel].input);
-    const NeutronOperandRecord output = operand_at(words, basics[call.kernel].output);
-    if (row0 < 0 || row1 < row0 || (uint32_t)row1 > output.height) return NEUTRON_ERROR_OPERAND;
+    const NeutronOperandRecord *input = operand_at(words, (uint32_t)places[call.kernel].input);
+    const NeutronOperandRecord *output = operand_at(words, basics[call.kernel].output);
+    if (row0 < 0 || row1 < row0 || (uint32_t)row1 > output->height) return NEUTRON_ERROR_OPERAND;
     const uint32_t rows = (uint32_t)(row1 - row0);
     nm_work work = {
         .formula = basics[call.kernel].formula,
         .kernel_h = parameter(params, places[call.kernel].kernel_h),
         .kernel_w = parameter(params, places[call.kernel].kernel_w),
         .groups = parameter(params, places[call.kernel].groups),
-        .input_channels = input.channels,
-        .batch = output.batch,
+        .input_channels = input->channels,
+        .batch = output->batch,
         .rows = rows,
-        .width = output.width,
-        .channels = output.channels,
+        .width = output->width,
+        .channels = output->channels,
     };
     if (places[call.kernel].weights >= 0) {
-        const NeutronOperandRecord weights = operand_at(words, (uint32_t)places[call.kernel].weights);
-        work.weight_bytes = bytes_of(&weights, weights.height);
+        const NeutronOperandRecord *weights = operand_at(words, (uint32_t)places[call.kernel].weights);
+        work.weight_bytes = bytes_of(weights, weights->height);
     }
     for (uint32_t at = 0; at < operands; at++) {
         if (!(places[call.kernel].moved >> at & 1)) continue;
         /* The same share of every operand as of the output: kernels know row by row what they read, this need not. */
-        const NeutronOperandRecord o = operand_at(words, at);
-        const uint64_t whole = bytes_of(&o, o.height);
-        const uint64_t share = output.height ? nm_ceil_div(nm_mul(whole, rows), output.height) : 0;
+        const NeutronOperandRecord *o = operand_at(words, at);
+        const uint64_t whole = bytes_of(o, o->height);
+        const uint64_t share = output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
         work.moved_bytes = nm_add(work.moved_bytes, share);
     }
     *cost = nm_call_cost(target, &work);
+    if (target->tcm_bytes && rows) move_from_outside(target, words, operands, output, rows, cost);
     return NEUTRON_NONE;
 }

@@ -1,10 +1,11 @@
 /* mutate MICROCODE WEIGHTS KERNELS RANDOM: changes every byte of a real microcode block to many values, makes the
  * checksum right again, prepares, and runs what is accepted, in buffers of exactly the declared sizes so that the
  * address sanitizer sees a single byte too many. Then RANDOM mutants with several changes at once, then the bytes of
- * the weights.
+ * the weights, then addresses that leave their region by as little as an element.
  *
  * Prints how many mutants were rejected and how many reached execution. Exit status 1 when a rejection has no name or
- * no detail, when a mutant of the checksum itself is accepted, or when the unchanged program does not run.
+ * no detail, when a mutant of the checksum itself or one that leaves its region is accepted, or when the unchanged
+ * program does not run.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -12,8 +13,9 @@
 #include <string.h>
 
 #include "crc.h"
+#include "footprint.h"
 #include "generated/microcode.h"
-#include "neutron_errors.h"
+#include "model.h"
 
 /* HEADROOM: beyond what the unchanged program asks for, so that grown sizes get through to the other checks. */
 enum { HEADROOM = 1 << 16, MAX_TENSORS = 512, WEIGHT_MUTANTS = 400, DETAIL = 256 };
@@ -195,6 +197,97 @@ static void weights(session *s, const uint8_t *original) {
     free(kept);
 }
 
+/* One word of the microcode changed so that an access leaves its region: it must be refused. */
+static void must_leave(session *s, const uint8_t *original, size_t at, uint32_t value) {
+    memcpy(s->microcode.bytes, original, s->microcode.size);
+    memcpy(s->microcode.bytes + at, &value, sizeof value);
+    seal(s);
+    if (attempt(s, "out of range", at) != NEUTRON_NONE) return;
+    fprintf(stderr, "out of range: %u at byte %zu was accepted\n", value, at);
+    s->wrong = 1;
+}
+
+/* Bytes from an operand's first to its last, by the validator's own footprint. */
+static uint32_t needed(nk_operand operand) {
+    uint32_t low = 0, high = operand.available;
+    while (low + 1 < high) {
+        operand.available = low + (high - low) / 2;
+        if (nk_inside(&operand)) high = operand.available;
+        else low = operand.available;
+    }
+    return high;
+}
+
+/* `strided`: its own steps are used; constants and the operands of dense kernels are taken from their start on. */
+static void operand_out_of_range(session *s, const uint8_t *original, const nk_operand *o, size_t record,
+                                 int strided) {
+    const uint32_t item = nd_item_bytes(o->dtype), room = o->available, need = needed(*o);
+    NeutronOperandRecord was;
+    memcpy(&was, original + record, sizeof was);
+    const size_t offset = record + offsetof(NeutronOperandRecord, offset);
+    must_leave(s, original, offset, was.offset + (room - need) / item * item + item); /* the last element */
+    must_leave(s, original, offset, was.offset + room);
+    must_leave(s, original, offset, UINT32_MAX / item * item);
+    if (!strided) return;
+    if (o->width > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, pixel), was.pixel + room);
+    if (o->ring > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, pitch), was.pitch + room);
+    if (o->batch > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, plane), was.plane + room);
+}
+
+/* The copy kernel's own steps, in its parameters. */
+static void loops_out_of_range(session *s, const uint8_t *original, const nk_call *call) {
+    const nk_copy_params *p = (const nk_copy_params *)(const void *)call->params;
+    const size_t params = (size_t)((const uint8_t *)call->params - original);
+    for (size_t d = 0; d < sizeof p->dims / sizeof p->dims[0]; d++) {
+        if (p->dims[d] < 2) continue;
+        const size_t in = params + offsetof(nk_copy_params, input_strides) + d * sizeof(int32_t);
+        const size_t out = params + offsetof(nk_copy_params, output_strides) + d * sizeof(int32_t);
+        must_leave(s, original, in, call->operands[NK_COPY_INPUT].available);
+        must_leave(s, original, out, call->operands[NK_COPY_OUTPUT].available);
+        must_leave(s, original, out, (uint32_t)INT32_MIN);
+    }
+}
+
+static void copy_out_of_range(session *s, const uint8_t *original, const nd_program *p, size_t record) {
+    NeutronDmaRecord d;
+    memcpy(&d, original + record, sizeof d);
+    const uint32_t source = (uint32_t)nd_region_bytes(p, d.source_region, d.source_index);
+    const uint32_t target = (uint32_t)nd_region_bytes(p, d.target_region, d.source_index);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, source_offset), source - d.bytes + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, target_offset), target - d.bytes + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, bytes), source - d.source_offset + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, bytes), UINT32_MAX);
+}
+
+static void out_of_range(session *s, const uint8_t *original) {
+    const NeutronModelConfig config = {original, s->weights.bytes, s->kernels.bytes, 0};
+    const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size, s->scratch, s->prefetch};
+    nd_program program;
+    nd_text nowhere = {NULL, 0, 0};
+    if (nd_validate(&program, &config, &sizes, &nowhere) != NEUTRON_NONE) exit(2);
+    const uint32_t end = program.header.code_offset + program.header.code_bytes;
+    for (uint32_t offset = program.header.code_offset; offset < end;) {
+        const nd_instruction at = nd_instruction_at(&program, offset);
+        const size_t body = offset + sizeof(NeutronInstructionRecord);
+        NeutronCallRecord record;
+        nd_kernel_info info;
+        nk_call call;
+        if (at.opcode == NEUTRON_OPCODE_DMA) copy_out_of_range(s, original, &program, body);
+        if (at.opcode == NEUTRON_OPCODE_CALL) {
+            nd_decode_call(&program, NULL, &at, &call, &record);
+            nd_kernel(record.kernel, &info);
+            if (record.kernel == NEUTRON_KERNEL_COPY) loops_out_of_range(s, original, &call);
+            for (uint32_t operand = 0; operand < at.operands; operand++) {
+                if (!call.operands[operand].present) continue;
+                operand_out_of_range(s, original, &call.operands[operand],
+                                     body + sizeof record + operand * sizeof(NeutronOperandRecord),
+                                     !info.dense && info.moved >> operand & 1);
+            }
+        }
+        offset += at.words * (uint32_t)sizeof(uint32_t);
+    }
+}
+
 static void report(session *s, const char *what) {
     printf("%s: %llu rejected, %llu reached execution (%llu of them failed while running)\n", what,
            (unsigned long long)s->rejected, (unsigned long long)s->executed, (unsigned long long)s->failed);
@@ -223,6 +316,8 @@ int main(int argc, char **argv) {
     report(&s, "several at once");
     weights(&s, original);
     report(&s, "weights");
+    out_of_range(&s, original);
+    report(&s, "out of range");
     free(original);
     free(s.microcode.bytes);
     free(s.weights.bytes);

@@ -104,6 +104,38 @@ static void timeouts(const block *b) {
     neutronModelUnprepare(model);
 }
 
+/* neutronWait hands over what stopped a run that nobody watched; the handle then works as before. */
+static void stopped_in_flight(const block *b) {
+    buffers r;
+    bool ready = false;
+    fill(&r);
+    atomic_store(&gate, 1);
+    NeutronModelHandle model = prepare(b, 1);
+    CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_NONE);
+    while (!ready) CHECK_EQUAL(neutronIsReady(model, &ready), NEUTRON_NONE);
+    CHECK_EQUAL(neutronWait(model, &r.data), NEUTRON_ERROR_TIMEOUT);
+    CHECK(strstr(neutronModelErrorDetail(model), "stopped before") != NULL);
+    neutronModelUnprepare(model);
+
+    model = prepare(b, 0);
+    memset(r.output, 0, sizeof r.output);
+    atomic_store(&gate, 0);
+    atomic_store(&inside, 0);
+    CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_NONE);
+    while (!atomic_load(&inside)) {
+    }
+    CHECK_EQUAL(neutronSuspend(), NEUTRON_NONE); /* inside the first of two calls, which is finished */
+    atomic_store(&gate, 1);
+    CHECK_EQUAL(neutronWait(model, &r.data), NEUTRON_ERROR_SUSPENDED);
+    CHECK_EQUAL(r.output[0], 1);
+    CHECK_EQUAL(r.output[IMAGE - 1], 0);
+    CHECK_EQUAL(neutronResume(), NEUTRON_NONE);
+    CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_NONE);
+    CHECK_EQUAL(neutronWait(model, &r.data), NEUTRON_NONE);
+    CHECK_EQUAL(r.output[IMAGE - 1], 1);
+    neutronModelUnprepare(model);
+}
+
 static void suspension(const block *b) {
     buffers r;
     fill(&r);
@@ -126,5 +158,6 @@ int main(void) {
     two_models_at_once(&b);
     timeouts(&b);
     suspension(&b);
+    stopped_in_flight(&b);
     return check_result();
 }

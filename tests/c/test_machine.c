@@ -125,7 +125,8 @@ static void encoded_call(const nm_target *t) {
     code.call.kernel = NEUTRON_KERNEL_CONV2D;
     const NeutronOperandRecord in = {.ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 3};
     const NeutronOperandRecord out = {.ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 32};
-    const NeutronOperandRecord weights = {.ring = 1, .batch = 1, .height = 1, .width = 1, .channels = 6400};
+    const NeutronOperandRecord weights = {
+        .region = NEUTRON_REGION_WEIGHTS, .ring = 1, .batch = 1, .height = 1, .width = 1, .channels = 6400};
     code.operands[NK_CONV2D_INPUT] = in;
     code.operands[NK_CONV2D_WEIGHTS] = weights;
     code.operands[NK_CONV2D_OUTPUT] = out;
@@ -134,6 +135,21 @@ static void encoded_call(const nm_target *t) {
     memcpy(words, &code, sizeof code);
     CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
     compare(cost, UINT64_C(1275) * 128 * 25 * 4, 0, 28672 * 4 * 4 + 153600);
+
+    /* With a TCM, what lies outside it comes over the data mover: 4 of 32 rows of input and output, all weights. */
+    nm_target with_tcm = *t;
+    const uint64_t computing = UINT64_C(1275) * 128 * 25 * 4;
+    with_tcm.tcm_bytes = 1 << 20;
+    with_tcm.cost.dma_byte = 1024;
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    compare(cost, computing, 0, 28672 * 4 * 4 + 153600); /* beside the array: nothing to wait for */
+    with_tcm.cost.dma_byte = 102400;
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    compare(cost, computing, UINT64_C(102400) * (32 * 4 * 3 + 32 * 4 * 32 + 6400) - computing, 28672 * 4 * 4 + 153600);
+    for (uint32_t at = 0; at < NK_CONV2D_OPERANDS; at++) code.operands[at].region = NEUTRON_REGION_TCM;
+    memcpy(words, &code, sizeof code);
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    compare(cost, computing, 0, 28672 * 4 * 4 + 153600);
 
     CHECK_EQUAL(nm_encoded_call_cost(NULL, words, sizeof words / 4, 4, 8, &cost), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4 - 1, 4, 8, &cost), NEUTRON_ERROR_INSTRUCTION);

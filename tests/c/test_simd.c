@@ -74,6 +74,7 @@ static nk_operand flat(size_t size) {
     nk_operand o = {.plane = (uint32_t)size, .pitch = (uint32_t)size, .pixel = (uint32_t)size, .ring = 1, .batch = 1, .height = 1,
                     .width = 1, .channels = (uint32_t)size, .dtype = NEUTRON_DTYPE_UINT8, .present = 1, .available = (uint32_t)size};
     o.data = allocate(size);
+    o.region = NEUTRON_REGION_WEIGHTS;
     return o;
 }
 
@@ -317,11 +318,21 @@ static void make_lut(scene *s) {
 /* Bytes of operand `o` as allocated. */
 static size_t size_of(const nk_operand *o) { return o->available; }
 
+/* The call's rows, in stripes of random height as a cascade's, so that constants kept between calls are used. */
 static int run_with(scene *s, const char *isa, const uint8_t *before) {
     nk_operand *out = &s->call.operands[s->output];
+    const int32_t first = s->call.row0, last = s->call.row1;
+    int ok = 1;
     memcpy(out->data, before, size_of(out));
     CHECK(neutronSetIsa(isa));
-    return s->kernel(NK_RUN, &s->call) == 0;
+    nk_new_run();
+    while (s->call.row0 < last && ok) {
+        s->call.row1 = one_in(2) ? last : between(s->call.row0 + 1, last);
+        ok = s->kernel(NK_RUN, &s->call) == 0;
+        s->call.row0 = s->call.row1;
+    }
+    s->call.row0 = first, s->call.row1 = last;
+    return ok;
 }
 
 enum { SAME, DIFFERENT, REFUSED };

@@ -40,11 +40,14 @@ def add_binary(
 
 
 @st.composite
-def cases(draw: st.DrawFn, code: str) -> dict[str, Any]:
+def cases(draw: st.DrawFn, code: str, wide: bool = False) -> dict[str, Any]:
+    """Quantization of two inputs and an output; `wide` puts them far from one another, outputs on the coarse side."""
+    spread = scales(-20, 4) if wide else scales()
     dtype = DType.INT8 if code == "SQUARED_DIFFERENCE" else draw(st.sampled_from([DType.INT8, DType.UINT8]))
     return {
-        "dtype": dtype, "s0": draw(scales()), "s1": draw(scales()), "z0": draw(zero_points(dtype)),
-        "z1": draw(zero_points(dtype)), "z2": draw(zero_points(dtype)), "gain": 2.0 ** draw(st.floats(-3, 3)),
+        "dtype": dtype, "s0": draw(spread), "s1": draw(spread), "z0": draw(zero_points(dtype)),
+        "z1": draw(zero_points(dtype)), "z2": draw(zero_points(dtype)),
+        "gain": 2.0 ** draw(st.floats(0, 24) if wide else st.floats(-3, 3)),
         "activation": draw(st.sampled_from(ACTIVATIONS)),
     }  # fmt: skip
 
@@ -52,8 +55,9 @@ def cases(draw: st.DrawFn, code: str) -> dict[str, Any]:
 @st.composite
 def shape_pairs(draw: st.DrawFn, code: str) -> list[list[int]]:
     """Two shapes that broadcast; PRELU's input has the output's shape."""
-    rank = draw(st.integers(1, 4))
-    full = [draw(st.integers(1, 5)) for _ in range(rank)]
+    # The reference broadcasts these five at any rank, the others up to four.
+    rank = draw(st.integers(1, 6 if code in ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM") else 4))
+    full = [draw(st.integers(1, 5 if rank < 5 else 3)) for _ in range(rank)]
     shapes = [full]
     shapes.append([size if draw(st.booleans()) else 1 for size in full][draw(st.integers(0, rank - 1)) :])
     if code != "PRELU":
@@ -74,8 +78,8 @@ def check_broadcasts(code: str, data: st.DataObject) -> None:
 
 
 def check_every_pair(code: str, data: st.DataObject) -> None:
-    """All 65,536 pairs of stored values under drawn parameters."""
-    case = data.draw(cases(code))
+    """All 65,536 pairs of stored values under drawn parameters, extreme ones as often as others."""
+    case = data.draw(cases(code) | cases(code, wide=True))
     maker = ModelMaker(np.random.default_rng(0))
     add_binary(maker, code, [(1, 256, 1, 256), (1, 256, 1, 256)], case)
     values = np.arange(256, dtype=np.uint8).view(case["dtype"].numpy)

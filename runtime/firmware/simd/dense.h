@@ -14,12 +14,10 @@
 
 #define NK_PACK 8 /* M and N of the packing these loops read in place: that of imxrt700 */
 /* A panel this large leaves half of a 32 KiB first-level cache to weights. Where one output row needs more, up to the
- * second figure is used: the stack of a call stays below 64 KiB. */
+ * second figure is used: the stack of a call stays below 128 KiB. */
 #define NK_PANEL_GOAL 16384
 #define NK_PANEL_MOST 32768
 #define NK_SLACK 64 /* behind a panel: a filled pixel may be stored, and a run read, as a whole vector */
-/* Channels whose sums and tables a call keeps at a time. */
-#define NK_SLICE 1024
 
 /* One product: `outputs` channels from `first_out` on over `inputs` channels from `first_in` on. */
 typedef struct {
@@ -50,24 +48,36 @@ static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count);
 
 typedef void (*nk_product)(const nk_dense *dense, const nk_block *block, const void *state);
 
-/* One row of a panel: `count` pixels from column x on, `step` apart; those outside the image count as absent. */
-static inline void nk_fill_row(const nk_dense *d, uint8_t *to, uint32_t image, int32_t y, int32_t x, int32_t step,
-                               uint32_t count) {
-    uint32_t before = count, inside = 0;
-    if (y >= 0 && (uint32_t)y < d->in->height) {
-        const int32_t width = (int32_t)d->in->width;
-        before = x < 0 ? (uint32_t)((-x + step - 1) / step) : 0;
-        if (before > count) before = count;
-        const int32_t first = x + (int32_t)before * step;
-        if (before < count && first < width) {
-            inside = (uint32_t)((width - first + step - 1) / step);
-            if (inside > count - before) inside = count - before;
-            const uint8_t *from = nk_row(d->in, image, y) + (size_t)first * d->in->pixel + d->first_in;
-            nk_fill_pixels(d, to + (size_t)before * d->depth * NK_ITEM, from, (size_t)step * d->in->pixel, inside);
-        }
+/* The columns of a panel row: so many before the image, inside it, and after it. */
+typedef struct {
+    int32_t first; /* image column of the first one inside */
+    int32_t step;  /* between columns */
+    uint32_t before, inside, after;
+} nk_columns;
+
+static inline int32_t nk_steps(int32_t length, int32_t step) { return step == 1 ? length : (length + step - 1) / step; }
+
+/* `count` columns from x on, `step` apart. */
+static inline nk_columns nk_columns_of(const nk_dense *d, int32_t x, int32_t step, uint32_t count) {
+    const int32_t width = (int32_t)d->in->width, all = (int32_t)count;
+    const int32_t before = x < 0 ? nk_min(nk_steps(-x, step), all) : 0, first = x + before * step;
+    const int32_t inside = first < width ? nk_min(nk_steps(width - first, step), all - before) : 0;
+    const nk_columns c = {first, step, (uint32_t)before, (uint32_t)inside, (uint32_t)(all - before - inside)};
+    return c;
+}
+
+/* One row of a panel. Fills may write up to NK_SLACK bytes too far: what lies there is filled later, so it goes from left to
+ * right, and from one row to the next. */
+static inline void nk_fill_row(const nk_dense *d, const nk_columns *c, uint8_t *to, uint32_t image, int32_t y) {
+    if ((uint32_t)y >= d->in->height) { /* or negative */
+        nk_fill_absent(d, to, c->before + c->inside + c->after);
+        return;
     }
-    nk_fill_absent(d, to, before);
-    nk_fill_absent(d, to + (size_t)(before + inside) * d->depth * NK_ITEM, count - before - inside);
+    const size_t pixel = (size_t)d->depth * NK_ITEM;
+    const uint8_t *from = nk_row(d->in, image, y) + (size_t)c->first * d->in->pixel + d->first_in;
+    if (c->before) nk_fill_absent(d, to, c->before);
+    if (c->inside) nk_fill_pixels(d, to + c->before * pixel, from, (size_t)c->step * d->in->pixel, c->inside);
+    if (c->after) nk_fill_absent(d, to + (c->before + c->inside) * pixel, c->after);
 }
 
 /* Panels of whole input rows, for windows without dilation. */
@@ -77,10 +87,9 @@ static inline void nk_fill_image(const nk_dense *d, nk_block *b, uint8_t *panel)
     const uint32_t columns = dense_x ? (b->columns - 1) * (uint32_t)p->stride_w + (uint32_t)p->kernel_w : b->columns;
     const uint32_t rows = dense_y ? (b->rows - 1) * (uint32_t)p->stride_h + (uint32_t)p->kernel_h : b->rows;
     const size_t pitch = (size_t)columns * d->depth * NK_ITEM;
-    for (uint32_t r = 0; r < rows; ++r) {
-        const int32_t y = b->y * p->stride_h - p->pad_top + (int32_t)r * (dense_y ? 1 : p->stride_h);
-        nk_fill_row(d, panel + r * pitch, b->image, y, b->x * p->stride_w - p->pad_left, dense_x ? 1 : p->stride_w, columns);
-    }
+    const nk_columns c = nk_columns_of(d, b->x * p->stride_w - p->pad_left, dense_x ? 1 : p->stride_w, columns);
+    int32_t y = b->y * p->stride_h - p->pad_top;
+    for (uint32_t r = 0; r < rows; ++r, y += dense_y ? 1 : p->stride_h) nk_fill_row(d, &c, panel + r * pitch, b->image, y);
     b->step = (dense_x ? (size_t)p->stride_w * d->depth : d->depth) * NK_ITEM;
     b->row_step = dense_y ? (size_t)p->stride_h * pitch : pitch;
     b->outer = (uint32_t)p->kernel_h;
@@ -94,8 +103,11 @@ static inline void nk_fill_taps(const nk_dense *d, nk_block *b, uint8_t *panel) 
     const size_t slab = (size_t)b->columns * d->depth * NK_ITEM;
     for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
         const int32_t y = b->y * p->stride_h - p->pad_top + ky * p->dilation_h;
-        for (int32_t kx = 0; kx < p->kernel_w; ++kx, panel += slab)
-            nk_fill_row(d, panel, b->image, y, b->x * p->stride_w - p->pad_left + kx * p->dilation_w, p->stride_w, b->columns);
+        for (int32_t kx = 0; kx < p->kernel_w; ++kx, panel += slab) {
+            const int32_t x = b->x * p->stride_w - p->pad_left + kx * p->dilation_w;
+            const nk_columns c = nk_columns_of(d, x, p->stride_w, b->columns);
+            nk_fill_row(d, &c, panel, b->image, y);
+        }
     }
     b->step = d->depth * NK_ITEM;
     b->row_step = 0;

@@ -5,6 +5,7 @@
 #define NK_ITEM 2
 #include "dense.h"
 #include "loops.h"
+#include "memo.h"
 
 #if NK_HAS_SIMD
 
@@ -17,19 +18,27 @@
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 3 KiB */
 #define MAX_TILE 6 /* 12 accumulators leave registers for two vectors of weights and two broadcasts */
 #define EXPANDED (LANES * 1024) /* bytes of rearranged weights held at a time: 1024 inputs */
+#define KEPT 20480 /* bytes of constants and weights kept for all blocks of a call */
+
+/* What depends on the weights and tables of 16 channels alone; their rearranged weights follow. */
+typedef struct {
+    nk_lanes16 lanes;
+    __m256i start[2]; /* of the accumulators: bias + 2^31 */
+} constants;
 
 typedef struct {
     nk_clamps8 clamps;
     int fits;
+    const uint8_t *kept; /* constants and weights of all channels, or NULL: they do not fit */
+    size_t kept_step;    /* from 16 channels to the next */
 } shared;
 
 static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count) {
-    for (uint32_t i = 0; i < count; ++i) {
-        for (uint32_t c = 0; c < d->depth; ++c, to += 2) {
-            const int16_t value = c < d->inputs ? (int16_t)d->p->input_zero : 0;
-            memcpy(to, &value, 2);
-        }
-    }
+    const size_t bytes = (size_t)count * d->depth * NK_ITEM;
+    const __m256i value = _mm256_set1_epi16((int16_t)d->p->input_zero);
+    for (size_t at = 0; at < bytes; at += 32) _mm256_storeu_si256((__m256i *)(void *)(to + at), value);
+    for (uint32_t i = 0; d->inputs < d->depth && i < count; ++i)
+        memset(to + ((size_t)i * d->depth + d->inputs) * NK_ITEM, 0, (size_t)(d->depth - d->inputs) * NK_ITEM);
 }
 
 static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
@@ -136,77 +145,126 @@ static void expand_part(const nk_dense *d, const nk_block *b, const int8_t *weig
     }
 }
 
-/* What a slab adds up: one pixel run after the other, so that the accumulators of each fit beside the weights. */
+static void fill_constants(const nk_dense *d, uint32_t channel, constants *k) {
+    const uint32_t channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
+    k->lanes = nk_lanes16_of(d->stage, d->first_out + channel, channels);
+    for (uint32_t h = 0; h < 2; ++h) {
+        const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
+        k->start[h] = _mm256_add_epi32(nk_column8(bias, channels > 8 * h ? channels - 8 * h : 0), _mm256_set1_epi32(INT32_MIN));
+    }
+}
+
+/* Bytes of the constants and rearranged weights of 16 channels. */
+static size_t kept_bytes(const nk_dense *d) { return sizeof(constants) + 2 * d->group_bytes; }
+
+static void fill_kept(const nk_dense *d, uint8_t *kept) {
+    const size_t step = kept_bytes(d);
+    for (uint32_t channel = 0; channel < d->outputs; channel += LANES, kept += step) {
+        fill_constants(d, channel, (constants *)(void *)kept);
+        const int8_t *from = d->weights + channel / NK_PACK * d->group_bytes;
+        int8_t *to = (int8_t *)kept + sizeof(constants);
+        for (size_t at = 0; at < d->group_bytes; at += NK_PACK * NK_PACK)
+            expand(from + at, d->outputs - channel > NK_PACK ? from + at + d->group_bytes : NULL, to + 2 * at);
+    }
+}
+
+/* 16 channels of a block; `expanded` holds all their weights, or NULL. */
 typedef struct {
     const nk_dense *d;
     const nk_block *b;
     const shared *s;
     const int8_t *weights;
+    const int8_t *expanded;
+    const constants *k;
     uint32_t channel, channels;
-    nk_lanes16 lanes;
-    __m256i start[2];
 } slab;
 
-/* All inputs of `count` pixels; `expanded` holds the weights already when they fit at once. */
-static void pixels(const slab *l, const uint8_t *panel, uint32_t count, int8_t *expanded, int ready, uint8_t *to) {
+/* Products of `count` pixels with weights that are rearranged a part at a time. */
+static void in_parts(const slab *l, const uint8_t *panel, uint32_t count, int32_t *acc) {
+    int8_t expanded[EXPANDED] __attribute__((aligned(32)));
     const nk_block *b = l->b;
-    int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
-    for (uint32_t i = 0; i < count; ++i)
-        for (int h = 0; h < 2; ++h) _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->start[h]);
     const uint32_t room = EXPANDED / LANES / NK_PACK; /* blocks */
     const uint32_t length = b->length < room ? b->length : room, outer = room / length;
     for (uint32_t o = 0; o < b->outer; o += outer) {
         for (uint32_t skip = 0; skip < b->length; skip += length) {
             const part t = {b->outer - o < outer ? b->outer - o : outer, b->length - skip < length ? b->length - skip : length,
                             b->outer_step};
-            if (!ready) expand_part(l->d, b, l->weights, l->channels > 8, o, skip, &t, expanded);
+            expand_part(l->d, b, l->weights, l->channels > 8, o, skip, &t, expanded);
             tiles(&t, panel + o * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count, expanded, acc);
         }
     }
-    nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->lanes, l->d->first_out + l->channel, l->channels, acc, LANES, count,
+}
+
+static void pixels(const slab *l, const uint8_t *panel, uint32_t count, uint8_t *to) {
+    const nk_block *b = l->b;
+    int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
+    for (uint32_t i = 0; i < count; ++i)
+        for (int h = 0; h < 2; ++h) _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->k->start[h]);
+    const part all = {b->outer, b->length, b->outer_step};
+    if (l->expanded) tiles(&all, panel, b->step, count, l->expanded, acc);
+    else in_parts(l, panel, count, acc);
+    nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->k->lanes, l->d->first_out + l->channel, l->channels, acc, LANES, count,
                to, l->d->out->pixel);
 }
 
-static void product(const nk_dense *d, const nk_block *b, const void *state) {
-    int8_t expanded[EXPANDED] __attribute__((aligned(32)));
-    const __m256i offset = _mm256_set1_epi32(INT32_MIN);
-    const int ready = (size_t)b->outer * b->length * NK_PACK * LANES <= EXPANDED;
-    const part all = {b->outer, b->length, b->outer_step};
-    for (uint32_t channel = 0; channel < d->outputs; channel += LANES) {
-        slab l;
-        l.d = d, l.b = b, l.s = state, l.channel = channel;
-        l.weights = d->weights + channel / NK_PACK * d->group_bytes;
-        l.channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
-        l.lanes = nk_lanes16_of(d->stage, d->first_out + channel, l.channels);
-        for (uint32_t h = 0; h < 2; ++h) {
-            const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
-            l.start[h] = _mm256_add_epi32(nk_column8(bias, l.channels > 8 * h ? l.channels - 8 * h : 0), offset);
-        }
-        if (ready) expand_part(d, b, l.weights, l.channels > 8, 0, 0, &all, expanded);
-        for (uint32_t r = 0; r < b->rows; ++r) {
-            uint8_t *to = nk_row(d->out, b->image, b->y + (int32_t)r) + (size_t)b->x * d->out->pixel + d->first_out + channel;
-            for (uint32_t x = 0; x < b->columns; x += CHUNK)
-                pixels(&l, b->panel + r * b->row_step + x * b->step, b->columns - x < CHUNK ? b->columns - x : CHUNK, expanded,
-                       ready, to + (size_t)x * d->out->pixel);
-        }
+static void slab_rows(const slab *l) {
+    const nk_block *b = l->b;
+    const nk_operand *out = l->d->out;
+    for (uint32_t r = 0; r < b->rows; ++r) {
+        uint8_t *to = nk_row(out, b->image, b->y + (int32_t)r) + (size_t)b->x * out->pixel + l->d->first_out + l->channel;
+        for (uint32_t x = 0; x < b->columns; x += CHUNK)
+            pixels(l, b->panel + r * b->row_step + x * b->step, b->columns - x < CHUNK ? b->columns - x : CHUNK,
+                   to + (size_t)x * out->pixel);
     }
 }
 
-static int run_slice(const nk_call *call, const nk_dense *d, const shared *s) {
+static void product(const nk_dense *d, const nk_block *b, const void *state) {
+    const shared *s = state;
+    const int fit = (size_t)b->outer * b->length * NK_PACK * LANES <= EXPANDED;
+    const part all = {b->outer, b->length, b->outer_step};
+    for (uint32_t channel = 0; channel < d->outputs; channel += LANES) {
+        int8_t expanded[EXPANDED] __attribute__((aligned(32)));
+        constants own;
+        slab l = {.d = d, .b = b, .s = s, .channel = channel};
+        l.weights = d->weights + channel / NK_PACK * d->group_bytes;
+        l.channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
+        if (s->kept) {
+            const uint8_t *kept = s->kept + channel / LANES * s->kept_step;
+            l.k = (const constants *)(const void *)kept;
+            l.expanded = (const int8_t *)kept + sizeof(constants);
+        } else {
+            fill_constants(d, channel, &own);
+            l.k = &own;
+            if (fit) expand_part(d, b, l.weights, l.channels > 8, 0, 0, &all, expanded);
+            l.expanded = fit ? expanded : NULL;
+        }
+        slab_rows(&l);
+    }
+}
+
+/* The channels of `d`; `number` counts such parts of the call. */
+static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_dense *d, shared *s,
+                     uint32_t number, int thin) {
+    int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
+    uint8_t own[KEPT] __attribute__((aligned(64)));
+    const nk_dense used = thin ? nk_thin(d, own_weights, 1) : *d;
+    s->kept_step = kept_bytes(&used);
+    const size_t size = nk_blocks(d->outputs, LANES) * s->kept_step;
+    int fresh = 1;
+    /* A call that does everything at once would fill memory for nobody. */
+    const int again = call->row1 - call->row0 < (int32_t)d->out->height;
+    uint8_t *kept = again && size <= KEPT ? nk_memo(call, weights, table, number, size, &fresh) : NULL;
+    if (!kept && size <= KEPT) kept = own;
+    if (kept && fresh) fill_kept(&used, kept);
+    s->kept = kept;
     for (uint32_t image = 0; image < d->out->batch; ++image)
-        if (!nk_dense_run(d, image, call->row0, call->row1, product, s)) return 0;
+        if (!nk_dense_run(&used, image, call->row0, call->row1, product, s)) return 0;
     return 1;
 }
 
-static int run_thin(const nk_call *call, const nk_dense *d, const shared *s) {
-    int8_t weights[NK_THIN_BYTES] __attribute__((aligned(64)));
-    const nk_dense thin = nk_thin(d, weights);
-    return run_slice(call, &thin, s);
-}
-
 /* All of a call; `p` describes the window. */
-static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_params *p, const nk_operand *in,
-               const nk_operand *out, const nk_stage *stage) {
+static int run(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_conv2d_params *p,
+               const nk_operand *in, const nk_operand *out, const nk_stage *stage) {
     const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
     if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
@@ -218,21 +276,22 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_conv2d_p
     shared s;
     s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
     const int thin = nk_thin_pays(&d);
-    const uint32_t slice = thin ? nk_thin_slice(&d) : nk_blocks(outputs, NK_PACK) * NK_PACK;
+    const uint32_t slice = thin ? nk_thin_slice(&d, outputs) : nk_blocks(outputs, NK_PACK) * NK_PACK;
+    uint32_t number = 0;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += slice) {
             d.first_in = group * inputs;
             d.first_out = group * outputs + c;
             d.outputs = outputs - c < slice ? outputs - c : slice;
             d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
-            if (!(thin ? run_thin : run_slice)(call, &d, &s)) return 0;
+            if (!run_slice(call, weights, table, &d, &s, number++, thin)) return 0;
         }
     }
     return 1;
 }
 
 int nk_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
-    return run(call, &call->operands[NK_CONV2D_WEIGHTS], (const nk_conv2d_params *)(const void *)call->params,
+    return run(call, &call->operands[NK_CONV2D_WEIGHTS], &call->operands[NK_CONV2D_TABLE], (const nk_conv2d_params *)(const void *)call->params,
                &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
 }
 
@@ -240,7 +299,7 @@ int nk_fully_connected_avx2(const nk_call *call, const nk_stage *stage) {
     const nk_fully_connected_params *p = (const nk_fully_connected_params *)(const void *)call->params;
     const nk_conv2d_params one = {.kernel_h = 1,   .kernel_w = 1,   .stride_h = 1, .stride_w = 1,
                                   .dilation_h = 1, .dilation_w = 1, .groups = 1,   .weights_zero = p->weights_zero};
-    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &one, &call->operands[NK_FULLY_CONNECTED_INPUT],
+    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &call->operands[NK_FULLY_CONNECTED_TABLE], &one, &call->operands[NK_FULLY_CONNECTED_INPUT],
                &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
 }
 

@@ -51,21 +51,42 @@ static inline __attribute__((always_inline)) __m256i column(const block *b, cons
 
 static inline __m256i plus(__m256i sum, __m256i x, __m256i w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
 
-/* `count` pixels from output column x on, for windows of 3 x 3 without dilation. */
+/* 8 channels of a pixel; `part` when there are fewer. */
+static inline __attribute__((always_inline)) __m128i eight(const uint8_t *at, uint32_t count, const int part) {
+    if (!part) return _mm_loadl_epi64((const __m128i *)(const void *)at);
+    uint64_t bytes = 0;
+    memcpy(&bytes, at, count);
+    return _mm_cvtsi64_si128((int64_t)bytes);
+}
+
+/* `count` pixels from output column x on, for windows of 3 x 3 without dilation over INT8. */
 static inline __attribute__((always_inline)) void slide(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc,
-                                                        const int stride, const int is_signed) {
-    const __m256i *w = b->weights;
+                                                        const int stride, const int part) {
+    const __m256i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2], w3 = b->weights[3], w4 = b->weights[4], w5 = b->weights[5];
+    const __m256i start = b->start, absent = b->absent;
+    const uint8_t *top = r->at[0], *middle = r->at[1], *bottom = r->at[2];
+    const size_t s0 = r->step[0], s1 = r->step[1], s2 = r->step[2];
+    const uint32_t width = b->in->width, n = b->count;
     int32_t at = x * stride - b->p->pad_left;
-    __m256i a0 = column(b, r, 0, 1, at, is_signed), a1 = column(b, r, 0, 1, at + 1, is_signed);
-    __m256i b0 = column(b, r, 2, 0, at, is_signed), b1 = column(b, r, 2, 0, at + 1, is_signed);
+#define INSIDE(x) ((uint32_t)(x) < width)
+#define BOTH(x) \
+    _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(eight(top + (size_t)(x) * s0, n, part), eight(middle + (size_t)(x) * s1, n, part)))
+#define UPPER(x) (INSIDE(x) ? BOTH(x) : absent)
+#define LOWER(x) (INSIDE(x) ? _mm256_cvtepi8_epi32(eight(bottom + (size_t)(x) * s2, n, part)) : absent)
+    __m256i a0 = UPPER(at), a1 = UPPER(at + 1), b0 = LOWER(at), b1 = LOWER(at + 1);
     for (uint32_t i = 0; i < count; ++i, at += stride, acc += 16) {
-        const __m256i a2 = column(b, r, 0, 1, at + 2, is_signed), b2 = column(b, r, 2, 0, at + 2, is_signed);
-        const __m256i left = plus(plus(b->start, a0, w[0]), b0, w[1]), middle = plus(plus(left, a1, w[2]), b1, w[3]);
-        _mm256_storeu_si256((__m256i *)(void *)acc, plus(plus(middle, a2, w[4]), b2, w[5]));
+        const __m256i a2 = UPPER(at + 2), b2 = LOWER(at + 2);
+        const __m256i left = plus(plus(start, a0, w0), b0, w1), right = plus(_mm256_madd_epi16(a2, w4), b2, w5);
+        const __m256i centre = plus(_mm256_madd_epi16(a1, w2), b1, w3);
+        _mm256_store_si256((__m256i *)(void *)acc, _mm256_add_epi32(_mm256_add_epi32(left, centre), right));
         a0 = stride == 1 ? a1 : a2, b0 = stride == 1 ? b1 : b2;
-        a1 = stride == 1 ? a2 : column(b, r, 0, 1, at + 3, is_signed);
-        b1 = stride == 1 ? b2 : column(b, r, 2, 0, at + 3, is_signed);
+        if (stride == 1) a1 = a2, b1 = b2;
+        else if (i + 1 < count) a1 = UPPER(at + 3), b1 = LOWER(at + 3);
     }
+#undef LOWER
+#undef UPPER
+#undef BOTH
+#undef INSIDE
 }
 
 /* The same for any window. */
@@ -85,9 +106,11 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
 
 static void columns(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc) {
     const nk_depthwise_conv2d_params *p = b->p;
-    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1;
-    if (small && p->stride_w == 1 && b->is_signed) slide(b, r, x, count, acc, 1, 1);
-    else if (small && p->stride_w == 2 && b->is_signed) slide(b, r, x, count, acc, 2, 1);
+    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1 && b->is_signed, full = b->count == LANES;
+    if (small && p->stride_w == 1 && full) slide(b, r, x, count, acc, 1, 0);
+    else if (small && p->stride_w == 2 && full) slide(b, r, x, count, acc, 2, 0);
+    else if (small && p->stride_w == 1) slide(b, r, x, count, acc, 1, 1);
+    else if (small && p->stride_w == 2) slide(b, r, x, count, acc, 2, 1);
     else any_window(b, r, x, count, acc);
 }
 
@@ -97,10 +120,11 @@ static void fill_block(block *b, const nk_stage *stage, const int8_t *packed) {
     const int8_t *from = packed + (size_t)b->channel * (uint32_t)p->kernel_h * (uint32_t)p->kernel_w;
     for (int32_t kx = 0; kx < p->kernel_w; ++kx) {
         for (uint32_t pair = 0; pair < b->pairs; ++pair) {
-            int16_t both[16] = {0};
-            for (int32_t j = 0; j < 2 && 2 * (int32_t)pair + j < p->kernel_h; ++j)
-                for (int c = 0; c < LANES; ++c) both[2 * c + j] = from[((2 * (int32_t)pair + j) * p->kernel_w + kx) * LANES + c];
-            b->weights[(uint32_t)kx * b->pairs + pair] = _mm256_loadu_si256((const __m256i *)(const void *)both);
+            const int8_t *upper = from + ((2 * (int32_t)pair) * p->kernel_w + kx) * LANES, *lower = upper + p->kernel_w * LANES;
+            const int two = 2 * (int32_t)pair + 1 < p->kernel_h;
+            const __m128i one = _mm_loadl_epi64((const __m128i *)(const void *)upper);
+            const __m128i other = two ? _mm_loadl_epi64((const __m128i *)(const void *)lower) : _mm_setzero_si128();
+            b->weights[(uint32_t)kx * b->pairs + pair] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(one, other));
         }
     }
     const __m256i bias = nk_column8(stage->table + 4 * (size_t)b->channel, b->count);
@@ -118,19 +142,39 @@ static rows rows_at(const block *b, uint32_t image, int32_t y, const uint8_t *ab
     return r;
 }
 
-/* Two blocks of 8 channels of one output row, so that the stage sees 16. */
-static void output_row(const nk_stage *stage, const nk_clamps8 *clamps, int fits, const block b[2], const nk_lanes16 *lanes,
-                       uint32_t image, int32_t y, const uint8_t *absent) {
+/* Accumulators of consecutive pixels in memory, on their way to the stage: two blocks of 8 channels, so that it sees 16. */
+typedef struct {
     int32_t acc[CHUNK * 16] __attribute__((aligned(32)));
+    const nk_stage *stage;
+    nk_clamps8 clamps;
+    int fits;
+    nk_lanes16 lanes;
+    uint32_t count;
+    uint8_t *to;
+} pending;
+
+static void flush(pending *q, const block b[2]) {
+    if (!q->count) return;
+    const size_t pixel = b[0].out->pixel;
+    nk_stage16(q->stage, &q->clamps, q->fits, &q->lanes, b[0].channel, b[0].count + b[1].count, q->acc, 16, q->count, q->to, pixel);
+    q->to += q->count * pixel;
+    q->count = 0;
+}
+
+static void output_row(pending *q, const block b[2], uint32_t image, int32_t y, const uint8_t *absent) {
     const nk_operand *out = b[0].out;
     uint8_t *to = nk_row(out, image, y) + b[0].channel;
+    if (to != q->to + (size_t)q->count * out->pixel) flush(q, b);
+    if (!q->count) q->to = to;
     rows r[2];
     for (int h = 0; h < 2 && b[h].count; ++h) r[h] = rows_at(&b[h], image, y, absent);
-    for (uint32_t x = 0; x < out->width; x += CHUNK) {
-        const uint32_t n = out->width - x < CHUNK ? out->width - x : CHUNK;
+    for (uint32_t x = 0; x < out->width;) {
+        const uint32_t room = CHUNK - q->count, left = out->width - x, n = left < room ? left : room;
+        int32_t *acc = q->acc + (size_t)q->count * 16;
         for (int h = 0; h < 2 && b[h].count; ++h) columns(&b[h], &r[h], (int32_t)x, n, acc + LANES * h);
-        nk_stage16(stage, clamps, fits, lanes, b[0].channel, b[0].count + b[1].count, acc, 16, n, to + (size_t)x * out->pixel,
-                   out->pixel);
+        q->count += n;
+        x += n;
+        if (q->count == CHUNK) flush(q, b);
     }
 }
 
@@ -140,8 +184,9 @@ int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
     if (call->units != LANES || p->depth_multiplier != 1 || p->weights_zero != 0 || p->kernel_h > MAX_ROWS) return 0;
     const uint32_t pairs = nk_blocks((uint32_t)p->kernel_h, 2);
     if ((uint64_t)p->kernel_w * pairs > MAX_PAIRS) return 0;
-    nk_clamps8 clamps;
-    const int fits = nk_clamps8_of(&clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
+    pending q;
+    q.stage = stage, q.count = 0, q.to = NULL;
+    q.fits = nk_clamps8_of(&q.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
     uint8_t absent[LANES];
     memset(absent, (uint8_t)p->input_zero, sizeof absent);
     for (uint32_t channel = 0; channel < out->channels; channel += 2 * LANES) {
@@ -154,9 +199,10 @@ int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
             b[h].absent = _mm256_set1_epi16((int16_t)p->input_zero);
             if (b[h].count) fill_block(&b[h], stage, (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data);
         }
-        const nk_lanes16 lanes = nk_lanes16_of(stage, channel, b[0].count + b[1].count);
+        q.lanes = nk_lanes16_of(stage, channel, b[0].count + b[1].count);
         for (uint32_t image = 0; image < out->batch; ++image)
-            for (int32_t y = call->row0; y < call->row1; ++y) output_row(stage, &clamps, fits, b, &lanes, image, y, absent);
+            for (int32_t y = call->row0; y < call->row1; ++y) output_row(&q, b, image, y, absent);
+        flush(&q, b);
     }
     return 1;
 }

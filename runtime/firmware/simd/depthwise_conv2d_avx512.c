@@ -2,6 +2,7 @@
  * lane, so that VPDPBUSD adds a whole column of the window. Columns of a 3-wide window are built once and slide along. Bytes
  * are made unsigned and sums of weights subtracted as in the dense products. */
 #include "loops.h"
+#include "memo.h"
 
 #if NK_HAS_SIMD
 
@@ -15,6 +16,13 @@
 #define MAX_QUADS 64
 #define MAX_ROWS 96 /* input rows under the output rows done at a time */
 
+/* What depends on the weights and table of 16 channels alone. */
+typedef struct {
+    nk_lanes16 lanes;
+    __m512i start;
+    __m512i weights[MAX_QUADS]; /* [columns][quads], of which as many as the window has exist */
+} constants;
+
 /* One block of 16 channels: what its pixels share. */
 typedef struct {
     const nk_operand *in, *out;
@@ -23,8 +31,8 @@ typedef struct {
     uint32_t channel, count;
     uint32_t quads; /* groups of four rows in a column */
     __mmask16 mask;
-    __m512i start, flip, absent;
-    __m512i weights[MAX_QUADS]; /* [columns][quads] */
+    __m512i flip, absent;
+    const constants *k;
 } block;
 
 /* The rows under a window; those outside the image stand still on one pixel of absent values. */
@@ -39,12 +47,11 @@ typedef struct {
     uint32_t count;
     uint8_t *to;
     nk_clamps clamps;
-    nk_lanes16 lanes;
 } pending;
 
 static __attribute__((noinline)) void flush(const block *b, pending *q) {
     if (!q->count) return;
-    nk_stage16(b->stage, &q->clamps, &q->lanes, b->channel, b->count, q->acc, LANES, q->count, q->to, b->out->pixel, 0);
+    nk_stage16(b->stage, &q->clamps, &b->k->lanes, b->channel, b->count, q->acc, LANES, q->count, q->to, b->out->pixel, 0);
     q->to += (size_t)q->count * b->out->pixel;
     q->count = 0;
 }
@@ -69,8 +76,8 @@ static inline __attribute__((always_inline)) __m512i column(const rows *r, uint3
 static inline __attribute__((always_inline)) void slide(const block *b, const rows *of, int32_t x, uint32_t count, int32_t *acc,
                                                         const int stride, const int part) {
     const rows r = {{of->at[0], of->at[1], of->at[2]}, {of->step[0], of->step[1], of->step[2]}};
-    const __m512i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2];
-    const __m512i start = b->start, flip = b->flip, absent = b->absent;
+    const __m512i w0 = b->k->weights[0], w1 = b->k->weights[1], w2 = b->k->weights[2];
+    const __m512i start = b->k->start, flip = b->flip, absent = b->absent;
     const __mmask16 mask = b->mask;
     const uint32_t width = b->in->width;
     int32_t at = x * stride - b->p->pad_left;
@@ -92,8 +99,8 @@ static inline __attribute__((always_inline)) void slide(const block *b, const ro
 static void any_window(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc) {
     const nk_depthwise_conv2d_params *p = b->p;
     for (uint32_t i = 0; i < count; ++i, ++x, acc += LANES) {
-        const __m512i *w = b->weights;
-        __m512i sum = b->start;
+        const __m512i *w = b->k->weights;
+        __m512i sum = b->k->start;
         for (int32_t kx = 0; kx < p->kernel_w; ++kx) {
             const int32_t at = x * p->stride_w - p->pad_left + kx * p->dilation_w;
             const int inside = (uint32_t)at < b->in->width;
@@ -132,7 +139,7 @@ static inline __m512i tap(const int8_t *low, const int8_t *high, size_t at) {
 }
 
 /* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w). */
-static void fill_weights(block *b, const int8_t *packed) {
+static void fill_constants(const block *b, const int8_t *packed, constants *k) {
     const uint32_t kh = (uint32_t)b->p->kernel_h, kw = (uint32_t)b->p->kernel_w;
     const size_t taps = (size_t)kh * kw;
     const int8_t *low = packed + b->channel / 8 * taps * 8, *high = low + (b->count > 8 ? taps * 8 : 0);
@@ -146,11 +153,12 @@ static void fill_weights(block *b, const int8_t *packed) {
             if (left > 1) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + kw), 8));
             if (left > 2) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 2 * kw), 16));
             if (left > 3) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 3 * kw), 24));
-            b->weights[kx * b->quads + quad] = bytes;
+            k->weights[kx * b->quads + quad] = bytes;
             sum = _mm512_dpbusd_epi32(sum, b->flip, bytes);
         }
     }
-    b->start = _mm512_sub_epi32(bias, sum);
+    k->start = _mm512_sub_epi32(bias, sum);
+    k->lanes = nk_lanes16_of(b->stage, b->channel, b->count, 0, (int32_t)taps * 255 * 128);
 }
 
 /* Rows of an operand from y on, NULL outside the image; finding them once saves each block of channels the divisions. */
@@ -194,6 +202,14 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     pending q;
     q.count = 0;
     q.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
+    const size_t size = offsetof(constants, weights) + (size_t)p->kernel_w * b.quads * sizeof(__m512i);
+    constants single;
+    int fresh = 1;
+    /* A call that does everything at once would fill memory for nobody. */
+    uint8_t *kept = call->row1 - call->row0 == (int32_t)out->height
+                        ? NULL
+                        : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS], &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0,
+                                  nk_blocks(out->channels, LANES) * size, &fresh);
     const int32_t most = (MAX_ROWS - extent) / p->stride_h + 1; /* output rows at a time */
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; y += most) {
@@ -204,8 +220,9 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
             for (b.channel = 0; b.channel < out->channels; b.channel += LANES) {
                 b.count = out->channels - b.channel < LANES ? out->channels - b.channel : LANES;
                 b.mask = nk_first_lanes(b.count);
-                fill_weights(&b, weights);
-                q.lanes = nk_lanes16_of(stage, b.channel, b.count, 0, p->kernel_h * p->kernel_w * 255 * 128);
+                constants *k = kept ? (constants *)(void *)(kept + b.channel / LANES * size) : &single;
+                if (fresh) fill_constants(&b, weights, k);
+                b.k = k;
                 block_rows(&b, &q, under, own, (uint32_t)count, absent);
             }
         }

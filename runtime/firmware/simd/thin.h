@@ -25,43 +25,46 @@ static inline int nk_thin_pays(const nk_dense *d) {
 }
 
 /* Output channels whose weights are copied at a time. */
-static inline uint32_t nk_thin_slice(const nk_dense *d) {
+static inline uint32_t nk_thin_slice(const nk_dense *d, uint32_t most) {
     const uint32_t fit = NK_THIN_BYTES / ((uint32_t)d->p->kernel_h * nk_thin_run(d)) / NK_PACK * NK_PACK;
-    return fit < NK_SLICE ? fit : NK_SLICE;
+    return fit < most ? fit : most;
 }
 
-/* The weights of one output channel and window row: `inputs` bytes of each tap, shifted together. */
+/* 8 bytes of each of 8 outputs: a block of the packing. */
+typedef uint64_t nk_block64 __attribute__((vector_size(64), aligned(8)));
+
+/* The weights of 8 output channels and one window row: `inputs` bytes of each tap, shifted together. */
 static inline void nk_thin_row(const nk_dense *d, const int8_t *from, int8_t *to) {
-    const uint32_t bits = 8 * d->inputs, run = nk_thin_run(d);
+    const uint32_t bits = 8 * d->inputs;
     const uint64_t kept = ((uint64_t)1 << bits) - 1;
-    uint64_t word = 0;
-    uint32_t at = 0, stored = 0;
+    nk_block64 words = {0};
+    uint32_t at = 0;
     for (int32_t kx = 0; kx < d->p->kernel_w; ++kx, from += NK_PACK * NK_PACK) {
-        uint64_t tap;
-        memcpy(&tap, from, sizeof tap);
-        tap &= kept;
-        word |= tap << at;
+        nk_block64 taps;
+        memcpy(&taps, from, sizeof taps);
+        taps &= kept;
+        words |= taps << at;
         at += bits;
         if (at < 64) continue;
-        memcpy(to + (size_t)stored * NK_PACK, &word, sizeof word);
-        stored += NK_PACK, at -= 64;
-        word = at ? tap >> (bits - at) : 0;
+        memcpy(to, &words, sizeof words);
+        to += sizeof words, at -= 64;
+        words = at ? taps >> (bits - at) : taps & 0;
     }
-    if (stored < run) memcpy(to + (size_t)stored * NK_PACK, &word, sizeof word);
+    if (at) memcpy(to, &words, sizeof words);
 }
 
-/* `d` with panels and weights without filling; the weights go to `weights` of NK_THIN_BYTES. */
-static inline nk_dense nk_thin(const nk_dense *d, int8_t *weights) {
+/* `d` with panels and weights without filling; the weights go to `weights` of NK_THIN_BYTES, unless they are there already. */
+static inline nk_dense nk_thin(const nk_dense *d, int8_t *weights, int fresh) {
     nk_dense thin = *d;
     const uint32_t rows = (uint32_t)d->p->kernel_h, run = nk_thin_run(d), groups = nk_blocks(d->outputs, NK_PACK);
     thin.depth = d->inputs;
     thin.weights = weights;
     thin.group_bytes = (size_t)rows * run * NK_PACK;
-    for (uint32_t g = 0; g < groups; ++g) {
+    for (uint32_t g = 0; g < groups && fresh; ++g) {
         for (uint32_t ky = 0; ky < rows; ++ky) {
             const int8_t *from = d->weights + g * d->group_bytes + (size_t)ky * (uint32_t)d->p->kernel_w * NK_PACK * NK_PACK;
             int8_t *to = weights + g * thin.group_bytes + (size_t)ky * run * NK_PACK;
-            for (uint32_t m = 0; m < NK_PACK; ++m) nk_thin_row(d, from + m * NK_PACK, to + m * NK_PACK);
+            nk_thin_row(d, from, to);
         }
     }
     return thin;

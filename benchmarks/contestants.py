@@ -1,0 +1,214 @@
+"""Who runs a model in benchmarks/runtime.py: our delegate in ExecuTorch, our driver alone, and LiteRT three times.
+
+Each contestant is a function without arguments that runs the model once, inputs set before; so nobody pays for Python's
+conversions of tensors.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+import openneutron
+from openneutron import _driver as driver
+from openneutron import zoo
+from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.convert import Options, convert
+from openneutron.errors import OptionError
+from openneutron.executorch.payload import payloads_of_pte
+from openneutron.executorch.plan import read_plan
+from openneutron.executorch.runtime import register_runtime
+from openneutron.litert.read import read_model
+from openneutron.simulator import Simulator
+
+Run = Callable[[], object]
+
+THREADS = "OPENNEUTRON_THREADS"  # what the driver reads when it prepares a model
+
+PEERS = {
+    "reference": OpResolverType.BUILTIN_REF,
+    "built-in": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    "XNNPACK": OpResolverType.AUTO,
+}
+EMPTY_SHAPE = (1, 8, 2, 2)  # one vector of bytes: what runs is the way in and out
+
+
+@dataclass(frozen=True)
+class Model:
+    """A quantized LiteRT model to measure, and the program that holds it where it comes from PyTorch."""
+
+    name: str
+    data: bytes
+    pte: bytes | None = None
+
+
+def from_files(named: str) -> Iterator[Model]:
+    """Models of a folder, or files separated by commas."""
+    for part in filter(None, named.split(",")):
+        path = Path(part)
+        for file in sorted(path.glob("*.tflite")) if path.is_dir() else [path]:
+            yield Model(file.stem, file.read_bytes())
+
+
+def from_zoo(names: str) -> Iterator[Model]:
+    """Zoo models with INT8 inputs and outputs; LiteRT runs the partition that the program's delegate was compiled from."""
+    for name in names.split(","):
+        loaded = zoo.load(name)
+        program = openneutron.compile(
+            loaded.model, loaded.example_inputs, calibration=loaded.calibration, per_channel=True, int8_io=True,
+            channels_last=any(value.dim() == 4 for value in loaded.example_inputs), dump_intermediates=True, name=name,
+        )  # fmt: skip
+        parts = [data for file, data in program.intermediates.items() if is_partition(file) and isinstance(data, bytes)]
+        if len(parts) != 1:
+            raise OptionError(f"{name} has {len(parts)} partitions; LiteRT cannot run the same program")
+        yield Model(name, parts[0], program.pte)
+
+
+def is_partition(file: str) -> bool:
+    """Whether an intermediate is the LiteRT model of a partition, before its conversion."""
+    return file.endswith(".tflite") and "converted" not in file
+
+
+def through_executorch(pte: bytes, inputs: list[Any]) -> tuple[Run, Callable[[], list[Any]]]:
+    """A run of a program in ExecuTorch's runtime on NHWC inputs, and its outputs as bytes in NHWC order."""
+    import torch
+    from executorch.extension.pybindings import portable_lib
+
+    register_runtime()
+    program = portable_lib._load_program_from_buffer(pte)
+    method = program.load_method("forward")
+    wanted = [tensor.shape for tensor in read_plan(pte, where="<pte>").inputs]
+    given = [as_channels_last(torch.from_numpy(value), shape) for value, shape in zip(inputs, wanted, strict=True)]
+    method.set_inputs(given)
+
+    def run(_alive: object = (program, given)) -> None:  # the runtime reads program and inputs where they are
+        method.execute()
+
+    def outputs() -> list[Any]:
+        found = method.get_outputs()
+        return [(o.permute(0, 2, 3, 1) if o.dim() == 4 else o).contiguous().numpy().tobytes() for o in found]
+
+    return run, outputs
+
+
+def as_channels_last(value: Any, shape: tuple[int, ...]) -> Any:
+    """A tensor in LiteRT's order, seen as PyTorch's `shape`; four dimensions are NCHW there."""
+    return value.permute(0, 3, 1, 2) if len(shape) == 4 and value.dim() == 4 else value.reshape(shape)
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Models prepared inside run on so many threads; outside, on as many as before."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = str(count)
+    try:
+        yield
+    finally:
+        os.environ.pop(THREADS)
+        if before is not None:
+            os.environ[THREADS] = before
+
+
+def through_driver(model: Model, inputs: list[Any], optimize: str) -> tuple[Run, list[Any]]:
+    """A run of the compiled model, and its outputs as bytes; it must be one NeutronGraph, or LiteRT would run a part of it."""
+    result = convert(model.data, Options(optimize=optimize, source=model.name))
+    graph = read_model(result.model).main
+    if len(graph.operators) != 1 or not is_graph_op(graph.operators[0]):
+        reasons = {op.reason for op in result.report.operators if op.reason}
+        raise OptionError(f"{model.name} does not compile to one NeutronGraph: {'; '.join(sorted(reasons))}")
+    blocks = blocks_of(graph, graph.operators[0], outputs=len(graph.operators[0].outputs) - 1)
+    simulator = Simulator(blocks.microcode, blocks.weights, blocks.kernels, where=model.name)
+    outputs = [value.tobytes() for value in simulator.run(inputs)]
+    return simulator.repeat, outputs
+
+
+def through_litert(model: Model, inputs: list[Any], resolver: OpResolverType) -> Run:
+    """A run in LiteRT, one thread."""
+    interpreter = Interpreter(model_content=model.data, num_threads=1, experimental_op_resolver_type=resolver)
+    interpreter.allocate_tensors()
+    for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
+        interpreter.set_tensor(detail["index"], value)
+    invoke: Run = interpreter.invoke
+    return invoke
+
+
+def random_inputs(model: Model) -> list[Any]:
+    """Seeded bytes over the whole range of each input."""
+    rng, graph = np.random.default_rng(0), read_model(model.data).main
+    made = []
+    for index in graph.inputs:
+        tensor = graph.tensors[index]
+        limits = np.iinfo(tensor.dtype.numpy)
+        made.append(rng.integers(limits.min, limits.max, tensor.shape, dtype=tensor.dtype.numpy, endpoint=True))
+    return made
+
+
+def empty_programs() -> tuple[bytes, bytes]:
+    """The smallest delegated graph, and one portable operator on as many bytes."""
+    import torch
+    from executorch.exir import to_edge
+
+    class Relu(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.relu(x)
+
+    value = torch.ones(EMPTY_SHAPE)
+    ours = openneutron.compile(Relu(), (value,), calibration=[(value,)], int8_io=True, channels_last=True, name="empty")
+    portable = to_edge(torch.export.export(Relu(), (value.to(torch.int8),))).to_executorch()
+    return ours.pte, bytes(portable.buffer)
+
+
+class _Heap(ctypes.Structure):
+    """`struct mallinfo2` of glibc."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+    ))  # fmt: skip
+
+
+def heap_bytes() -> int | None:
+    """Bytes the process holds on its heap, None where the C library does not count them."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return None
+    library.mallinfo2.restype = _Heap
+    found = library.mallinfo2()
+    return int(found.uordblks + found.hblkhd)
+
+
+def memory_ratio(pte: bytes, inputs: list[Any]) -> float | None:
+    """Bytes held while a program runs over bytes planned: scratch, constants, inputs and outputs.
+
+    Constants count where they lie, in the program; what is on the heap after a run is measured. Some program must have
+    run before, so that what ExecuTorch and the loops keep per process or thread is there already.
+    """
+    planned = constants = 0
+    for payload in payloads_of_pte(pte, where="<pte>"):
+        blocks = (payload.microcode, payload.weights, payload.kernels)
+        with Simulator(*blocks) as simulator:
+            planned += simulator.info.scratch_bytes + simulator.info.prefetch_bytes
+            planned += sum(tensor.bytes for tensor in simulator.tensors)
+        constants += sum(map(len, blocks))
+    before = heap_bytes()
+    if before is None:
+        return None
+    run, _ = through_executorch(pte, inputs)
+    run()
+    held = (heap_bytes() or 0) - before
+    return (held + constants) / (planned + constants)
+
+
+def isa() -> str:
+    """Name of the instruction set in use."""
+    name = driver.library().neutronGetIsa
+    name.restype = ctypes.c_char_p
+    found: bytes = name()
+    return found.decode()
