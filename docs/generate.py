@@ -40,13 +40,16 @@ VARIABLES = {
         "same bytes.",
     ),
     "OPENNEUTRON_APT": (
-        "`make setup`, firmware tests",
-        "`1`: install the cross compiler and QEMU with apt, as root; the firmware tests then fail instead of skipping.",
+        "`make setup`, tests of firmware and report",
+        "`1`: install cross compiler, QEMU and browser with apt, as root; tests that need them then fail instead of skipping.",
     ),
 }
 # CMake options of the native build.
 BUILD_OPTIONS = {
-    "OPENNEUTRON_SANITIZE": "`ON` builds with the address and undefined-behaviour sanitizers; `make test-c` uses it.",
+    "OPENNEUTRON_SANITIZE": "`ON` builds the C tests with sanitizers (addresses, undefined behaviour); `make test-c` uses it.",
+    "OPENNEUTRON_SANITIZERS": "Which sanitizers those are: `address,undefined`, or `thread`, which goes with no other.",
+    "OPENNEUTRON_FUZZ": "`ON`, with `OPENNEUTRON_SANITIZE` and clang, builds the fuzz targets instead; `make fuzz` uses it.",
+    "OPENNEUTRON_EXECUTORCH": "Folder of the installed executorch package, for the fuzz targets that hold the delegate.",
 }
 
 

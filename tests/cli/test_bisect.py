@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+
+from openneutron.cli.bisect import proposal
+from openneutron.executorch.bisect import Bisection, Fix, Measure
 
 MODEL = """
 import torch
@@ -24,6 +28,36 @@ def test_layers_and_fixes_are_listed(command, folder: Path, monkeypatch: pytest.
     assert "Layers by what their quantization costs" in outcome.out and "per_channel=True" in outcome.out
     found = json.loads(command("bisect", "small_model:factory", "--json").out)
     assert found["quantized"]["accuracy"] == -1 and found["layers"] and found["fixes"]
+    assert found["proposal"] in outcome.out
+    assert {name for layer in found["layers"] for name in layer["modules"]} >= {"0", "3"}
+
+
+def fix(how: str, sqnr: float) -> Fix:
+    return Fix(how, how, Measure(sqnr, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("fixes", "sentence"),
+    {
+        "on the NPU": (
+            [("per_channel=True", 33.0), ("observer='minmax'", 20.0)],
+            r"Propose: NeutronQuantizer\(per_channel=True\) gains 3.0 dB, \+10.0 points of accuracy$",
+        ),
+        "on the CPU": (
+            [("exclude=['0']", 35.0), ("per_channel=True", 30.0)],
+            r"exclude=\['0'\]\) gains 5.0 dB.*then runs on the CPU$",
+        ),
+        "both": (
+            [("exclude=['0']", 35.0), ("per_channel=True", 31.0)],
+            r"per_channel=True\) gains 1.0 dB.*; or .*exclude.*then running on the CPU$",
+        ),
+        "none": ([("per_channel=True", 30.05)], "None of these changes helps"),
+    }.values(),
+    ids=["on the NPU", "on the CPU", "both", "none"],
+)
+def test_a_change_is_proposed(fixes: list[tuple[str, float]], sentence: str) -> None:
+    made = Bisection(Measure(120.0, 0.95), Measure(30.0, 0.8), (), tuple(fix(*one) for one in fixes))
+    assert re.search(sentence, proposal(made))
 
 
 def test_what_cannot_be_bisected_is_refused(refused, folder: Path) -> None:

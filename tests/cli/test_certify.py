@@ -12,6 +12,8 @@ def test_a_compile_can_be_certified(folder: Path, command: Command) -> None:
     outcome = command("certify", "proof.json", "out.tflite")
     assert outcome.code == 0 and "proved" in outcome.out and "out.tflite" in outcome.out
     assert command("certify", "proof.json").code == 0
+    found = json.loads(command("certify", "proof.json", "out.tflite", "--json").out)
+    assert found["proved"] and found["calls"] > 0 and found["model"] == "out.tflite"
 
 
 def test_a_certificate_of_another_file_is_refused(folder: Path, command: Command) -> None:
@@ -30,6 +32,8 @@ def test_a_broken_certificate_is_refused(folder: Path, command: Command) -> None
     Path("proof.json").write_text(json.dumps(document))
     outcome = command("certify", "proof.json")
     assert outcome.code == 1 and outcome.err.startswith("openneutron: proof.json: refused:")
+    outcome = command("certify", "proof.json", "--json")
+    assert (outcome.code, outcome.err) == (1, "") and json.loads(outcome.out)["refused"]
 
 
 def test_what_is_no_certificate(folder: Path, refused: Callable[..., str]) -> None:

@@ -55,11 +55,11 @@ def test_a_float_model_is_left_whole_and_says_how_to_quantize(command: Command, 
 
 
 def test_every_target_compiles(command: Command, folder: Path) -> None:
-    cycles = {
-        target: from_json(command("compile", "convnet.tflite", "--json", "--target", target).out).totals.cycles
+    time = {
+        target: from_json(command("compile", "convnet.tflite", "--json", "--target", target).out).totals.milliseconds
         for target in ("imx95", "imxrt700", "mcxn94x")
     }
-    assert cycles["imx95"] < cycles["imxrt700"] < cycles["mcxn94x"]
+    assert time["imx95"] < time["imxrt700"] < time["mcxn94x"]
 
 
 def test_side_files_are_written_where_asked(command: Command, folder: Path) -> None:
@@ -71,6 +71,16 @@ def test_side_files_are_written_where_asked(command: Command, folder: Path) -> N
     )
     assert "neutronKernels" in (folder / "a_kernel_selection.c").read_text()
     assert {"graph0.l1.txt", "graph0.l2.txt", "graph0.microcode.txt"} <= {p.name for p in (folder / "dumps").iterdir()}
+
+
+def test_a_report_comes_with_the_compile(command: Command, refused: Refused, folder: Path) -> None:
+    outcome = command("compile", "convnet.tflite", "-o", "a.tflite", "--report", "a.html")
+    assert outcome.code == 0 and "a.html" in outcome.out and "a.tflite" in outcome.out
+    page = (folder / "a.html").read_text()
+    assert "convnet.tflite" in page and "--target mcxn94x" in page and 'data-key="lsb"' in page
+    report = from_json(command("compile", "convnet.tflite", "--json", "--report", "b.html").out)
+    assert {kernel.lsb for kernel in report.kernels} == {0.0} and report.what_ifs
+    assert "must end in .html" in refused("compile", "convnet.tflite", "--report", "a.pdf")
 
 
 def test_operators_can_be_kept_on_the_cpu_by_name(command: Command, folder: Path) -> None:

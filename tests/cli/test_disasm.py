@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,9 @@ def test_each_graph_of_a_model_is_printed(command: Command, folder: Path) -> Non
         "; out.tflite, operator 0",
         "; out.tflite, operator 4",
     ]
+    found = json.loads(command("disasm", "out.tflite", "--json").out)
+    assert [graph["where"] for graph in found] == ["out.tflite, operator 0", "out.tflite, operator 4"]
+    assert all(graph["lines"][-1].endswith("END") for graph in found)
 
 
 def test_a_model_without_graphs_says_what_to_do(refused: Callable[..., str], folder: Path) -> None:

@@ -39,14 +39,17 @@ def test_a_zoo_model_brings_its_images_and_is_evaluated_in_three_forms(command) 
     ("arguments", "message"),
     [
         (["convnet.tflite"], "--data is missing"),
-        (["convnet.tflite", "--data", "gone.npz"], "no such file"),
+        (["convnet.tflite", "--data", "gone.npz"], "no such file or folder"),
+        (["convnet.tflite", "--data", "gone"], "no such file or folder"),
+        (["convnet.tflite", "--data", "gone_module:samples"], "there is no module 'gone_module'"),
+        (["convnet.tflite", "--data", "d.npz", "--mean", "0.5"], "--mean and --std are for folders of images"),
         (["convnet.tflite", "--data", "one.npy"], "no names instead of x and y"),
         (["convnet.tflite", "--data", "z.npz"], "the file has z instead of x and y"),
         (["sandwich.tflite", "--data", "d.npz"], "only models with one input"),
         (["gone.pte", "--data", "d.npz"], "cannot be read"),
         (["mobilenet_v2"], "no labelled test images"),
     ],
-    ids=["no data", "missing", "npy", "names", "inputs", "pte", "zoo"],
+    ids=["no data", "missing", "missing folder", "missing module", "mean", "npy", "names", "inputs", "pte", "zoo"],
 )
 def test_what_cannot_be_evaluated_is_refused(refused, data: Path, arguments: list[str], message: str) -> None:
     np.save("one.npy", np.zeros(3))

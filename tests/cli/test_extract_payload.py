@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable
@@ -23,7 +24,11 @@ def compiled(command: Command, folder: Path) -> Path:
 
 
 def test_the_payload_holds_the_blocks_of_the_graph(command: Command, compiled: Path) -> None:
-    assert command("extract-payload", "convnet_out.tflite", "-o", "x.bin").code == 0
+    outcome = command("extract-payload", "convnet_out.tflite", "-o", "x.bin", "--json")
+    assert outcome.code == 0
+    size = (compiled / "x.bin").stat().st_size
+    where = "convnet_out.tflite, operator 0"
+    assert json.loads(outcome.out) == {"files": ["x.bin"], "payload_bytes": size, "where": where}
     payload = parse_payload((compiled / "x.bin").read_bytes(), where="x.bin")
     (blocks,) = blocks_of_file((compiled / "convnet_out.tflite").read_bytes(), "out")
     assert (payload.microcode, payload.weights, payload.kernels) == (blocks.microcode, blocks.weights, blocks.kernels)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +24,8 @@ def selections(folder: Path) -> Path:
 def test_selections_are_merged(command: Command, selections: Path) -> None:
     outcome = command("merge-kernels", "-o", "merged.c", "a.c", "b.c")
     assert (outcome.code, outcome.out) == (0, "merged.c: the kernels of 2 selections\n")
+    found = json.loads(command("merge-kernels", "-o", "again.c", "a.c", "b.c", "--json").out)
+    assert found == {"output": "again.c", "merged": ["a.c", "b.c"]}
     assert sorted(parse("merged.c", (selections / "merged.c").read_text()).kernels) == [1, 4, 5]
 
 

@@ -22,6 +22,20 @@ def test_a_compiled_model_gives_the_cycles_of_its_compile(command, folder: Path)
     assert command("profile", "out.tflite", "--top", 1).out.count("\n  and ") == 1
 
 
+def test_copies_have_a_lane_and_the_array_s_waiting_is_said(command, folder: Path) -> None:
+    command("compile", "convnet.tflite", "-o", "out.tflite", "--target", "mcxn94x", "--fetch-constants-to-sram")
+    outcome = command("profile", "out.tflite", "--trace", "t.json")
+    rows = json.loads((folder / "t.json").read_text())["traceEvents"]
+    lanes = {row["tid"]: row["args"]["name"] for row in rows if row["name"] == "thread_name"}
+    spent = {
+        lane: sum(row["args"]["cycles"] for row in rows if row.get("tid") == tid and row["ph"] == "X")
+        for tid, lane in lanes.items()
+    }
+    assert set(lanes.values()) == {"array (compute)", "copies (DMA)"} and all(spent.values())
+    cycles = json.loads(command("profile", "out.tflite", "--json").out)["totals"]["cycles"]
+    assert f"{cycles - spent['array (compute)']:,} cycles of waiting for copies" in " ".join(outcome.out.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

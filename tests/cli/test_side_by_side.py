@@ -34,6 +34,34 @@ def test_two_compiled_files(folder: Path, command: Command) -> None:
     assert same.count("1.00x") >= 6
 
 
+def test_one_model_on_two_targets_is_compiled_for_both(folder: Path, command: Command) -> None:
+    sides = json.loads(
+        command("compare", "convnet.tflite", "--target", "imxrt700", "--target", "mcxn94x", "--json").out
+    )
+    assert [side["target"] for side in sides] == ["imxrt700", "mcxn94x"]
+    assert sides[0]["operators_converted"] == sides[1]["operators_converted"] == 5
+    for side, target in zip(sides, ("imxrt700", "mcxn94x"), strict=True):
+        assert (
+            side["cycles"]
+            == json.loads(command("compile", "convnet.tflite", "--target", target, "--json").out)["totals"]["cycles"]
+        )
+
+
+def test_two_models_are_compiled_each_for_its_target(folder: Path, command: Command) -> None:
+    sides = json.loads(
+        command(
+            "compare", "convnet.tflite", "sandwich.tflite", "--target", "imx95", "--target", "mcxn94x", "--json"
+        ).out
+    )
+    assert [(side["file"], side["neutron_graphs"]) for side in sides] == [
+        ("convnet.tflite for imx95, compiled now", 1),
+        ("sandwich.tflite for mcxn94x, compiled now", 2),
+    ]
+
+
 def test_what_cannot_be_compared(folder: Path, refused: Callable[..., str]) -> None:
-    assert "no NeutronGraph" in refused("compare", "convnet.tflite", "convnet.tflite")
+    assert "only one to compare" in refused("compare", "convnet.tflite")
+    assert "there are 3 to compare" in refused("compare", "convnet.tflite", "convnet.tflite", "convnet.tflite")
+    assert "nothing of it runs on the NPU" in refused("compare", "convnet.tflite", "floats.tflite")
     assert "no such file" in refused("compare", "none.tflite", "convnet.tflite")
+    assert "unknown target" in refused("compare", "convnet.tflite", "--target", "imxrt700", "--target", "z80")

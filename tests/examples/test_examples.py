@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from examples import keyword_spotting, merged_models, own_cnn, own_tflite
+from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10
 from openneutron.program import Program
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
@@ -22,10 +22,34 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_own_cnn_names_the_line_of_what_stays_on_the_cpu(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program = own_cnn.main()
     assert (folder / "own_cnn.pte").read_bytes() == program.pte
-    (sin,) = [node for node in program.verdicts if node.operator == "aten.sin.default"]
-    line = next(n for n, text in enumerate(Path(own_cnn.__file__).read_text().splitlines(), 1) if "torch.sin" in text)
-    assert not sin.delegated and sin.source.strip() == f"own_cnn.py:{line}"
+    (left,) = [node for node in program.verdicts if node.operator == "aten.cumsum.default"]
+    line = next(
+        n for n, text in enumerate(Path(own_cnn.__file__).read_text().splitlines(), 1) if "torch.cumsum" in text
+    )
+    assert not left.delegated and left.source.strip() == f"own_cnn.py:{line}"
     assert f"own_cnn.py:{line}" in capsys.readouterr().out
+
+
+def test_imxrt700cm_shows_every_engine_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert imxrt700cm.main(["mixed"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Operators per engine" in text and "mixed" in text
+    assert "aten.cumsum.default" in text and "portable" in text and "cortex_m" in text
+
+
+@pytest.mark.full
+def test_imxrt700cm_places_and_runs_all_its_networks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert imxrt700cm.main() == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in imxrt700cm.CASES)
+
+
+@pytest.mark.full
+def test_qat_cifar10_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> None:
+    """Crude quantization loses two points or more, training ends within half a point of float: else exit code 1."""
+    assert qat_cifar10.main([]) == 0
+    text = capsys.readouterr().out
+    assert "top-1 on 1,000" in text and all(word in text for word in ("float", "crude PTQ", "PTQ:", "QAT:"))
 
 
 def test_own_tflite_is_bit_exact(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

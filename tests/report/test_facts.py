@@ -45,3 +45,9 @@ def test_the_costliest_kernel_comes_first_with_its_share() -> None:
 
 def test_the_title_names_model_target_and_converter() -> None:
     assert title(report()) == "small[1].pt for imxrt700 (open 0.1.0)"
+
+
+def test_what_stays_on_the_cpu_names_the_lines_of_the_model() -> None:
+    left = Left("aten.sin", ("a", "b", "c"), "no kernel", "", ("net.py:3", "", "net.py:9"))
+    assert left.where(2) == "a (net.py:3), b and 1 more"
+    assert left.where(3) == "a (net.py:3), b, c (net.py:9)"

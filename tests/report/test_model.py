@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import io
 import json
+from pathlib import Path
 
 import pytest
 
-from openneutron.errors import FormatError
+from openneutron.errors import FormatError, OpenNeutronError
 from openneutron.report.model import from_json, to_json
 from tests.report.samples import report
 
@@ -36,3 +38,25 @@ def test_totals_have_the_documented_names() -> None:
 def test_a_wrong_report_is_refused_with_its_name(text: str, message: str) -> None:
     with pytest.raises(FormatError, match=f"old.json: {message}"):
         from_json(text, where="old.json")
+
+
+def test_a_report_shows_itself_in_text_terminal_and_notebook() -> None:
+    from rich.console import Console
+
+    made = report()
+    assert repr(made).startswith("<Report small[1].pt for imxrt700") and "250 cycles" in repr(made)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(made)
+    text = console.export_text()
+    assert "Kernels by cycles" in text and "Left on the CPU" in text
+    assert "<table>" in made._repr_html_()
+
+
+def test_a_report_is_saved_as_page_or_data(tmp_path: Path) -> None:
+    made = report()
+    made.save(tmp_path / "r.json")
+    assert from_json((tmp_path / "r.json").read_text()) == made
+    made.save(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(OpenNeutronError, match=r"must end in \.html or \.json"):
+        made.save(tmp_path / "r.pdf")

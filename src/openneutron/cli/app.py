@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -55,21 +56,26 @@ def _options(
     pass
 
 
-app.command("compile")(compile_command.compile_model)
-app.command("run")(run.run_file)
-app.command("report")(report_command.write_report)
-app.command("profile")(profile.profile_file)
-app.command("verify")(verify.verify_file)
-app.command("evaluate")(evaluate.evaluate_model)
-app.command("bisect")(bisect.bisect_model)
-app.command("check")(check.check_budgets)
-app.command("inspect")(inspect_command.inspect_file)
-app.command("disasm")(disasm.disassemble_file)
-app.command("compare")(side_by_side.compare_files)
-app.command("certify")(certify.certify_file)
-app.command("extract-payload")(extract_payload.extract_payload)
-app.command("merge-kernels")(merge_kernels.merge_kernels)
-app.command("targets")(targets.list_targets)
-app.command("ops")(ops.list_operators)
-app.command("zoo")(zoo.list_models)
-app.command("doctor")(doctor.diagnose)
+# Name → function and what it is for, short enough for a list on 80 columns.
+_COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "compile": (compile_command.compile_model, "Compile a model; says where each node runs, and why."),
+    "run": (run.run_file, "Run a compiled file on this machine."),
+    "report": (report_command.write_report, "Write one HTML file about a model."),
+    "profile": (profile.profile_file, "Show what each kernel of a file costs."),
+    "verify": (verify.verify_file, "Compare every layer with LiteRT's reference."),
+    "evaluate": (evaluate.evaluate_model, "Measure accuracy: float, quantized, compiled."),
+    "bisect": (bisect.bisect_model, "Find the layer whose quantization costs accuracy."),
+    "check": (check.check_budgets, "Keep models within budgets, for CI."),
+    "inspect": (inspect_command.inspect_file, "Show what is inside a file, also NXP's."),
+    "disasm": (disasm.disassemble_file, "Print microcode as text."),
+    "compare": (side_by_side.compare_files, "Put two compiles or targets side by side."),
+    "certify": (certify.certify_file, "Prove a schedule again, independently."),
+    "extract-payload": (extract_payload.extract_payload, "Take a delegate's payload out, as bytes or C."),
+    "merge-kernels": (merge_kernels.merge_kernels, "Merge the kernel selections of several models."),
+    "targets": (targets.list_targets, "List the chips."),
+    "ops": (ops.list_operators, "List the operators and their limits."),
+    "zoo": (zoo.list_models, "List the models that come along."),
+    "doctor": (doctor.diagnose, "Say what is installed and what is missing."),
+}
+for _name, (_function, _short) in _COMMANDS.items():
+    app.command(_name, short_help=_short)(_function)

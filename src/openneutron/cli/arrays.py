@@ -25,9 +25,10 @@ def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
     try:
         loaded = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise FormatError(
-            f"this is no .npy or .npz file ({error})", where=str(path), hint="write it with numpy"
-        ) from error
+        # numpy takes whatever it does not know for a pickle, and advises to load that.
+        cause = "" if "pickle" in str(error) else f" ({error})"
+        hint = "write it with np.save or np.savez, without objects"
+        raise FormatError(f"this is no .npy or .npz file{cause}", where=str(path), hint=hint) from error
     if isinstance(loaded, np.ndarray):
         return [loaded]
     try:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.completion import model_names
+from openneutron.cli.evaluate import DATA_HELP, Data
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openneutron.executorch.bisect import Bisection, Measure
+    from openneutron.executorch.bisect import Bisection, Fix, Measure
 
 
 def bisect_model(
     model: Annotated[
-        str, typer.Argument(help="A PyTorch model: of the zoo, package.module:factory, or a .pt2 in float.")
+        str,
+        typer.Argument(
+            help="A PyTorch model: of the zoo, package.module:factory, or a .pt2 in float.", autocompletion=model_names
+        ),
     ],
-    data: Annotated[
-        Path | None, typer.Option(help="Labelled data: an .npz with x and y. Without, the calibration data is used.")
-    ] = None,
+    data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Without, the calibration data is used.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 32,
+    mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
+    std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -40,27 +45,30 @@ def bisect_model(
     from openneutron.cli import console
 
     with console.progress("starting") as stage:
-        found = _bisect(model, data, limit, stage)
+        found = _bisect(model, Data(data, limit, mean, std), stage)
     if as_json:
-        console.put(json.dumps(dataclasses.asdict(found), indent=2))
+        console.put(json.dumps({**dataclasses.asdict(found), "proposal": proposal(found)}, indent=2))
         return
     _print(found, top)
 
 
-def _bisect(model: str, data: Path | None, limit: int, stage: Callable[[str], None]) -> Bisection:
+def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
+    from openneutron.cli.labelled import check_data
     from openneutron.errors import OptionError
     from openneutron.sources import find
 
     source = find(model)
     if source.kind == "tflite":
         raise OptionError("a LiteRT file is quantized already", where=model, hint="give the PyTorch model it came from")
+    if data.given is not None:
+        check_data(data.given, where=model)
     stage("loading the model")
     loaded = source.load()
     import torch
 
     if not isinstance(loaded.model, torch.nn.Module) or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only PyTorch modules with example inputs can be bisected", where=model)
-    samples, classes = _samples(model, source.kind == "zoo", data, limit, loaded)
+    samples, classes = _samples(model, source.kind == "zoo", data, loaded)
     from openneutron.executorch.bisect import bisect
 
     return bisect(
@@ -73,13 +81,11 @@ def _bisect(model: str, data: Path | None, limit: int, stage: Callable[[str], No
     )
 
 
-def _samples(
-    model: str, is_zoo: bool, data: Path | None, limit: int, loaded: Any
-) -> tuple[list[Any], list[int] | None]:
+def _samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
     import torch
 
-    from openneutron.cli.evaluate import labelled_data
+    from openneutron.cli.labelled import Wanted
     from openneutron.errors import OptionError
 
     example = loaded.example_inputs[0]
@@ -88,11 +94,11 @@ def _samples(
         from openneutron.zoo import load
 
         has_images = load(model).test_set is not None
-    if data is None and not has_images:
-        return [tuple(batch) for batch in loaded.calibration[:limit]], None
-    found = labelled_data(model, data, limit, zoo=model if has_images else "")
+    if data.given is None and not has_images:
+        return [tuple(batch) for batch in loaded.calibration[: data.limit]], None
     if len(loaded.example_inputs) != 1 or example.shape[0] != 1:
         raise OptionError("labelled data needs a model with one input and a batch of 1", where=model)
+    found = data.read(Wanted(tuple(example.shape[1:])), zoo=model)
     if tuple(found.x.shape[1:]) != tuple(example.shape[1:]):
         hint = f"the model takes {list(example.shape[1:])}"
         raise OptionError(f"a sample of x is {list(found.x.shape[1:])}", where=model, hint=hint)
@@ -135,3 +141,24 @@ def _print(found: Bisection, top: int) -> None:
         style = "green" if fix.measure.sqnr > found.quantized.sqnr else "dim"
         fixes.add_row(fix.change, Text(fix.how), *_text(fix.measure), style=style)
     screen.print(fixes)
+    screen.print(proposal(found), markup=False, style="bold")
+
+
+def proposal(found: Bisection) -> str:
+    """The change to make, in one sentence: the best that keeps everything on the NPU, and the best that does not."""
+    # A tenth of a decibel is within what another choice of samples would change.
+    gains = [(fix, fix.measure.sqnr - found.quantized.sqnr) for fix in found.fixes]
+    useful = [(fix, gain) for fix, gain in gains if gain >= 0.1]
+    on_npu = next((one for one in useful if not one[0].how.startswith("exclude")), None)
+    if not useful:
+        return "None of these changes helps: look at the calibration data, or train with quantization (docs/recipes.md)"
+    if on_npu is None or on_npu == useful[0]:
+        note = "" if on_npu else "; that layer then runs on the CPU"
+        return f"Propose: {_said(found, *useful[0])}{note}"
+    return f"Propose: {_said(found, *on_npu)}; or {_said(found, *useful[0])}, that layer then running on the CPU"
+
+
+def _said(found: Bisection, fix: Fix, gain: float) -> str:
+    points = 100 * (fix.measure.accuracy - found.quantized.accuracy)
+    accuracy = f", {points:+.1f} points of accuracy" if found.quantized.accuracy >= 0 else ""
+    return f"NeutronQuantizer({fix.how}) gains {gain:.1f} dB{accuracy}"

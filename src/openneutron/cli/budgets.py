@@ -52,7 +52,7 @@ KINDS = {
         Kind("accuracy_drop", "share lost against float, or against the LiteRT reference", is_share=True),
     )
 }
-_OPTIONS = {"source", "target", "optimize", "data", "limit", "seed", "per_channel", "fit", "budget"}
+_OPTIONS = {"source", "target", "optimize", "data", "limit", "mean", "std", "seed", "per_channel", "fit", "budget"}
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,10 @@ class Entry:
     optimize: str = "default"
     fit: int | None = None
     per_channel: bool = False
-    data: Path | None = None
+    data: str | None = None
     limit: int = 0
+    mean: str = ""
+    std: str = ""
     seed: int = 0
 
     @property
@@ -140,14 +142,26 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
         optimize=_of_type(raw, "optimize", str, "default", where),
         fit=_size(raw["fit"], "fit", where) if "fit" in raw else None,
         per_channel=_of_type(raw, "per_channel", bool, False, where),
-        data=None if data is None else path.parent / _of_type(raw, "data", str, "", where),
+        data=None if data is None else _data(_of_type(raw, "data", str, "", where), path.parent),
         limit=_of_type(raw, "limit", int, 0, where),
+        mean=_of_type(raw, "mean", str, "", where),
+        std=_of_type(raw, "std", str, "", where),
         seed=_of_type(raw, "seed", int, 0, where),
     )
     if entry.optimize not in OPTIMIZE:
         raise OptionError(f"optimize is {entry.optimize!r}", where=where, hint=f"one of {', '.join(OPTIMIZE)}")
     load_target(entry.target)
+    if {"accuracy", "accuracy_drop"} & set(entry.budget) and not entry.is_zoo:
+        from openneutron.cli.labelled import check_data
+
+        check_data(entry.data, where=where, option="data")
     return entry
+
+
+def _data(given: str, folder: Path) -> str:
+    """A path relative to the file with the budgets; an import path as it is."""
+    is_path = ":" not in given or (folder / given).exists()
+    return str(folder / given) if is_path else given
 
 
 def _of_type(raw: Mapping[str, Any], key: str, kind: type, default: Any, where: str) -> Any:

@@ -1,4 +1,4 @@
-"""The debug bundle of a program: the folder that `compile --intermediates` wrote, by default NAME.debug beside NAME.pte."""
+"""The debug bundle of a program: the folder that `compile --intermediates` or `Program.save` wrote."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from openneutron.debug.profile import Code
     from openneutron.report.model import Kernel
-
-
-def bundle_of(file: Path, given: Path | None) -> Path:
-    """The folder given, or the one a bundle of this file would have."""
-    return given if given is not None else file.with_suffix(".debug")
 
 
 def codes_of(file: Path, data: bytes, bundle: Path) -> list[Code]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from openneutron.cli.budgets import Entry, Line
     from openneutron.program import Program
+    from openneutron.sources import Loaded
 
 
 def check_budgets(
@@ -39,10 +40,14 @@ def check_budgets(
     from openneutron.cli import console
     from openneutron.cli.budgets import compare, read_budgets
     from openneutron.cli.main import DIFFERS
+    from openneutron.errors import OptionError
     from openneutron.files import check_target, write_file
 
     if markdown is not None:
         check_target(markdown)
+    if not file.exists():
+        hint = "write one with a [[model]] table per model; docs/profiling.md and examples/ci show how"
+        raise OptionError("there is no such file", where=str(file), hint=hint)
     entries = read_budgets(file)
     before = _baseline(baseline) if baseline is not None else {}
     lines: list[Line] = []
@@ -82,40 +87,34 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
     }
     if "lsb" in entry.budget:
         stage("verifying every layer")
-        found["lsb"] = _largest_lsb(entry, program)
+        found["lsb"] = _largest_lsb(entry, program, loaded)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
-        from openneutron.cli.evaluate import labelled_data, litert_scores, torch_scores
+        from openneutron.cli.evaluate import Data, litert_scores, torch_scores
+        from openneutron.cli.labelled import wanted_by, wanted_by_litert
+        from openneutron.litert.read import read_model
 
-        data = labelled_data(entry.source, entry.data, entry.limit, zoo=entry.source if entry.is_zoo else "")
+        data = Data(entry.data, entry.limit, entry.mean, entry.std)
         if program.kind == "tflite":
-            forms = {"reference": read_file(entry.source), "compiled": program.data}
-            first, last = litert_scores(entry.source, forms, data, stage)
+            original = read_file(entry.source)
+            wanted = wanted_by_litert(read_model(original, source=entry.source).main, entry.source)
+            forms = {"reference": original, "compiled": program.data}
+            first, last = litert_scores(entry.source, forms, data.read(wanted), stage)
         else:
-            first, _, last = torch_scores(program, loaded, data, stage)
+            samples = data.read(wanted_by(loaded), zoo=entry.source)
+            first, _, last = torch_scores(program, loaded, samples, stage)
         found |= {"accuracy": last.accuracy, "accuracy_drop": max(first.accuracy - last.accuracy, 0.0)}
     return found
 
 
-def _largest_lsb(entry: Entry, program: Program) -> float:
+def _largest_lsb(entry: Entry, program: Program, loaded: Loaded) -> float:
     """The largest difference of any layer from the reference, on seeded random inputs."""
+    from openneutron.cli.reporting import litert_models
     from openneutron.convert import Options
-    from openneutron.debug.litert import verify_litert
-    from openneutron.files import read_file
-    from openneutron.litert.read import read_model
-    from openneutron.litert_runner import random_inputs
+    from openneutron.debug.exactness import verify_models
 
-    models = [read_file(entry.source)] if program.kind == "tflite" else []
-    if program.kind == "pte":
-        names = [f"partition_{at}.tflite" for at in range(program.report.totals.neutron_graphs)]
-        models = [content for name in names if isinstance(content := program.intermediates[name], bytes)]
-    worst = 0.0
-    for model in models:
-        graph = read_model(model, source=entry.source).main
-        inputs = random_inputs([graph.tensors[index] for index in graph.inputs], seed=entry.seed)
-        options = Options(target=entry.target, optimize=entry.optimize, fit_bytes=entry.fit, source=entry.source)
-        found = verify_litert(model, inputs, options)
-        worst = max(worst, *(layer.largest for layer in (*found.layers, *found.outputs)))
-    return worst
+    options = Options(target=entry.target, optimize=entry.optimize, fit_bytes=entry.fit, source=entry.source)
+    found = verify_models(litert_models(program, loaded), options, seed=entry.seed)
+    return max((layer.largest for one in found for layer in (*one.layers, *one.outputs)), default=0.0)
 
 
 def _baseline(path: Path) -> dict[str, dict[str, float]]:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from openneutron.cli.completion import efforts, model_names, target_names
+
 _SOURCES = (
     "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program or a .tflite file. "
     "A factory gives (module, example_inputs) or (module, example_inputs, calibration)."
@@ -14,14 +16,18 @@ _SOURCES = (
 
 
 def compile_model(
-    source: Annotated[str, typer.Argument(help=_SOURCES)],
+    source: Annotated[str, typer.Argument(help=_SOURCES, autocompletion=model_names)],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones."),
     ] = None,
-    target: Annotated[str, typer.Option(help="The chip (`openneutron targets`).")] = "imxrt700",
+    target: Annotated[
+        str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
+    ] = "imxrt700",
     converter: Annotated[str, typer.Option(help="open: ours. nxp: NXP's SDK, if installed.")] = "open",
-    optimize: Annotated[str, typer.Option(help="How hard to search: fast, default or max.")] = "default",
+    optimize: Annotated[
+        str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
+    ] = "default",
     fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
     fetch_constants_to_sram: Annotated[
         bool, typer.Option("--fetch-constants-to-sram", help="Prefetch weights from flash.")
@@ -33,6 +39,9 @@ def compile_model(
     intermediates: Annotated[
         Path | None, typer.Option(help="Folder for LiteRT models, L1/L2 dumps and disassembly.")
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write the HTML report, as `openneutron report` does (.html).")
+    ] = None,
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the schedule here, for `openneutron certify`.")
     ] = None,
@@ -40,6 +49,9 @@ def compile_model(
         list[str] | None, typer.Option(help="Keep this operator on the CPU (name or glob; repeatable).")
     ] = None,
     pass_off: Annotated[list[str] | None, typer.Option(help="Leave out this compiler pass (repeatable).")] = None,
+    per_channel: Annotated[
+        bool, typer.Option("--per-channel", help="A weight scale for each output channel of PyTorch models.")
+    ] = False,
     channels_last: Annotated[
         bool, typer.Option("--channels-last", help="Channels-last inputs for PyTorch models.")
     ] = False,
@@ -61,7 +73,7 @@ def compile_model(
 
     openneutron compile model.tflite -o out.tflite --target mcxn94x
 
-    openneutron compile package.module:factory --int8-io
+    openneutron compile package.module:factory --int8-io --report report.html
     """
     from openneutron.cli.compiling import Request, run_compile
 
@@ -77,9 +89,11 @@ def compile_model(
             use_profiling=use_profiling,
             dump_kernel_selection=dump_kernel_selection,
             intermediates=intermediates,
+            report=report,
             certificate=certificate,
             not_delegate=not_delegate,
             pass_off=pass_off,
+            per_channel=per_channel,
             channels_last=channels_last,
             int8_io=int8_io,
             as_json=as_json,

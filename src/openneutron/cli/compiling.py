@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from openneutron._compile import Program
     from openneutron.report.model import Report
-    from openneutron.sources import Source
+    from openneutron.sources import Loaded, Source
 
 
 @dataclass
@@ -29,9 +29,11 @@ class Request:
     use_profiling: bool = False
     dump_kernel_selection: bool = False
     intermediates: Path | None = None
+    report: Path | None = None
     certificate: Path | None = None
     not_delegate: list[str] | None = None
     pass_off: list[str] | None = None
+    per_channel: bool = False
     channels_last: bool = False
     int8_io: bool = False
     as_json: bool = False
@@ -53,27 +55,43 @@ def run_compile(request: Request) -> None:
         check_target(output, suffix)
     if r.certificate is not None:
         check_target(r.certificate, ".json")
-    fit_bytes = parse_size(r.fit, option="--fit") if r.fit else None
+    if r.report is not None:
+        check_target(r.report, ".html")
+    options: dict[str, Any] = {
+        "target": r.target,
+        "converter": r.converter,
+        "optimize": r.optimize,
+        "fit_bytes": parse_size(r.fit, option="--fit") if r.fit else None,
+        "fetch_constants_to_sram": r.fetch_constants_to_sram,
+        "operators_not_to_delegate": tuple(r.not_delegate or ()),
+        "passes_off": tuple(r.pass_off or ()),
+    }
     with console.progress("starting") as stage:
-        program, notes = _compile(
+        program, loaded = _compile(
             found,
             stage,
-            target=r.target,
-            converter=r.converter,
-            optimize=r.optimize,
-            fit_bytes=fit_bytes,
-            fetch_constants_to_sram=r.fetch_constants_to_sram,
             use_profiling=r.use_profiling,
             dump_kernel_selection_code=r.dump_kernel_selection,
-            dump_intermediates=r.intermediates is not None,
+            dump_intermediates=r.intermediates is not None or r.report is not None,
             certificate=r.certificate is not None,
-            operators_not_to_delegate=tuple(r.not_delegate or ()),
-            passes_off=tuple(r.pass_off or ()),
+            per_channel=r.per_channel,
             channels_last=r.channels_last,
             int8_io=r.int8_io,
+            **options,
         )
-    files = _write(program, output, found.stem, r)
-    _print(replace(program.report, files=files, notes=(*program.report.notes, *notes)), r.as_json)
+        report = replace(program.report, notes=(*program.report.notes, *loaded.notes))
+        if r.report is not None:
+            from openneutron.cli.reporting import completed
+
+            program_report = replace(program, report=report)
+            report = completed(program_report, loaded, options, stage, per_channel=r.per_channel)
+    report = replace(report, files=_write(program, output, found.stem, r))
+    if r.report is not None:
+        from openneutron.cli.reporting import write_page
+
+        size = write_page(report, r.report)
+        report = replace(report, files={**report.files, r.report.name: size})
+    _print(report, r.as_json)
 
 
 def _print(report: Report, as_json: bool) -> None:
@@ -94,31 +112,40 @@ def _print(report: Report, as_json: bool) -> None:
 
 
 def _compile(
-    source: Source, stage: Callable[[str], None], *, channels_last: bool, int8_io: bool, **options: Any
-) -> tuple[Program, tuple[str, ...]]:
-    """The program, and what a user should know about how its source was loaded."""
+    source: Source,
+    stage: Callable[[str], None],
+    *,
+    per_channel: bool,
+    channels_last: bool,
+    int8_io: bool,
+    **options: Any,
+) -> tuple[Program, Loaded]:
+    """The program, and what it was compiled from."""
     import openneutron
 
     if source.kind == "tflite":
         from openneutron.errors import OptionError
 
-        if channels_last or int8_io:
-            given = "--channels-last" if channels_last else "--int8-io"
-            raise OptionError(f"{given} is for PyTorch models; LiteRT models always are")
-        return openneutron.compile(source.text, progress=stage, **options), ()
+        for given, name in ((per_channel, "--per-channel"), (channels_last, "--channels-last"), (int8_io, "--int8-io")):
+            if given:
+                raise OptionError(
+                    f"{name} is for PyTorch models", hint="a LiteRT file brings its own quantization and layout"
+                )
+        return openneutron.compile(source.text, progress=stage, **options), source.load()
     stage("loading the model")
     loaded = source.load()
     program = openneutron.compile(
         loaded.model,
         loaded.example_inputs,
         calibration=loaded.calibration,
+        per_channel=per_channel,
         channels_last=channels_last,
         int8_io=int8_io,
         name=loaded.name,
         progress=stage,
         **options,
     )
-    return program, loaded.notes
+    return program, loaded
 
 
 def _write_selections(program: Program, beside: Path, put: Callable[[Path, str], None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
+# People notice a wait of two seconds; before that a bar would only flicker.
+PATIENCE_SECONDS = 2.0
 PLEASE_REPORT = "This is a bug in OpenNeutron: run the command again with --debug and report what it prints"
 
 
@@ -46,7 +49,9 @@ def stdout() -> Console:
 
 @contextlib.contextmanager
 def progress(first: str) -> Iterator[Callable[[str], None]]:
-    """Show the current stage with a spinner and its time while the block runs; silent unless stderr is a terminal.
+    """Show the current stage with a bar and its time while the block runs; silent unless stderr is a terminal.
+
+    The bar appears after two seconds, so that quick commands do not flicker; a stage that says "30 of 200" fills it.
 
     Example:
         >>> with progress("reading") as stage:
@@ -55,10 +60,38 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
     if not sys.stderr.isatty():
         yield lambda stage: None
         return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from threading import Timer
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(first, total=None)
-        yield lambda stage: bar.update(task, description=stage)
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    task = bar.add_task(first, total=None)
+
+    def stage(text: str) -> None:
+        done, total = counted(text)
+        bar.update(task, description=text, completed=done, total=total)
+
+    appear = Timer(PATIENCE_SECONDS, bar.start)
+    appear.daemon = True
+    appear.start()
+    try:
+        yield stage
+    finally:
+        appear.cancel()
+        appear.join()  # it may be starting the bar right now
+        bar.stop()
+
+
+def counted(text: str) -> tuple[int, int | None]:
+    """How much of how much a stage says is done; (0, None) when it does not count.
+
+    Example:
+        >>> counted("float: 1,200 of 5,000")
+        (1200, 5000)
+    """
+    found = re.search(r"([\d,]+) of ([\d,]+)", text)
+    if found is None:
+        return 0, None
+    return int(found[1].replace(",", "")), int(found[2].replace(",", ""))

@@ -10,6 +10,9 @@ import typer
 
 def disassemble_file(
     file: Annotated[Path, typer.Argument(help="A .pte, .tflite, payload or microcode file.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: where each NeutronGraph is, and its lines.")
+    ] = False,
 ) -> None:
     """Print the microcode, one instruction per line with its operands and parameters.
 
@@ -29,5 +32,10 @@ def disassemble_file(
                 "the file holds no NeutronGraph", where=str(file), hint="compile it: `openneutron compile`"
             )
         texts = [(blocks.where, disassemble(blocks.program())) for blocks in found]
+    if as_json:
+        import json
+
+        console.put(json.dumps([{"where": where, "lines": text.splitlines()} for where, text in texts], indent=2))
+        return
     for where, text in texts:
         console.put(f"; {where}\n{text.rstrip()}")

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.completion import model_names, target_names
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openneutron.accuracy import Labelled, Score
+    from openneutron.cli.labelled import Wanted
     from openneutron.program import Program
     from openneutron.sources import Loaded
 
 
+DATA_HELP = (
+    "Labelled data: an .npz with x (samples) and y (classes), a folder with one folder of images or .npy files per class, "
+    "or package.module:generator that yields (sample, class)."
+)
+
+
 def evaluate_model(
-    model: Annotated[str, typer.Argument(help="What `openneutron compile` takes, or a .pte.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(help="Labelled data: an .npz with x (samples) and y (classes). Zoo models have their own."),
-    ] = None,
+    model: Annotated[
+        str, typer.Argument(help="What `openneutron compile` takes, or a .pte.", autocompletion=model_names)
+    ],
+    data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Zoo models may have their own.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="Use the first so many samples; 0 for all.")] = 0,
-    target: Annotated[str, typer.Option(help="The chip (`openneutron targets`).")] = "imxrt700",
+    mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
+    std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
+    target: Annotated[
+        str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
+    ] = "imxrt700",
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
@@ -34,73 +47,77 @@ def evaluate_model(
 
     openneutron evaluate package.module:factory --data test.npz --limit 500
 
-    openneutron evaluate model.tflite --data test.npz
+    openneutron evaluate package.module:factory --data package.module:test_samples
+
+    openneutron evaluate model.tflite --data images/ --mean 0.5 --std 0.5
     """
     import json
 
     from openneutron.cli import console
 
     with console.progress("starting") as stage:
-        scores = measure(model, data, limit, target, per_channel, stage)
+        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage)
     if as_json:
         console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
     else:
         console.stdout().print(_table(scores))
 
 
-def measure(
-    model: str, data: Path | None, limit: int, target: str, per_channel: bool, stage: Callable[[str], None]
-) -> list[Score]:
-    """The scores of every form the model has, the first being what the others are compared with."""
-    from openneutron.files import kind_of, read_file
+@dataclass(frozen=True)
+class Data:
+    """What the command line says about the data."""
 
-    if model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte"):
-        return _of_pte(model, labelled_data(model, data, limit), stage)
+    given: str | None
+    limit: int = 0
+    mean: str = ""
+    std: str = ""
+
+    def read(self, wanted: Wanted, *, zoo: str = "") -> Labelled:
+        """The data for a model that takes `wanted`; a model of the zoo may bring its own."""
+        from openneutron.accuracy import labelled
+        from openneutron.cli.labelled import read_data
+
+        if self.given is not None:
+            return read_data(self.given, wanted, limit=self.limit, mean=self.mean, std=self.std)
+        from openneutron.zoo import load
+
+        images = load(zoo).test_images()
+        return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)
+
+
+def measure(model: str, data: Data, target: str, per_channel: bool, stage: Callable[[str], None]) -> list[Score]:
+    """The scores of every form the model has, the first being what the others are compared with."""
+    from openneutron.cli.labelled import check_data, wanted_by
+    from openneutron.cli.sources import compile_loaded
+    from openneutron.files import kind_of, read_file
     from openneutron.sources import find
 
-    source = find(model)
-    labelled = labelled_data(
-        model if source.kind != "zoo" else "", data, limit, zoo=model if source.kind == "zoo" else ""
-    )
+    is_pte = model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte")
+    source = None if is_pte else find(model)
+    is_zoo = source is not None and source.kind == "zoo"
+    if not is_zoo or data.given is not None:
+        check_data(data.given, where=model)
+    if source is None:
+        return _of_pte(model, data, stage)
     if source.kind == "tflite":
-        return _of_litert(model, labelled, target, stage)
-    return _of_torch(model, labelled, target, per_channel, stage)
+        return _of_litert(model, data, target, stage)
+    stage("loading the model")
+    loaded = source.load()
+    samples = data.read(wanted_by(loaded), zoo=model)
+    check_shape(samples, loaded)
+    program = compile_loaded(loaded, stage, target=target, per_channel=per_channel)
+    return torch_scores(program, loaded, samples, stage)
 
 
-def labelled_data(model: str, given: Path | None, limit: int, *, zoo: str = "") -> Labelled:
-    """The data named by --data, or the test images of a zoo model."""
-    from openneutron.accuracy import labelled
+def check_shape(data: Labelled, loaded: Loaded) -> None:
+    """Refuse samples that the model does not take."""
+    from openneutron.cli.labelled import wanted_by
     from openneutron.errors import OptionError
 
-    if given is not None:
-        return _read(given, limit)
-    if not zoo:
-        raise OptionError("--data is missing", where=model, hint="give an .npz with x (samples) and y (classes)")
-    from openneutron.zoo import load
-
-    images = load(zoo).test_images()
-    return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=limit)
-
-
-def _read(path: Path, limit: int) -> Labelled:
-    """The arrays x and y of an .npz file."""
-    from openneutron.accuracy import labelled
-    from openneutron.cli.arrays import read_arrays
-    from openneutron.errors import OptionError
-
-    arrays = read_arrays(path)
-    if not isinstance(arrays, dict) or not {"x", "y"} <= set(arrays):
-        names = ", ".join(arrays) if isinstance(arrays, dict) else "no names"
-        hint = "write it with np.savez(file, x=samples, y=classes)"
-        raise OptionError(f"the file has {names or 'nothing'} instead of x and y", where=str(path), hint=hint)
-    return labelled(arrays["x"], arrays["y"], where=str(path), limit=limit)
-
-
-def _of_torch(model: str, data: Labelled, target: str, per_channel: bool, stage: Callable[[str], None]) -> list[Score]:
-    from openneutron.cli.sources import compile_source
-
-    program, loaded = compile_source(model, stage, target=target, per_channel=per_channel)
-    return torch_scores(program, loaded, data, stage)
+    wanted = wanted_by(loaded).shape
+    if tuple(data.x.shape[1:]) != wanted:
+        hint = f"the model takes {list(wanted)}"
+        raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
 
 
 def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
@@ -112,10 +129,8 @@ def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callab
 
     if loaded.example_inputs is None or program.quantized is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
+    check_shape(data, loaded)
     example = loaded.example_inputs[0]
-    if tuple(data.x.shape[1:]) != tuple(example.shape[1:]):
-        hint = f"the model takes {list(example.shape[1:])}"
-        raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
     forms: dict[str, Any] = {
         "float": loaded.model if isinstance(loaded.model, torch.nn.Module) else loaded.model.module(),
         "PT2E": program.quantized,
@@ -133,17 +148,20 @@ def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callab
     return scores
 
 
-def _of_litert(model: str, data: Labelled, target: str, stage: Callable[[str], None]) -> list[Score]:
+def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]) -> list[Score]:
+    from openneutron.cli.labelled import wanted_by_litert
     from openneutron.convert import Options, convert
     from openneutron.debug.litert import is_compiled
     from openneutron.files import read_file
+    from openneutron.litert.read import read_model
 
     content = read_file(model)
+    samples = data.read(wanted_by_litert(read_model(content, source=model).main, model))
     forms = {"compiled": content}
     if not is_compiled(content, source=model):
         stage("compiling")
         forms = {"reference": content, "compiled": convert(content, Options(target=target, source=model)).model}
-    return litert_scores(model, forms, data, stage)
+    return litert_scores(model, forms, samples, stage)
 
 
 def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
@@ -168,10 +186,11 @@ def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Ca
     return scores
 
 
-def _of_pte(model: str, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
+def _of_pte(model: str, data: Data, stage: Callable[[str], None]) -> list[Score]:
     import torch
 
     from openneutron.accuracy import fit_samples, score
+    from openneutron.cli.labelled import Wanted
     from openneutron.errors import OptionError
     from openneutron.executorch.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
@@ -180,7 +199,8 @@ def _of_pte(model: str, data: Labelled, stage: Callable[[str], None]) -> list[Sc
     if len(program.inputs) != 1:
         raise OptionError(f"only programs with one input can be evaluated, this has {len(program.inputs)}", where=model)
     only = program.inputs[0]
-    samples = fit_samples(data, Tensor("input_0", only.shape, DType(only.dtype)), where=model)
+    read = data.read(Wanted(tuple(only.shape[1:])))
+    samples = fit_samples(read, Tensor("input_0", only.shape, DType(only.dtype)), where=model)
 
     def predict(x: Any) -> Any:
         return program.run(torch.from_numpy(x.copy()))[0].numpy()

@@ -26,6 +26,7 @@ def extract_payload(
     random_inputs: Annotated[
         int | None, typer.Option(metavar="SEED", help="Embed random inputs in the C source.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Take the payload out of a compiled model.
 
@@ -35,7 +36,6 @@ def extract_payload(
 
     openneutron extract-payload cifarnet.pte -o model.c --random-inputs 0
     """
-    from openneutron.cli import console
     from openneutron.errors import OptionError
     from openneutron.files import check_target, read_file, write_file
 
@@ -49,7 +49,7 @@ def extract_payload(
     where, data = payload_of_file(read_file(file), file.name, delegate)
     if output.suffix != ".c":
         write_file(output, data)
-        console.put(f"{output}: {len(data):,} bytes, {where}")
+        _say([output], len(data), where, as_json)
         return
     from openneutron.cli.arrays import read_arrays
     from openneutron.executorch import embed
@@ -71,7 +71,19 @@ def extract_payload(
     made = embed.embed(data, name=name or output.stem, header=header.name, where=where, inputs=arrays)
     write_file(output, made.source)
     write_file(header, made.header)
-    console.put(f"{output}, {header.name}: payload of {len(data):,} bytes, {where}")
+    _say([output, header], len(data), where, as_json)
+
+
+def _say(files: list[Path], size: int, where: str, as_json: bool) -> None:
+    import json
+
+    from openneutron.cli import console
+
+    names = [str(file) for file in files]
+    if as_json:
+        console.put(json.dumps({"files": names, "payload_bytes": size, "where": where}, indent=2))
+    else:
+        console.put(f"{', '.join(names)}: payload of {size:,} bytes, {where}")
 
 
 def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str, bytes]:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from openneutron._quiet import quiet
 from openneutron.cli import console
-from openneutron.cli.quiet import quiet
 from openneutron.errors import InternalError, OpenNeutronError
 
 OK = 0
@@ -61,6 +61,11 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
+        missing = _missing(error)
+        if missing:
+            hint = "`openneutron doctor` says what else is missing and how to get it"
+            console.error(f"the Python package {missing} is not installed. Hint: {hint}")
+            return USER_ERROR
         console.error(f"unexpected {type(error).__name__}: {_one_line(error)}. {console.PLEASE_REPORT}")
         return INTERNAL
 
@@ -68,8 +73,9 @@ def run(arguments: list[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     from openneutron.cli.quick import quick
 
-    if quick(arguments):
-        return OK
+    code = quick(arguments)
+    if code is not None:
+        return code
     import typer
 
     from openneutron.cli.app import app
@@ -78,7 +84,7 @@ def _dispatch(arguments: list[str]) -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     click_error: Any = usage_error.__mro__[1]
     try:
-        code = app(arguments or ["--help"], prog_name="openneutron", standalone_mode=False)
+        result = app(arguments or ["--help"], prog_name="openneutron", standalone_mode=False)
     except typer.Abort:
         raise KeyboardInterrupt from None
     except click_error as error:
@@ -86,7 +92,15 @@ def _dispatch(arguments: list[str]) -> int:
         where = f" (see `{context.command_path} --help`)" if context else ""
         console.error(f"{error.format_message().strip().removesuffix('.')}{where}")
         return USER_ERROR
-    return int(code or OK) if arguments else USER_ERROR
+    return int(result or OK) if arguments else USER_ERROR
+
+
+def _missing(error: Exception) -> str:
+    """The package that an import did not find, "" for any other error and for modules of our own."""
+    if not isinstance(error, ModuleNotFoundError) or not error.name:
+        return ""
+    package = error.name.partition(".")[0]
+    return "" if package == "openneutron" else package
 
 
 def _one_line(error: Exception) -> str:

@@ -11,6 +11,7 @@ import typer
 def merge_kernels(
     files: Annotated[list[Path], typer.Argument(help="Selections that `compile --dump-kernel-selection` wrote.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="The C file to write.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Merge kernel selections, so that one firmware image runs several models.
 
@@ -25,4 +26,9 @@ def merge_kernels(
 
     check_target(output, ".c")
     merge_files(files, output)
+    if as_json:
+        import json
+
+        console.put(json.dumps({"output": str(output), "merged": [str(file) for file in files]}, indent=2))
+        return
     console.put(f"{output}: the kernels of {len(files)} selection{'' if len(files) == 1 else 's'}")

@@ -39,9 +39,8 @@ def profile_file(
     """
     from openneutron import targets
     from openneutron.cli import console
-    from openneutron.cli.bundle import bundle_of
     from openneutron.debug.profile import profile
-    from openneutron.files import check_target, read_file, write_file
+    from openneutron.files import bundle_of, check_target, read_file, write_file
     from openneutron.report.model import to_json
     from openneutron.report.perfetto import trace as trace_of
 
@@ -49,7 +48,7 @@ def profile_file(
         check_target(trace, ".json")
     data = read_file(file)
     with console.progress("running"):
-        report = profile(_codes(file, data, bundle_of(file, bundle), target), source=file.name)
+        report = profile(_codes(file, data, bundle or bundle_of(file), target), source=file.name)
     chip = targets.load(report.target)
     if trace is not None:
         write_file(trace, trace_of(report, clock_hz=chip.clock_hz))
@@ -105,9 +104,11 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
     use = totals.macs / totals.cycles / target.macs_per_cycle if totals.cycles else 0.0
     hidden = max(len(report.kernels) - top, 0)
     more = f"  and {hidden} more" if hidden else ""
+    waiting = totals.cycles - sum(k.cycles for k in report.kernels)
+    waits = f"; {waiting:,} cycles of waiting for copies" if waiting else ""
     line = (
         f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms at {target.clock_hz / 1e6:g} MHz on {target.name}; "
-        f"{totals.macs:,} MACs, {use:.0%} of the array"
+        f"{totals.macs:,} MACs, {use:.0%} of the array{waits}"
     )
     return (
         Group(made, Text(more, style="dim"), Text(line, style="bold"))

@@ -1,7 +1,8 @@
-"""A short cut for `openneutron compile`, which build systems call for each of many models: no typer, no rich.
+"""Short cuts past typer and rich for `openneutron compile` and `openneutron doctor`.
 
-Importing them takes longer than compiling a small model. What is not plainly a correct command line (help, a typing mistake, a
-missing value) is left to typer, which knows how to explain it; a test holds both to the same options.
+Build systems call `compile` for each of many models, and importing the two takes longer than compiling a small one; `doctor`
+must work where they are what is missing. What is not plainly a correct command line (help, a typing mistake, a missing value)
+is left to typer, which knows how to explain it; a test holds both to the same options.
 """
 
 from __future__ import annotations
@@ -64,17 +65,21 @@ def parse(words: list[str]) -> Request | None:
     return Request(places[0], **values) if len(places) == 1 and places[0] else None
 
 
-def quick(arguments: list[str]) -> bool:
-    """Run the command line if it is a plain `compile`; False when it was left alone."""
-    if arguments[:1] != ["compile"] or _COMPLETION in os.environ:
-        return False
-    request = parse(arguments[1:])
+def quick(arguments: list[str]) -> int | None:
+    """Run the command line if it is a plain `compile` or `doctor`, for its exit code; None when it was left alone."""
+    if _COMPLETION in os.environ:
+        return None
+    if arguments in (["doctor"], ["doctor", "--json"]):
+        from openneutron.cli.diagnosis import print_diagnosis
+
+        return 0 if print_diagnosis("--json" in arguments) else 1
+    request = parse(arguments[1:]) if arguments[:1] == ["compile"] else None
     if request is None:
-        return False
+        return None
     if request.source.endswith(".tflite"):
         # The compiler multiplies no matrices; starting numpy's BLAS threads would take a tenth of a small compile.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from openneutron.cli.compiling import run_compile
 
     run_compile(request)
-    return True
+    return 0

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.completion import efforts, model_names, target_names
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,13 +17,26 @@ if TYPE_CHECKING:
 
 def write_report(
     source: Annotated[
-        str, typer.Argument(help="What `openneutron compile` takes, or a report that its --json printed.")
+        str,
+        typer.Argument(
+            help="What `openneutron compile` takes, or a report that its --json printed.", autocompletion=model_names
+        ),
     ],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .html file to write.")] = None,
-    target: Annotated[str, typer.Option(help="The chip (`openneutron targets`).")] = "imxrt700",
-    optimize: Annotated[str, typer.Option(help="How hard to search: fast, default or max.")] = "default",
+    target: Annotated[
+        str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
+    ] = "imxrt700",
+    optimize: Annotated[
+        str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
+    ] = "default",
     fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
+    per_channel: Annotated[
+        bool, typer.Option("--per-channel", help="A weight scale for each output channel of PyTorch models.")
+    ] = False,
     what_if: Annotated[bool, typer.Option(help="Compile again with changes, to show what they give.")] = True,
+    accuracy: Annotated[
+        bool, typer.Option(help="Run it, to show each layer's SQNR against float and LSB against the reference.")
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON; writes a file only with -o.")
     ] = False,
@@ -37,8 +52,9 @@ def write_report(
     openneutron compile model.tflite --json > report.json && openneutron report report.json -o report.html
     """
     from openneutron.cli import console
+    from openneutron.cli.reporting import write_page
     from openneutron.cli.sizes import parse_size
-    from openneutron.files import check_target, write_file
+    from openneutron.files import check_target
     from openneutron.report.model import to_json
 
     if output is None and not as_json:
@@ -48,16 +64,12 @@ def write_report(
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
         options = {"target": target, "optimize": optimize, "fit_bytes": fit_bytes}
-        report = _saved(source) if source.endswith(".json") else _made(source, stage, what_if, options)
-    if output is not None:
-        from openneutron.report.html import page
-
-        write_file(output, page(report))
-    if as_json:
-        console.put(to_json(report))
-    elif output is not None:
-        size = output.stat().st_size if output.is_file() else 0
-        console.stdout().print(f"{output}: {size:,} bytes; open it in a browser", markup=False)
+        if source.endswith(".json"):
+            report = _saved(source)
+        else:
+            report = _made(source, stage, options, per_channel=per_channel, what_if=what_if, accuracy=accuracy)
+    size = 0 if output is None else write_page(report, output)
+    console.put(to_json(report) if as_json else f"{output}: {size:,} bytes; open it in a browser")
 
 
 def _saved(source: str) -> Report:
@@ -71,22 +83,19 @@ def _saved(source: str) -> Report:
         raise FormatError("this is no text, so no report", where=source) from None
 
 
-def _made(source: str, stage: Callable[[str], None], what_if: bool, options: dict[str, Any]) -> Report:
-    """The report of a compile, with the what-ifs of the LiteRT models behind it."""
-    import dataclasses
-
+def _made(
+    source: str,
+    stage: Callable[[str], None],
+    options: dict[str, Any],
+    *,
+    per_channel: bool,
+    what_if: bool,
+    accuracy: bool,
+) -> Report:
+    """The report of a compile, with what-ifs and measured layers."""
+    from openneutron.cli.reporting import completed
     from openneutron.cli.sources import compile_source
-    from openneutron.convert import Options
-    from openneutron.files import read_file
-    from openneutron.whatif import what_ifs
 
-    program, _ = compile_source(source, stage, dump_intermediates=True, **options)
-    if not what_if:
-        return program.report
-    if program.kind == "tflite":
-        models = [read_file(source)]
-    else:
-        graphs = range(program.report.totals.neutron_graphs)
-        models = [bytes(program.intermediates[f"partition_{at}.tflite"]) for at in graphs]  # type: ignore[arg-type]
-    found = what_ifs(models, Options(source=source, **options), program.report, progress=stage)
-    return dataclasses.replace(program.report, what_ifs=found)
+    also: dict[str, Any] = {"per_channel": True} if per_channel else {}
+    program, loaded = compile_source(source, stage, dump_intermediates=True, **options, **also)
+    return completed(program, loaded, options, stage, what_if=what_if, accuracy=accuracy, per_channel=per_channel)

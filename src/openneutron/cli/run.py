@@ -16,9 +16,12 @@ if TYPE_CHECKING:
 def run_file(
     file: Annotated[Path, typer.Argument(help="A .pte or .tflite file.")],
     input: Annotated[
-        Path | None, typer.Option(help=".npy for one input, .npz by name for several; random data without it.")
+        Path | None,
+        typer.Option("--input", "-i", help=".npy for one input, .npz by name for several; random data without it."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the outputs there (.npz, or .npy for one).")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the outputs there (.npz, or .npy for one).")
+    ] = None,
     check: Annotated[
         Path | None, typer.Option(help="Run this .tflite in LiteRT's reference kernels; exit 1 unless 0 LSB apart.")
     ] = None,
@@ -44,20 +47,19 @@ def run_file(
     data = read_file(file)
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
-        raise FormatError(
-            "only .pte and .tflite files run", where=str(file), hint="`openneutron inspect` says what it is"
-        )
+        hint = f"compile it: `openneutron compile {file}`" if kind == "zip" else "`openneutron inspect` says what it is"
+        raise FormatError("only .pte and .tflite files run", where=str(file), hint=hint)
     if target:
         _require_target(data, str(file), target)
     with console.progress("running"):
         run = _run_pte if kind == "pte" else _run_litert
         inputs, result = run(data, str(file), input, seed)
-        differences = None if check is None else _check(check, inputs, result.outputs)
+        differences, notes = (None, ()) if check is None else _check(check, inputs, result.outputs)
     if output is not None:
         from openneutron.cli.arrays import write_arrays
 
         write_arrays(output, result.outputs)
-    _print(result, differences, check, as_json)
+    _print(result, differences, notes, check, as_json)
     if differences is not None and not all(one.equal for one in differences):
         raise typer.Exit(DIFFERS)
 
@@ -101,7 +103,10 @@ def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[li
     return inputs, RunResult({f"output_{at}": value.numpy() for at, value in enumerate(results)}, 0)
 
 
-def _check(reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]) -> list[Difference]:
+def _check(
+    reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]
+) -> tuple[list[Difference], tuple[str, ...]]:
+    """How the outputs differ from the reference's, and what in it is not LiteRT's own kernel."""
     from openneutron.cli.compare import compare
     from openneutron.errors import OptionError
     from openneutron.files import kind_of, read_file
@@ -114,10 +119,16 @@ def _check(reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]) -
     runner = LiteRtRunner(data, source=where)
     if runner.neutron_graphs:
         raise OptionError("this model is compiled itself", where=where, hint="give the .tflite the file came from")
-    return compare(outputs, runner.run(inputs).outputs, where=where)
+    return compare(outputs, runner.run(inputs).outputs, where=where), runner.notes
 
 
-def _print(result: RunResult, differences: list[Difference] | None, check: Path | None, as_json: bool) -> None:
+def _print(
+    result: RunResult,
+    differences: list[Difference] | None,
+    notes: tuple[str, ...],
+    check: Path | None,
+    as_json: bool,
+) -> None:
     import dataclasses
     import json
 
@@ -126,7 +137,8 @@ def _print(result: RunResult, differences: list[Difference] | None, check: Path 
     if as_json:
         described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}
         verdict = None if differences is None else [dataclasses.asdict(one) for one in differences]
-        console.put(json.dumps({"outputs": described, "cycles": result.cycles, "check": verdict}, indent=2))
+        shown = {"outputs": described, "cycles": result.cycles, "check": verdict, "notes": list(notes)}
+        console.put(json.dumps(shown, indent=2))
         return
     screen = console.stdout()
     for name, value in result.outputs.items():
@@ -139,6 +151,8 @@ def _print(result: RunResult, differences: list[Difference] | None, check: Path 
         else:
             text = f"{one.name}: {one.differing:,} of {one.elements:,} values differ from {check}, by {one.largest:g} at most"
             screen.print(text, markup=False, style="red")
+    for note in notes:
+        screen.print(f"note: {note}", markup=False)
 
 
 def _described(value: Any) -> str:

@@ -19,17 +19,23 @@ def compile_source(source: str, stage: Callable[[str], None], **options: Any) ->
     Example:
         >>> program, loaded = compile_source("cifarnet", print, target="imxrt700")
     """
-    import dataclasses
-
-    import openneutron
     from openneutron.sources import find
 
     found = find(source)
     stage("loading the model")
     loaded = found.load()
+    return compile_loaded(loaded, stage, **options), loaded
+
+
+def compile_loaded(loaded: Loaded, stage: Callable[[str], None], **options: Any) -> Program:
+    """A loaded model compiled, with what there is to know about its loading in the report's notes."""
+    import dataclasses
+
+    import openneutron
+
     inputs: dict[str, Any] = {}
-    if found.kind != "tflite":
+    if not isinstance(loaded.model, str):
         inputs = {"example_inputs": loaded.example_inputs, "calibration": loaded.calibration}
     program = openneutron.compile(loaded.model, name=loaded.name, progress=stage, **inputs, **options)
     report = dataclasses.replace(program.report, notes=(*program.report.notes, *loaded.notes))
-    return dataclasses.replace(program, report=report), loaded
+    return dataclasses.replace(program, report=report)

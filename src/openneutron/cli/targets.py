@@ -25,16 +25,18 @@ def list_targets(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     from rich.table import Table
 
     table = Table(header_style="cyan", box=None)
-    for heading in ("target", "chip"):
-        table.add_column(heading)
+    table.add_column("target")
     for heading in ("array", "MACs/cycle", "clock", "SRAM", "TCM"):
         table.add_column(heading, justify="right")
     for target in found:
         array = f"{target.cores}x{target.units}x{target.length}"
         clock = f"{target.clock_hz / 1e6:g} MHz"
         memory = (_kib(target.sram_bytes), _kib(target.tcm_bytes))
-        table.add_row(target.name, target.description, array, f"{target.macs_per_cycle}", clock, *memory)
-    console.stdout().print(table)
+        table.add_row(target.name, array, f"{target.macs_per_cycle}", clock, *memory)
+    screen = console.stdout()
+    screen.print(table)
+    for target in found:  # below, because a column of them would leave no room for the figures on 80 columns
+        screen.print(f" {target.name}: {target.description}", markup=False)
 
 
 def _kib(size: int) -> str:

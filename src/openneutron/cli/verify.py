@@ -43,7 +43,7 @@ def verify_file(
 
     openneutron compile cifarnet -o cifarnet.pte --intermediates cifarnet.debug && openneutron verify cifarnet.pte
 
-    openneutron verify out.tflite --reference model.tflite --input image.npy --dump conv_3 -o conv_3.npz
+    openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
     """
     from openneutron.cli import console
     from openneutron.cli.main import DIFFERS
@@ -112,9 +112,9 @@ def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: 
     import torch
 
     from openneutron.cli.arrays import read_arrays
-    from openneutron.cli.bundle import bundle_of
     from openneutron.debug.program import verify_pte
     from openneutron.executorch.plan import read_plan
+    from openneutron.files import bundle_of
     from openneutron.litert.graph import DType, Tensor
     from openneutron.litert_runner import bind_inputs, random_inputs
 
@@ -122,7 +122,7 @@ def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: 
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     bound = bind_inputs(tensors, arrays, source=str(file))
-    return verify_pte(file, bundle_of(file, bundle), [torch.from_numpy(value.copy()) for value in bound])
+    return verify_pte(file, bundle or bundle_of(file), [torch.from_numpy(value.copy()) for value in bound])
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:

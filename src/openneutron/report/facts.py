@@ -20,6 +20,14 @@ class Left:
     names: tuple[str, ...]
     reason: str
     hint: str
+    sources: tuple[str, ...] = ()
+
+    def where(self, shown: int) -> str:
+        """The first names, each with the line of the model it comes from, and how many more there are."""
+        lines = dict(zip(self.names, self.sources, strict=False))
+        first = [f"{name} ({lines[name]})" if lines.get(name) else name for name in self.names[:shown]]
+        more = len(self.names) - shown
+        return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def facts(report: Report) -> list[tuple[str, str]]:
@@ -36,6 +44,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         rows.append(("estimate", f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms on {report.target}"))
         parts = f"{totals.io_bytes:,} I/O + {totals.scratch_bytes:,} scratch + {totals.prefetch_bytes:,} prefetch"
         rows.append(("peak memory", f"{totals.peak_bytes:,} bytes ({parts})"))
+    rows += _exactness(report)
     rows += _whole(report)
     if totals.weight_bytes or totals.microcode_bytes:
         rows.append(("flash", f"{totals.weight_bytes:,} bytes of weights, {totals.microcode_bytes:,} of microcode"))
@@ -45,6 +54,15 @@ def facts(report: Report) -> list[tuple[str, str]]:
         rows.append(("seconds", ", ".join(f"{stage} {took:.2f}" for stage, took in report.seconds.items())))
     rows += [("note", note) for note in report.notes]
     return rows
+
+
+def _exactness(report: Report) -> list[tuple[str, str]]:
+    """How close results are to float, and to LiteRT's reference kernels, where that was measured."""
+    parts = [] if report.output_sqnr is None else [f"{report.output_sqnr:.1f} dB SQNR against float"]
+    exact = [kernel.lsb for kernel in report.kernels if kernel.lsb is not None]
+    if exact:
+        parts.append(f"{max(exact):g} LSB from LiteRT's reference in {len(exact)} layers")
+    return [("accuracy", ", ".join(parts))] if parts else []
 
 
 def _whole(report: Report) -> list[tuple[str, str]]:
@@ -72,14 +90,18 @@ def left_on_cpu(report: Report) -> list[Left]:
     A program from PyTorch is told by its nodes, a LiteRT file by its operators.
     """
     items: tuple[Node, ...] | tuple[Operator, ...] = report.nodes or report.operators
-    groups: dict[tuple[str, str, str], list[str]] = {}
+    groups: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
     for item in items:
         if isinstance(item, Node):
             if not item.delegated:
-                groups.setdefault((item.operator, item.reason, item.hint), []).append(item.name)
+                groups.setdefault((item.operator, item.reason, item.hint), []).append((item.name, item.source))
         elif not item.converted:
-            groups.setdefault((item.code, item.reason, item.hint), []).append(item.name)
-    return [Left(operator, tuple(names), reason, hint) for (operator, reason, hint), names in groups.items()]
+            groups.setdefault((item.code, item.reason, item.hint), []).append((item.name, ""))
+    lefts = []
+    for (operator, reason, hint), found in groups.items():
+        names, sources = zip(*found, strict=True)
+        lefts.append(Left(operator, names, reason, hint, sources if any(sources) else ()))
+    return lefts
 
 
 def costliest(report: Report, count: int) -> list[Kernel]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import types
 import typing
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ VERSION = 1
 class Node:
     """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU.
 
-    `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable".
+    `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is
+    what the node is called in the quantized PyTorch module, "" where that is not known.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Node:
     partition: int = -1
     inputs: tuple[str, ...] = ()
     engine: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Kernel:
 
     `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
     that only the compiler knows), `first_channel` where it begins in it when it makes only some of its channels.
+    Where they were measured, `sqnr` is how close its output is to that of the float model, in decibels, and `lsb` its largest
+    difference from LiteRT's reference kernels.
     """
 
     node: int
@@ -83,6 +88,8 @@ class Kernel:
     activation_bytes: int = 0
     tensor: int = -1
     first_channel: int = 0
+    sqnr: float | None = None
+    lsb: float | None = None
 
     @property
     def bound_by(self) -> str:
@@ -133,6 +140,7 @@ class WhatIf:
 
     `cycles` and `peak_bytes` are those of the whole program, `milliseconds` at the clock of `target`. `proof` is "compiled"
     when the program was compiled again with it, "priced" when the calls concerned were priced anew by the cost model.
+    `output_sqnr` is that of the changed program, None for changes that leave every bit as it is.
     """
 
     change: str
@@ -142,6 +150,7 @@ class WhatIf:
     milliseconds: float
     peak_bytes: int
     proof: str = "compiled"
+    output_sqnr: float | None = None
 
 
 @dataclass(frozen=True)
@@ -193,9 +202,12 @@ class Whole:
         return self.arena_bytes + self.delegate_bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
-    """Everything learnt about one compiled program."""
+    """Everything learnt about one compiled program.
+
+    `output_sqnr` is how close its output is to that of the float model, in decibels, where that was measured.
+    """
 
     target: str = ""
     converter: str = ""
@@ -210,11 +222,53 @@ class Report:
     buffers: tuple[Buffer, ...] = ()
     pareto: tuple[Choice, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
+    output_sqnr: float | None = None
     passes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     version: int = VERSION
+
+    def table(self, what: str = "kernels") -> Any:
+        """One of the lists as a pandas DataFrame: kernels, nodes, operators, events, buffers, pareto or what_ifs.
+
+        Example:
+            >>> program.report.table("kernels").sort_values("cycles", ascending=False)
+        """
+        from openneutron.report.tables import table
+
+        return table(self, what)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report: `.html` for the page that opens in a browser, `.json` for all of its data.
+
+        Example:
+            >>> program.report.save("report.html")
+        """
+        from openneutron.files import check_target, write_file
+
+        target = check_target(path, ".html", ".json")
+        if target.suffix == ".json":
+            write_file(target, to_json(self))
+            return
+        from openneutron.report.html import page
+
+        write_file(target, page(self))
+
+    def __repr__(self) -> str:
+        from openneutron.report.facts import facts, title
+
+        return "\n".join([f"<Report {title(self)}", *(f"  {label}: {text}" for label, text in facts(self)), ">"])
+
+    def __rich__(self) -> Any:
+        from openneutron.report.render import whole
+
+        return whole(self)
+
+    def _repr_html_(self) -> str:
+        from openneutron.report.html.notebook import fragment
+
+        return fragment(self)
 
 
 def to_json(report: Report, *, indent: int | None = 2) -> str:

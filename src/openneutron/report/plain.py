@@ -42,10 +42,8 @@ def _kernels(report: Report) -> list[str]:
 def _leftovers(report: Report) -> list[str]:
     lines = []
     for left in left_on_cpu(report):
-        more = len(left.names) - SHOWN_NAMES
-        where = ", ".join(left.names[:SHOWN_NAMES]) + (f" and {more} more" if more > 0 else "")
         hint = f" ({left.hint})" if left.hint else ""
-        lines.append(f"  {left.operator}: {where}: {left.reason}{hint}")
+        lines.append(f"  {left.operator}: {left.where(SHOWN_NAMES)}: {left.reason}{hint}")
     return lines
 
 

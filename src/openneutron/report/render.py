@@ -22,11 +22,17 @@ SHOWN_NAMES = 3
 
 def print_report(report: Report, console: Console) -> None:
     """Print the summary, the costliest kernels and what stayed on the CPU."""
-    console.print(summary(report))
+    console.print(whole(report))
+
+
+def whole(report: Report) -> RenderableType:
+    """The same, for whoever prints it."""
+    parts = [summary(report)]
     if report.kernels:
-        console.print(kernels(report))
+        parts.append(kernels(report))
     if left_on_cpu(report):
-        console.print(leftovers(report))
+        parts.append(leftovers(report))
+    return Group(*parts)
 
 
 def summary(report: Report) -> RenderableType:
@@ -63,9 +69,6 @@ def leftovers(report: Report) -> RenderableType:
     for heading in ("operator", "where", "why", *(["what to change"] if hints else [])):
         table.add_column(heading, overflow="fold")
     for left in groups:
-        names = ", ".join(left.names[:SHOWN_NAMES])
-        more = len(left.names) - SHOWN_NAMES
-        where = f"{names} and {more} more" if more > 0 else names
-        cells = (left.operator, where, left.reason, *([left.hint] if hints else []))
+        cells = (left.operator, left.where(SHOWN_NAMES), left.reason, *([left.hint] if hints else []))
         table.add_row(*map(Text, cells))
     return table

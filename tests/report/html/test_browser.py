@@ -1,6 +1,6 @@
 """The page in a real browser: it renders, hover and sort work, the timeline zooms, and the console stays silent.
 
-With OPENNEUTRON_SCREENSHOTS=folder the documentation's pictures are written there.
+With OPENNEUTRON_SCREENSHOTS=folder the documentation's pictures are written there: `make screenshots`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,18 @@ import pytest
 
 from openneutron.cli.main import run
 from tests.report.html.browser import Browser, browser, find
+
+# Picture of the documentation → model, section ("" for the window's first sight), colour scheme.
+PICTURES = {
+    "report-light.png": ("cifarnet", "", "light"),
+    "report-dark.png": ("cifarnet", "", "dark"),
+    "report-timeline.png": ("mobilenet_v2", "#timeline", "light"),
+    "report-memory.png": ("mobilenet_v2", "#memory", "light"),
+    "report-charts.png": ("mobilenet_v2", "#charts", "light"),
+    "report-layers.png": ("cifarnet", "#layers", "light"),
+    "report-change.png": ("cifarnet", "#change", "light"),
+}
+IMAGES = Path(__file__).parents[3] / "docs" / "images"
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +47,11 @@ def page(request: pytest.FixtureRequest, window: Browser, tmp_path_factory: pyte
 
 def _take(window: Browser, name: str) -> None:
     folder = os.environ.get("OPENNEUTRON_SCREENSHOTS")
-    if folder:
-        for scheme in ("light", "dark"):
+    for picture, (model, section, scheme) in PICTURES.items() if folder else ():
+        if model == name:
             window.dark(scheme == "dark")
-            window.screenshot(Path(folder) / f"report_{name}_{scheme}.png")
-        window.dark(False)
+            window.screenshot(Path(str(folder)) / picture, section)
+    window.dark(False)
 
 
 def test_everything_is_drawn(page: Browser) -> None:
@@ -65,7 +77,7 @@ def test_pointing_at_a_node_shows_its_verdict(page: Browser) -> None:
     assert "cycles" in page.text("#details")
 
 
-@pytest.mark.parametrize("key", ["cycles", "weights", "activations"])
+@pytest.mark.parametrize("key", ["cycles", "weights", "activations", "sqnr"])
 def test_layers_sort_by_a_click_and_turn_round_by_another(page: Browser, key: str) -> None:
     column = page.script(
         "return [...document.querySelectorAll('#layer-table th')].findIndex((th) => th.dataset.key === arguments[0])",
@@ -78,6 +90,23 @@ def test_layers_sort_by_a_click_and_turn_round_by_another(page: Browser, key: st
     assert first == sorted(first, reverse=True) and len(set(first)) > 1
     page.click(f"#layer-table th[data-key={key}] button")
     assert page.script(values, column) == sorted(first)
+
+
+def test_every_layer_is_exact_and_nearly_all_are_compared_with_float(page: Browser) -> None:
+    cells = (
+        "return [...document.querySelectorAll(`#layer-table td[data-key=${arguments[0]}]`)].map((c) => c.textContent)"
+    )
+    assert set(page.script(cells, "lsb")) == {"0"}
+    decibels = page.script(cells, "sqnr")
+    assert sum(text.endswith(" dB") for text in decibels) >= 0.9 * len(decibels)
+
+
+def test_advice_is_ranked_anew_by_a_click(page: Browser) -> None:
+    values = "return [...document.querySelectorAll('.advice li')].map((li) => [li.dataset.elsewhere, li.dataset[arguments[0]]])"
+    for key in ("memory", "accuracy", "time"):
+        page.click(f"#rank button[data-key={key}]")
+        found = [(int(elsewhere), float(value)) for elsewhere, value in page.script(values, key)]
+        assert found == sorted(found) and page.text("#rank button[aria-pressed=true]").lower() == key
 
 
 def test_the_timeline_zooms_moves_and_tells(page: Browser) -> None:
@@ -117,3 +146,7 @@ def test_it_fits_a_phone_without_scrolling_sideways(page: Browser) -> None:
 def test_the_console_stays_silent_and_nothing_is_fetched(page: Browser) -> None:
     assert page.log() == []
     assert page.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+
+
+def test_the_documentations_pictures_are_the_ones_taken_here() -> None:
+    assert {file.name for file in IMAGES.glob("report-*.png")} == set(PICTURES)

@@ -65,3 +65,12 @@ def test_advice_is_ranked_by_time_and_says_nothing_twice() -> None:
         ("chip", "faster"),
     ]
     assert advice(Report()) == []
+
+
+def test_advice_counts_what_accuracy_gains_and_knows_what_does_not_help() -> None:
+    finer = dataclasses.replace(what_if("finer", 1000, 5000), output_sqnr=33.0)
+    found = advice(dataclasses.replace(BASE, output_sqnr=30.0, what_ifs=(what_if("worse", 1200, 9000), finer)))
+    assert [(one.what_if.change, one.verdict, one.helps, one.accuracy) for one in found] == [
+        ("finer", "finer", True, 3.0),
+        ("worse", "slower", False, 0.0),
+    ]

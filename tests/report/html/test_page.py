@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 
 from openneutron.report.html import page
-from openneutron.report.model import Node, Report
+from openneutron.report.model import Node, Report, WhatIf
 from tests.report.samples import report
 
 VOID = {"meta", "link", "br"}
@@ -55,6 +55,25 @@ def test_names_from_the_model_cannot_become_markup() -> None:
     assert evil not in text
     data = re.search(r'id="data">(.*?)</script>', text, re.S)
     assert data is not None and json.loads(data[1])["boxes"][0]["name"] == evil
+
+
+def test_measured_layers_have_columns_and_a_tile_and_others_have_none() -> None:
+    assert 'data-key="sqnr"' not in page(report()) and "Accuracy" not in page(report())
+    first, second = report().kernels
+    kernels = (dataclasses.replace(first, sqnr=31.25, lsb=0.0), second)
+    text = page(dataclasses.replace(report(), kernels=kernels, output_sqnr=28.0))
+    Outline(text)
+    assert "31.2 dB" in text and text.count('data-key="lsb"') == 3
+    assert "28.0" in text and "output against float; 0 LSB from LiteRT" in text
+
+
+def test_what_was_tried_in_vain_is_told_apart_from_advice() -> None:
+    tried = WhatIf("Prefetch", "--fetch-constants-to-sram", "imxrt700", 300, 0.00093, 4096)
+    better = WhatIf("Search", "--optimize max", "imxrt700", 200, 0.00062, 1536)
+    text = page(dataclasses.replace(report(), what_ifs=(tried, better)))
+    Outline(text)
+    assert "Tried, and no better: <code>--fetch-constants-to-sram</code>" in text
+    assert text.count('<li class="card') == 1 and "-19.5 % time" in text
 
 
 def test_an_empty_report_is_a_page_too() -> None:

@@ -33,7 +33,7 @@ def fragment(report: Report) -> str:
             for k in costliest(report, TOP_KERNELS)
         ]
         parts.append(_table("Kernels by cycles", ("kernel", "output", "shape", "cycles", "share", "bound by"), rows))
-    left = [(item.operator, ", ".join(item.names), item.reason, item.hint) for item in left_on_cpu(report)]
+    left = [(item.operator, item.where(len(item.names)), item.reason, item.hint) for item in left_on_cpu(report)]
     if left:
         parts.append(_table("Left on the CPU", ("operator", "where", "why", "what to change"), left))
     return "\n".join(parts)

@@ -47,7 +47,7 @@ def page(report: Report) -> str:
         >>> page(Report(target="imxrt700")).startswith("<!doctype html>")
         True
     """
-    graph = drawing(report)
+    graph, offers = drawing(report), advice(report)
     kernels = {(kernel.graph, kernel.node): at for at, kernel in enumerate(report.kernels)}
     data = {"boxes": [_details(box, report) for box in graph.boxes], "timeline": _timeline(report, kernels)}
     text = _environment().get_template("page.html.j2").render(
@@ -59,8 +59,11 @@ def page(report: Report) -> str:
         maps=memory_maps(report),
         charts=[chart for chart in (pareto(report), roofline(report)) if chart is not None],
         rows=[_row(kernel, report) for kernel in report.kernels],
+        shown={what: any(getattr(k, what) is not None for k in report.kernels) for what in ("sqnr", "lsb")},
         costliest=max((share(kernel, report) for kernel in report.kernels), default=0.0) or 1.0,
-        advice=advice(report),
+        advice=[one for one in offers if one.helps],
+        tried=[one for one in offers if not one.helps],
+        rewrites={name: count for name, count in report.passes.items() if count},
         left=left_on_cpu(report),
         # "<" would let a name close the script element.
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
@@ -96,6 +99,12 @@ def tiles(report: Report) -> list[Tile]:
         part = totals.macs / totals.cycles / known.macs_per_cycle
         note = f"{short(totals.macs)} MACs, {known.macs_per_cycle} per cycle at best"
         found.append(Tile("Array in use", f"{part:.0%}".rstrip("%"), "%", note, part))
+    exact = [kernel.lsb for kernel in report.kernels if kernel.lsb is not None]
+    if report.output_sqnr is not None:
+        note = f"output against float; {max(exact):g} LSB from LiteRT" if exact else "output against float"
+        found.append(Tile("Accuracy", f"{report.output_sqnr:.1f}", "dB SQNR", note))
+    elif exact:
+        found.append(Tile("Exactness", f"{max(exact):g}", "LSB", "largest difference from LiteRT's reference"))
     return found
 
 

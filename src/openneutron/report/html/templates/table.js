@@ -1,3 +1,17 @@
+// Ranking of the advice: what is for this target stays before what is for others.
+const list = document.querySelector(".advice");
+for (const button of document.querySelectorAll("#rank button")) {
+  button.addEventListener("click", () => {
+    const key = button.dataset.key;
+    const place = (item) => [Number(item.dataset.elsewhere), Number(item.dataset[key]), Number(item.dataset.time)];
+    list.append(...[...list.children].sort((a, b) => {
+      const [x, y] = [place(a), place(b)];
+      return x[0] - y[0] || x[1] - y[1] || x[2] - y[2];
+    }));
+    for (const other of button.parentElement.children) other.setAttribute("aria-pressed", String(other === button));
+  });
+}
+
 // Sorting: numbers from large to small first, text from A to Z first; a second click turns it round.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
@@ -10,6 +24,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const numeric = heads[column].classList.contains("num");
     const rows = [...body.rows].sort((a, b) => {
       const [x, y] = [value(a, column), value(b, column)];
+      // What was not measured goes last, whichever way the rest is turned.
+      if (numeric && (x === "" || y === "")) return x === y ? 0 : (x === "") === descending ? -1 : 1;
       return numeric ? Number(x) - Number(y) : x.localeCompare(y, undefined, { numeric: true });
     });
     body.append(...(descending ? rows.reverse() : rows));

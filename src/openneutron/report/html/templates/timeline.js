@@ -41,7 +41,8 @@
       pen.lineTo(x(at), height - AXIS + 4);
       pen.stroke();
       const text = clock && at ? `${at.toLocaleString("en")} · ${(at / clock * 1e3).toPrecision(3)} ms` : at.toLocaleString("en");
-      pen.fillText(text, Math.min(Math.max(x(at), LEFT + 8), width - 52), height - 8);
+      const half = pen.measureText(text).width / 2;
+      pen.fillText(text, Math.min(Math.max(x(at), LEFT + 8), width - half - 2), height - 8);
     }
   }
 

@@ -1,0 +1,118 @@
+"""Every example in the help texts runs as printed, in a folder with the files they name."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openneutron.cli.app import app
+from openneutron.cli.main import run
+from openneutron.compiler import kernels
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.selection import selection_code
+from tests import tiny
+from tests.vendor.nxp_file import converted
+
+# A model that takes what the LiteRT one takes, so that one test.npz serves both.
+MODEL = """
+import numpy as np
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(8 * 8 * 3, 5)
+
+    def forward(self, x):
+        return self.layer(x.flatten(1))
+
+def factory():
+    torch.manual_seed(0)
+    data = [(torch.rand(1, 8, 8, 3),) for _ in range(4)]
+    return Net().eval(), data[0], data
+
+def test_samples():
+    for number in range(4):
+        yield np.zeros((8, 8, 3), np.float32), number
+"""
+BUDGETS = '[[model]]\nsource = "model.tflite"\n[model.budget]\nsram = "4K"\n'
+
+
+def examples() -> Iterator[tuple[str, str]]:
+    """(command, line): a line of a help text that begins with the program's name, or follows "Example:"."""
+    for command in app.registered_commands:
+        text = (command.callback.__doc__ or "") if command.callback else ""
+        for line in re.findall(r"^\s*(?:Example: )?(openneutron .+)$", text, re.MULTILINE):
+            yield str(command.name), line
+
+
+EXAMPLES = list(examples())
+# Models of the zoo take seconds each; what they show, tests of their own show too.
+SLOW = [line for _, line in EXAMPLES if re.search(r" cifarnet\b(?![._])", line)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything the examples name."""
+    made = tmp_path_factory.mktemp("examples")
+    original = tiny.convnet()
+    with contextlib.chdir(made):
+        Path("model.tflite").write_bytes(original)
+        Path("converted_by_nxp.tflite").write_bytes(write_model(converted(read_model(original))))
+        Path("package").mkdir()
+        Path("package/module.py").write_text(MODEL)
+        rng = np.random.default_rng(0)
+        np.save("image.npy", rng.random((1, 8, 8, 3), np.float32))
+        np.save("sample.npy", rng.integers(-128, 128, (1, 8, 8, 3), np.int8))
+        np.savez("test.npz", x=rng.random((6, 8, 8, 3), np.float32), y=rng.integers(0, 5, 6))
+        for name in ("cat", "dog"):
+            Path("images", name).mkdir(parents=True)
+            np.save(Path("images", name, "1.npy"), rng.random((8, 8, 3), np.float32))
+        Path("models").mkdir()
+        Path("models/model.tflite").write_bytes(original)
+        for file in ("openneutron.toml", "models/openneutron.toml"):
+            Path(file).write_text(BUDGETS)
+        kernels.rules()
+        for model, ids in (("cifarnet", [1, 4]), ("resnet8", [1, 5])):
+            Path(f"{model}_kernel_selection.c").write_text(selection_code(ids, "imxrt700", "0.1.0"))
+        assert call("openneutron compile model.tflite -o out.tflite") == 0
+        assert call("openneutron check models/openneutron.toml --json > main.json") == 0
+        assert call("openneutron compile package.module:factory -o cifarnet.pte") == 0
+        for name in ("model", "before", "after"):
+            Path(f"{name}.pte").write_bytes(Path("cifarnet.pte").read_bytes())
+    return made
+
+
+def call(line: str) -> int:
+    """Run a line as a shell would: `&&` and `>` are all the examples use."""
+    for part in line.split("&&"):
+        words = shlex.split(part)
+        into = Path(words[words.index(">") + 1]) if ">" in words else None
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            code = run(words[1 : words.index(">") if into else None])
+        if into is not None:
+            into.write_text(out.getvalue())
+        if code:
+            return code
+    return 0
+
+
+def test_every_command_has_an_example() -> None:
+    assert {name for name, _ in EXAMPLES} == {str(command.name) for command in app.registered_commands}
+
+
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=[pytest.mark.full] if line in SLOW else []) for _, line in EXAMPLES], ids=str
+)
+def test_it_runs_as_printed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert call(line) == 0
