@@ -62,6 +62,7 @@ def payloads(plan: Plan) -> list[Payload]:
 
 def test_names_of_upstreams_script_and_of_the_zoo_are_known() -> None:
     assert ALIASES["cifar10"] == "cifarnet" and ALIASES["mobilenetv2"] == "mobilenet_v2"
+    assert ALIASES["mlperf_tiny_image_classification"] == "resnet8"
     assert set(ALIASES.values()) <= set(zoo.names())
     usage = parser().format_help()
     assert all(name in usage for name in (*ALIASES, *zoo.names()))
@@ -129,6 +130,14 @@ def test_use_random_dataset_and_use_qat_give_other_parameters(compiled: Compiled
     assert (trained - wanted).square().mean() < 0.05 * wanted.square().mean()
 
 
+def test_dataset_path_gives_the_calibration_samples(compiled: Compiled, tmp_path: Path) -> None:
+    samples = tmp_path / "samples.pt"
+    torch.save([(batch[0][0], 0) for batch in zoo.load("autoencoder").calibration], samples)
+    assert compiled("-d", "-q", "-dst", str(samples)).data == compiled("-d", "-q").data
+    torch.save(torch.full((2, 640), 3.0), samples)
+    assert compiled("-d", "-q", "--dataset_path", str(samples)).data != compiled("-d", "-q").data
+
+
 def test_use_profiling_asks_for_a_profile(compiled: Compiled) -> None:
     versions = [payloads(compiled("-d", "-q", *extra).plan)[0].payload_version for extra in ((), ("--use_profiling",))]
     assert versions == [0, 1]
@@ -186,6 +195,10 @@ def test_so_library_is_loaded(compiled: Compiled) -> None:
         ),
         (["-m", "cifar10", "--use_qat"], "--use_qat has no effect without -q"),
         (["-m", "cifar10", "--use_random_dataset"], "--use_random_dataset has no effect without -q"),
+        (["-m", "cifar10", "-dst", "gone.pt"], "--dataset_path has no effect without -q"),
+        (["-m", "cifar10", "-q", "-dst", "gone.pt"], "gone.pt: there is no such file"),
+        (["-m", "cifar10", "-q", "-dst", "text.so"], "text.so: it is not what torch.save writes"),
+        (["-m", "cifar10", "-q", "-dst", "a.pt", "--use_random_dataset"], "are two sources"),
         (["-m", "cifar10", "-r"], "--remove-quant-io-ops has no effect without -q"),
         (["-m", "cifar10", "-d", "-q", "-s", "gone.so"], "gone.so: there is no such file"),
         (["-m", "cifar10", "-d", "-q", "-s", "text.so"], "text.so: the library cannot be loaded"),

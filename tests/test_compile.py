@@ -28,7 +28,7 @@ class Net(torch.nn.Module):
         self.conv = torch.nn.Conv2d(3, 8, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(self.conv(x)).sin()
+        return torch.relu(self.conv(x)).cumsum(1)
 
 
 def batches(count: int = 4) -> list[tuple[torch.Tensor, ...]]:
@@ -44,9 +44,9 @@ def program() -> on.Program:
 def test_verdicts_say_who_runs_each_node_and_why(program: on.Program) -> None:
     by_operator = {verdict.operator: verdict for verdict in program.verdicts}
     conv = next(verdict for name, verdict in by_operator.items() if "conv" in name)
-    sin = next(verdict for name, verdict in by_operator.items() if "sin" in name)
+    left = next(verdict for name, verdict in by_operator.items() if "cumsum" in name)
     assert conv.delegated and not conv.reason
-    assert not sin.delegated and sin.reason
+    assert not left.delegated and left.reason
 
 
 def test_a_program_runs_and_takes_any_number_of_runs(program: on.Program) -> None:

@@ -28,6 +28,19 @@ def test_a_converted_model_gives_the_bits_of_its_source(make) -> None:
         assert (got.cycles, want.cycles) == (result.report.totals.cycles, 0)
 
 
+def test_scalars_stay_scalars() -> None:
+    g = GraphBuilder()
+    x, y = (g.tensor(name, (), DType.INT8, scale=0.1, zero_point=5) for name in "xy")
+    g.op("ADD", [x, x], [y])
+    source = write_model(g.finish([x], [y]))
+    converted = convert(source, Options()).model
+    for value in (-128, 3, 127):
+        (got,), (want,) = (
+            LiteRtRunner(m).run([np.array(value, np.int8)]).outputs.values() for m in (converted, source)
+        )
+        assert got.shape == want.shape == () and got == want
+
+
 @pytest.mark.parametrize("name", RUNNABLE)
 def test_a_model_without_graphs_is_the_reference_itself(name: str) -> None:
     data = write_model(RUNNABLE[name]())
@@ -61,6 +74,55 @@ def test_an_operator_without_reference_kernel_runs_in_its_only_one() -> None:
     inputs = random_inputs(LiteRtRunner(source).inputs, seed=1)
     ours, reference = LiteRtRunner(converted).run(inputs), LiteRtRunner(source).run(inputs)
     assert all(np.array_equal(ours.outputs[name], reference.outputs[name]) for name in ("y", "b"))
+
+
+def tiled(version: int) -> bytes:
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 3), DType.INT8, scale=0.05, zero_point=1)
+    times = g.tensor("times", (2,), DType.INT32, data=[2, 2])
+    y = g.tensor("y", (2, 6), DType.INT8, scale=0.05, zero_point=1)
+    g.op("TILE", [x, times], [y], version=version)
+    return write_model(g.finish([x], [y]))
+
+
+def test_a_version_newer_than_the_reference_kernels_runs_as_theirs() -> None:
+    x = np.array([[1, 2, 3]], np.int8)
+    assert np.array_equal(LiteRtRunner(tiled(3)).run([x]).outputs["y"], np.tile(x, (2, 2)))
+    assert np.array_equal(LiteRtRunner(convert(tiled(3), Options()).model).run([x]).outputs["y"], np.tile(x, (2, 2)))
+
+
+def test_a_version_that_nobody_has_is_refused_at_once() -> None:
+    with pytest.raises(RuntimeFailure, match=r"refused the model.*TILE.*2147483647"):
+        LiteRtRunner(tiled(2**31 - 1)).run([np.array([[1, 2, 3]], np.int8)])
+
+
+@pytest.mark.parametrize(
+    ("code", "scale", "message"),
+    [
+        ("ADD", 1e-9, "operator 1 .ADD.: LiteRT's kernel would abort: its output scale 1e-09 is too fine"),
+        ("SUB", 1e-9, "too fine"),
+        ("SQUARED_DIFFERENCE", 1e-9, "too fine"),
+    ],
+)
+def test_what_would_end_the_process_is_an_error(code: str, scale: float, message: str) -> None:
+    g = GraphBuilder()
+    x, a = (g.tensor(name, (1, 4), DType.INT8, scale=0.1, zero_point=0) for name in "xa")
+    y = g.tensor("y", (1, 4), DType.INT8, scale=scale, zero_point=0)
+    g.op("RELU", [x], [a])
+    g.op(code, [a, a], [y])
+    data = write_model(g.finish([x], [y]))
+    for model in (data, convert(data, Options()).model):
+        with pytest.raises(RuntimeFailure, match=message):
+            LiteRtRunner(model)
+
+
+def test_a_flat_softmax_would_end_the_process_too() -> None:
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 4), DType.INT8, scale=2.0**-27, zero_point=0)
+    y = g.tensor("y", (1, 4), DType.INT8, scale=1 / 256, zero_point=-128)
+    g.op("SOFTMAX", [x], [y], beta=1.0)
+    with pytest.raises(RuntimeFailure, match="below 2\\^-26"):
+        LiteRtRunner(write_model(g.finish([x], [y])))
 
 
 def test_inputs_are_taken_by_name_too() -> None:

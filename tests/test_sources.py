@@ -155,6 +155,10 @@ def test_finding_imports_no_torch() -> None:
         ("own.models:fails", "the factory failed: ValueError: no weights here"),
         ("torn.pt2", "torn.pt2: this is no exported program"),
         ("noise.pt2", "noise.pt2: this is no exported program"),
+        ("weights.pt", "weights.pt: this is no exported program: torch.save wrote it"),
+        ("script.py", "script.py: this is a Python file.*script:factory"),
+        ("script", "script: this is a Python module.*script:factory"),
+        ("net.onnx", "net.onnx: this is an ONNX model, which is not read"),
         ("program.pte", "a compiled ExecuTorch program already"),
         (".", "this is a folder"),
     ],
@@ -164,6 +168,9 @@ def test_bad_input_is_one_sentence(folder: Path, text: str, message: str) -> Non
     whole = (folder / "whole.pt2").read_bytes()
     (folder / "torn.pt2").write_bytes(whole[: len(whole) // 2])
     (folder / "noise.pt2").write_bytes(bytes(range(256)))
+    (folder / "script.py").write_text("import torch\n")
+    (folder / "net.onnx").write_bytes(b"\x08\x07\x12\x07pytorch")
+    torch.save({"weight": torch.zeros(3)}, folder / "weights.pt")
     (folder / "program.pte").write_bytes(b"\x1c\0\0\0ET12")
     with pytest.raises(OpenNeutronError) as caught:
         find(text).load()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from openneutron import targets
+from openneutron._quiet import quiet, without_torch_internals
 from openneutron.convert import CONVERTERS, OPTIMIZE, Options, convert
 from openneutron.errors import OptionError
 from openneutron.files import kind_of, read_file
@@ -177,9 +178,11 @@ def _compile_torch(source: Any, example_inputs: Any, calibration: Any, stage: Pr
             "they set the INT8 ranges",
         )
     stage("loading torch and executorch")
-    from openneutron.executorch.pipeline import compile_module
+    with quiet():  # torchao warns of optional parts for other machines
+        from openneutron.executorch.pipeline import compile_module
 
-    return compile_module(source, inputs, calibration=batches, progress=stage, **options)
+    with without_torch_internals():
+        return compile_module(source, inputs, calibration=batches, progress=stage, **options)
 
 
 def _inputs(what: str, given: Any) -> tuple[Any, ...]:

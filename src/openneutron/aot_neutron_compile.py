@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openneutron import targets, zoo
-from openneutron.cli.quiet import quiet
+from openneutron._quiet import quiet
 from openneutron.errors import InternalError, OpenNeutronError, OptionError
 
 if TYPE_CHECKING:
     from openneutron.program import Program
 
 # Names of upstream's script for what the zoo calls otherwise.
-ALIASES = {"cifar10": "cifarnet", "mobilenetv2": "mobilenet_v2", "mobilenet": "mobilenet_v2"}
+ALIASES = {
+    "cifar10": "cifarnet", "mobilenetv2": "mobilenet_v2", "mobilenet": "mobilenet_v2",
+    "mlperf_tiny_image_classification": "resnet8",
+}  # fmt: skip
 USER_ERROR, INTERNAL = 2, 70  # as the `openneutron` command has them
 
 _NEEDS_DELEGATE = (
@@ -35,7 +38,7 @@ _NEEDS_DELEGATE = (
     "dump_kernel_selection_code",
     "fetch_constants_to_sram",
 )
-_NEEDS_QUANTIZE = ("use_qat", "use_random_dataset", "remove_quant_io_ops")
+_NEEDS_QUANTIZE = ("use_qat", "use_random_dataset", "dataset_path", "remove_quant_io_ops")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -71,6 +74,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--use_profiling", action="store_true", help="record each kernel call")
     made.add_argument("--dump_kernel_selection_code", action="store_true", help="write *_kernel_selection.c beside it")
     made.add_argument("--use_random_dataset", action="store_true", help="calibrate with random inputs")
+    made.add_argument(
+        "-dst",
+        "--dataset_path",
+        metavar="FILE",
+        help="calibrate with the samples that torch.save wrote here (.pt, .xz)",
+    )
     made.add_argument("--fetch_constants_to_sram", action="store_true", help="prefetch weights from flash")
     return made
 
@@ -126,6 +135,8 @@ def _check(given: argparse.Namespace) -> None:
         if getattr(given, option) and not needed:
             flag = "--remove-quant-io-ops" if option == "remove_quant_io_ops" else f"--{option}"
             raise OptionError(f"{flag} has no effect without {name}", hint=f"add {name}")
+    if given.use_random_dataset and given.dataset_path:
+        raise OptionError("--use_random_dataset and --dataset_path are two sources", hint="give one of them")
 
 
 def _load_library(path: str) -> None:
@@ -164,24 +175,25 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
         "name": name,
         "progress": log.debug,
     }
-    batches = _random(model.example_inputs) if given.use_random_dataset else model.calibration
+    batches = _calibration(given, model)
     if given.use_qat:
-        from openneutron.executorch.distill import distill
-        from openneutron.executorch.pipeline import in_layout
+        from openneutron.executorch.distill import distillation
 
-        quantized, exported = distill(
-            model.model, in_layout(model.example_inputs, channels_last),
-            [in_layout(batch, channels_last) for batch in batches],
-        )  # fmt: skip
-        program = openneutron.compile(exported, **options)
+        options["train"] = distillation(model.model, batches)
     else:
-        program = openneutron.compile(
-            model.model, model.example_inputs, calibration=batches, channels_last=channels_last, **options
-        )
-        quantized = program.quantized
+        options["calibration"] = batches
+    program = openneutron.compile(model.model, model.example_inputs, channels_last=channels_last, **options)
     for verdict in program.verdicts:
         log.debug("%s %s: %s", verdict.operator, verdict.name, verdict.reason or f"partition {verdict.partition}")
-    return program, _input_encoding(quantized) if given.remove_quant_io_ops else None
+    return program, _input_encoding(program.quantized) if given.remove_quant_io_ops else None
+
+
+def _calibration(given: argparse.Namespace, model: zoo.ZooModel) -> Any:
+    if given.dataset_path:
+        from openneutron.executorch.samples import load_samples
+
+        return load_samples(given.dataset_path, model.example_inputs)
+    return _random(model.example_inputs) if given.use_random_dataset else model.calibration
 
 
 # As many as give stable ranges, few enough to take seconds on the largest model.

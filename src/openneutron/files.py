@@ -85,6 +85,16 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def bundle_of(program: str | os.PathLike[str]) -> Path:
+    """The folder of a program's debug bundle: what compiling it dumped, beside it.
+
+    Example:
+        >>> bundle_of("nets/model.pte")
+        PosixPath('nets/model.debug')
+    """
+    return Path(program).with_suffix(".debug")
+
+
 def kind_of(data: bytes) -> str:
     """What the first bytes say: "tflite", "pte", "microcode", "zip" (a .pt2 or .npz), or "" when they say nothing.
 

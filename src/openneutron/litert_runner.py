@@ -1,7 +1,7 @@
 """Running LiteRT models on this machine: NeutronGraphs in the simulator, everything else in LiteRT's reference kernels.
 
 A converted model is cut at its NeutronGraphs; each run of ordinary operators between them becomes a model of its own. A
-model without NeutronGraphs is the reference itself.
+model without NeutronGraphs is the reference itself, but for the few operators of `reference_forms`.
 
 Example:
     >>> runner = LiteRtRunner(Path("out.tflite").read_bytes(), source="out.tflite")
@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -25,6 +26,8 @@ from openneutron.errors import FormatError, OpenNeutronError, OptionError, Runti
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.reference_aborts import aborts
+from openneutron.reference_forms import Form, form_of
 from openneutron.simulator import Simulator
 from openneutron.vendor.container import container_of
 
@@ -32,7 +35,12 @@ Array = npt.NDArray[Any]
 
 ONLY_NXP = "only NXP's runtime runs it; `openneutron inspect` shows its header"
 # Builtins that LiteRT does not register among its reference kernels; their only kernel is the definition.
-_WITHOUT_REFERENCE = frozenset({"ELU"})
+_WITHOUT_REFERENCE = frozenset(
+    {"CEIL", "ELU", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "ROUND", "SEGMENT_SUM"}
+)
+_UNKNOWN_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
+_NEWEST_VERSION = 32  # no operator has as many; a damaged file may claim billions
+_SINGLE = ("neutron", "form")  # engines that take one operator at a time
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,11 @@ class LiteRtRunner:
     def neutron_graphs(self) -> int:
         """How many NeutronGraphs the model has."""
         return sum(isinstance(step, _NeutronStep) for step in self._steps)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """One sentence for each kind of operator that is not computed by LiteRT's reference kernel, and why."""
+        return tuple(dict.fromkeys(step.form.why for step in self._steps if isinstance(step, _FormStep)))
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
         """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes."""
@@ -111,7 +124,7 @@ def bind_inputs(
                 where=source,
                 hint=f"it must be {tensor.dtype.numpy} {list(tensor.shape)}{_scale_of(tensor)}",
             )
-    return [np.ascontiguousarray(value) for value in ordered]
+    return [np.asarray(value, order="C") for value in ordered]  # ascontiguousarray would give a scalar a dimension
 
 
 def random_inputs(tensors: Sequence[Tensor], *, seed: int) -> list[Array]:
@@ -149,26 +162,36 @@ def _scale_of(tensor: Tensor) -> str:
 def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
     """The model's operators as steps in execution order."""
     graph = model.main
-    kinds = [_engine(op) for op in graph.operators]
+    kinds = [_engine(graph, op) for op in graph.operators]
+    for at, op in enumerate(graph.operators):
+        why = aborts(graph, op)
+        if why:
+            where = f"{source}, operator {at} ({op.label})"
+            raise RuntimeFailure(f"LiteRT's kernel would abort: {why}", where=where, hint="calibrate it on real data")
     if set(kinds) <= {"reference"}:
         return [_InterpreterStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
     steps: list[_Step] = []
     later = _last_readers(graph)
-    for kind, run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] == "neutron" else 0)):
+    for (kind, _), run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] in _SINGLE else 0)):
         positions = list(run)
         operators = [graph.operators[at] for at in positions]
-        if kind[0] == "neutron":
+        form = form_of(graph, operators[0])
+        if kind == "neutron":
             steps.append(_neutron(graph, operators[0], f"{source}, operator {positions[0]} (NeutronGraph)"))
+        elif form is not None:
+            steps.append(_FormStep(graph, operators[0], form))
         else:
-            steps.append(_part(model, operators, later, positions[-1] + 1, source, reference=kind[0] == "reference"))
+            steps.append(_part(model, operators, later, positions[-1] + 1, source, reference=kind == "reference"))
     _check_states(graph, kinds, source)
     return steps
 
 
-def _engine(op: Operator) -> str:
-    """Who runs an operator: the simulator, LiteRT's reference kernels, or its other kernels where it has no such."""
+def _engine(graph: Graph, op: Operator) -> str:
+    """Who runs an operator: the simulator, its form here, LiteRT's reference kernels, or its others for want of such."""
     if is_graph_op(op):
         return "neutron"
+    if form_of(graph, op) is not None:
+        return "form"
     return "builtin" if op.code in _WITHOUT_REFERENCE else "reference"
 
 
@@ -263,20 +286,54 @@ class _NeutronStep:
         return self.simulator.cycles
 
 
+@dataclass
+class _FormStep:
+    """One operator whose definition is not LiteRT's reference kernel."""
+
+    graph: Graph
+    op: Operator
+    form: Form
+
+    def run(self, values: dict[int, Array]) -> int:
+        known = {at: self.graph.tensors[at].data for at in self.op.inputs if at >= 0}
+        read = {at: values[at] if data is None else data for at, data in known.items()}
+        values[self.op.outputs[0]] = self.form.compute(self.graph, self.op, read)
+        return 0
+
+
 def _interpreter(data: bytes, source: str, reference: bool) -> Any:
+    """An interpreter with its tensors allocated.
+
+    Converters number an operator's version by the types it is used with; the reference kernels lag behind in some numbers,
+    not in what they compute, so an unknown version is looked for under the ones before it.
+    """
     try:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
     except ImportError as error:
         raise OpenNeutronError(
             "running LiteRT operators needs the ai-edge-litert package", hint="pip install ai-edge-litert"
         ) from error
-    try:
-        kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-        made = Interpreter(model_content=data, num_threads=1, experimental_op_resolver_type=kernels)
-        made.allocate_tensors()
-    except (RuntimeError, ValueError) as error:
-        raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error
-    return made
+    kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    while True:
+        try:
+            made = Interpreter(model_content=data, num_threads=1, experimental_op_resolver_type=kernels)
+            made.allocate_tensors()
+            return made
+        except (RuntimeError, ValueError) as error:
+            unknown = _UNKNOWN_VERSION.search(str(error))
+            if unknown is None or not 1 < int(unknown[2]) <= _NEWEST_VERSION:
+                raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error
+            data = _with_version(data, unknown[1], int(unknown[2]), source)
+
+
+def _with_version(data: bytes, code: str, version: int, source: str) -> bytes:
+    """The model with all operators of this code and version one version lower."""
+    model = read_model(data, source=source)
+    for graph in model.graphs:
+        for op in graph.operators:
+            if (op.code, op.version) == (code, version):
+                op.version -= 1
+    return write_model(model)
 
 
 def _first_line(error: Exception) -> str:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
-from openneutron.files import check_target, write_file
+from openneutron.files import bundle_of, check_target, make_folder, write_file
 from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
 
@@ -69,10 +69,18 @@ class Program:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program, whole or not at all; the name must end in .pte or .tflite, as its kind says.
 
+        A `.pte` compiled with `dump_intermediates=True` gets its debug bundle beside it, the folder `NAME.debug`, where
+        `openneutron verify` and `openneutron profile` find it.
+
         Example:
             >>> program.save("model.pte")
         """
-        write_file(check_target(path, f".{self.kind}"), self.data)
+        target = check_target(path, f".{self.kind}")
+        write_file(target, self.data)
+        if self.kind == "pte" and self.intermediates:
+            folder = make_folder(bundle_of(target))
+            for name, content in self.intermediates.items():
+                write_file(folder / name, content)
 
     def run(self, *inputs: Any) -> tuple[Any, ...]:
         """Run on this machine and return all outputs.
@@ -105,10 +113,11 @@ class Program:
         return self.data
 
     def __repr__(self) -> str:
-        lines = "; ".join(f"{label}: {sentence}" for label, sentence in facts(self.report))
-        return f"<Program {title(self.report)}, {len(self.data):,} bytes; {lines}>"
+        lines = [f"  {label}: {sentence}" for label, sentence in facts(self.report)]
+        return "\n".join([f"<Program {title(self.report)}, {len(self.data):,} bytes", *lines, ">"])
+
+    def __rich__(self) -> Any:
+        return self.report.__rich__()
 
     def _repr_html_(self) -> str:
-        from openneutron.report.html.notebook import fragment
-
-        return fragment(self.report)
+        return self.report._repr_html_()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,14 @@ Kind = Literal["zoo", "factory", "pt2", "tflite"]
 _GIVES = (
     "it must give an nn.Module or ExportedProgram, or (module, example_inputs) or (module, example_inputs, calibration)"
 )
+# Files that people try, what they are, and what to give instead.
+_FOREIGN = {
+    ".py": ("a Python file", "name the function in it that makes the model: {stem}:factory"),
+    ".onnx": (
+        "an ONNX model, which is not read",
+        "give the PyTorch model it came from, or convert it to a quantized .tflite",
+    ),
+}
 _ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
 
 
@@ -93,6 +102,8 @@ def find(text: str) -> Source:
     if "/" in text or "." in text:
         hint = "give a .tflite or .pt2 file, package.module:factory, or a name of the zoo"
         raise OptionError("there is no such file", where=text, hint=hint)
+    if path.with_suffix(".py").is_file():
+        raise OptionError("this is a Python module", where=text, hint=f"name the function in it: {text}:factory")
     raise zoo.UnknownModelError(text, zoo.names())
 
 
@@ -105,6 +116,9 @@ def _kind_of_file(path: Path) -> Kind:
         )
     if kind == "zip" or path.suffix == ".pt2":
         return "pt2"
+    if kind != "tflite" and path.suffix in _FOREIGN:
+        what, hint = _FOREIGN[path.suffix]
+        raise OptionError(f"this is {what}", where=str(path), hint=hint.format(stem=path.stem))
     return "tflite"
 
 
@@ -114,12 +128,24 @@ def _exported(text: str) -> Loaded:
     try:
         program = torch.export.load(text)
     except Exception as error:
-        first = str(error).strip().splitlines()
+        first = str(error).strip().rstrip(".").splitlines()
+        cause = f"{type(error).__name__}: {first[0] if first else 'no message'}"
+        if _is_checkpoint(text):
+            cause = "torch.save wrote it, so it holds weights or a pickled module"
         raise FormatError(
-            f"this is no exported program: {type(error).__name__}: {first[0] if first else 'no message'}",
+            f"this is no exported program: {cause}",
             where=text, hint="write it with torch.export.save(torch.export.export(model, example_inputs), file)",
         ) from error  # fmt: skip
     return _of_program(Path(text).stem, program, None, None, where=text)
+
+
+def _is_checkpoint(text: str) -> bool:
+    """Whether `torch.save` wrote the file: a zip archive with a pickle in its top folder."""
+    try:
+        with zipfile.ZipFile(text) as archive:
+            return any(name.count("/") == 1 and name.endswith("/data.pkl") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, where: str) -> Loaded:
@@ -142,7 +168,7 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
 
 
 def _made(text: str, name: str) -> Loaded:
-    factory = _imported(text)
+    factory = imported(text)
     import torch
 
     kinds = (torch.nn.Module, torch.export.ExportedProgram, tuple, zoo.ZooModel)
@@ -195,7 +221,7 @@ def _inputs(given: Any) -> tuple[Any, ...]:
     return tuple(given) if isinstance(given, (tuple, list)) else (given,)
 
 
-def _imported(text: str) -> Any:
+def imported(text: str) -> Any:
     """The object at `package.module:name`, with the current folder first on the path, as `python -m` has it."""
     module_name, _, path = text.partition(":")
     here = str(Path.cwd())

@@ -53,6 +53,14 @@ class Net:
         self.graph.nodes.append(Node("conv2d", [left, right, None, None, out], out, conv_params(), demand=demand))
         return out
 
+    def enlarge(self, source: int, factor: int, before: int = 0, extent: int = 1) -> int:
+        """Rows repeated, or mixed from their neighbours: output row y needs those from y // factor - before on."""
+        n, h, w, c = self.graph.values[source].shape
+        out = self.graph.add_value(Value(f"large{len(self.graph.nodes)}", (n, h * factor, w, c), ElementType.INT8))
+        demand = {0: RowDemand(1, factor, before, extent)}
+        self.graph.nodes.append(Node("conv2d", [source, None, None, None, out], out, conv_params(), demand=demand))
+        return out
+
     def finish(self, *outputs: int) -> KernelGraph:
         self.graph.outputs = list(outputs)
         return self.graph

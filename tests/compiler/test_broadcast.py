@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.compiler.broadcast import broadcast
+from openneutron.compiler.broadcast import broadcast, repeated
 
 CASES = {
     "rank four stays as it is": (((1, 4, 1, 2), (4, 3, 1)), (1, 4, 3, 2), ((1, 4, 1, 2), (1, 4, 3, 1))),
@@ -29,3 +29,20 @@ def test_what_does_not_fit() -> None:
     assert broadcast(((2, 1, 2, 1, 2), (2, 2, 2, 2, 2)), (2, 2, 2, 2, 2)) is None
     assert broadcast(((2, 3), (3, 3)), (3, 3)) is None
     assert broadcast(((1, 2, 3),), (2, 3)) is None
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        (((2, 3, 2), (3, 1)), ()),
+        (((2, 3, 2, 4, 5), (1, 3, 1, 4, 1)), (1,)),
+        (((3, 1, 4, 1), (2, 3, 2, 4, 5)), (0,)),
+        (((2, 1, 2, 1, 5), (1, 3, 1, 4, 1)), (0, 1)),
+        (((2, 3, 2, 4, 5), (1, 2, 1, 4, 1)), None),
+        (((1, 2, 3, 2, 4, 5), (1,)), None),
+    ],
+    ids=str,
+)
+def test_what_must_be_written_out_first(inputs: tuple[tuple[int, ...], ...], expected: tuple[int, ...] | None) -> None:
+    output = (2, 3, 2, 4, 5) if len(inputs[0]) > 3 or len(inputs[1]) > 3 else (2, 3, 2)
+    assert repeated(inputs, output) == expected

@@ -9,6 +9,7 @@ import pytest
 from openneutron import targets
 from openneutron.compiler import segments
 from openneutron.compiler.allocate import allocate
+from openneutron.compiler.body import Body
 from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.l1 import KernelGraph, Value
@@ -21,15 +22,16 @@ from tests.compiler.graphs import Net
 TARGET = targets.load("imxrt700")
 
 
-def _segments_ending(graph: KernelGraph, last: int, rows: int) -> list[Segment]:
+def _segments_ending(graph: KernelGraph, last: int, rows: int, pixels: int, reverse: bool) -> list[Segment]:
     structure = Structure.of(graph)
     found, streams = [], {}
+    body = Body() if pixels else None
     for first in range(last, -1, -1):
-        made = segments.extend(structure, streams, first, last, rows)
-        if made is None:
+        made = segments.extend(structure, streams, first, last, rows, reverse, pixels, body)
+        if made is None or (body is not None and len(body.calls) > segments.MAX_BODY):
             break
         streams[graph.nodes[first].output] = made
-        found.append(segments.segment_of(structure, first, last, rows))
+        found.append(segments.segment_of(structure, first, last, rows, reverse=reverse, pixels=pixels))
     return found
 
 
@@ -41,10 +43,13 @@ def _verify(graph: KernelGraph, chosen: Segment) -> None:
 
 
 def _random_net(rng: random.Random) -> KernelGraph:
-    net = Net(rng.randint(8, 40))
+    net = Net(rng.randint(8, 20))
     value = net.input
     for _ in range(rng.randint(2, 5)):
-        if rng.random() < 0.3:
+        kind = rng.random()
+        if kind < 0.15:
+            value = net.enlarge(value, rng.choice([2, 3]), *rng.choice([(0, 1), (1, 3)]))
+        elif kind < 0.4:
             inner = net.conv(value, 3)
             value = net.join(value, net.conv(inner, rng.choice([1, 3])))
         else:
@@ -56,15 +61,16 @@ def _random_net(rng: random.Random) -> KernelGraph:
     return net.finish(value)
 
 
-@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("seed", range(6))
 def test_every_segment_of_a_random_network_verifies(seed: int) -> None:
     graph = _random_net(random.Random(seed))
     checked = 0
     for last in range(len(graph.nodes)):
         for rows in (1, 2, 3, 8):
-            for segment in _segments_ending(graph, last, rows):
-                _verify(graph, segment)
-                checked += 1
+            for pixels, reverse in ((0, False), (0, True), (1, False), (1, True), (8, False)):
+                for segment in _segments_ending(graph, last, rows, pixels, reverse):
+                    _verify(graph, segment)
+                    checked += 1
     assert checked >= len(graph.nodes) * 4
 
 
@@ -110,3 +116,26 @@ def test_rows_that_nobody_reads_do_not_push_out_others(reverse: bool) -> None:
     graph = net.finish(net.conv(net.conv(net.input, 3), 1, 2))
     segment = segments.segment_of(Structure.of(graph), 0, 1, 1, reverse=reverse)
     verify(graph, allocate(schedule(graph, [segment], TARGET)), TARGET)
+
+
+def test_rows_made_in_parts_are_held_in_shorter_rings() -> None:
+    net = Net(32)
+    first = net.conv(net.input, 3)
+    graph = net.finish(net.conv(net.conv(first, 3, 2), 3, 2))
+    structure = Structure.of(graph)
+    together = segments.segment_of(structure, 0, 2, 1)
+    parts = segments.segment_of(structure, 0, 2, 1, pixels=1)
+    assert (together.streams[first].ring, parts.streams[first].ring) == (5, 3)
+    assert together.body == ((0, 0), (1, 0), (2, 0))
+    assert parts.body == ((0, 0), (0, 1), (1, 0), (0, 2), (0, 3), (1, 1), (2, 0))
+
+
+def test_what_is_enlarged_streams_where_an_iteration_takes_whole_rows() -> None:
+    net = Net(8)
+    small = net.conv(net.input, 3)
+    graph = net.finish(net.conv(net.enlarge(small, 2), 1))
+    structure = Structure.of(graph)
+    streams = segments.segment_of(structure, 0, 2, 2).streams
+    assert (streams[small].advance, streams[small].ring) == (1, 1)
+    assert [s.first for s in _segments_ending(graph, 2, 1, 0, False)] == [2, 1]  # one row of two: half a row
+    assert [s.first for s in _segments_ending(graph, 2, 2, 0, True)] == [2, 1]  # not from the bottom up

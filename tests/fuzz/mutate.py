@@ -133,12 +133,13 @@ def _options(graph: Graph, rng: Random) -> None:
         op.options = None
         return
     op.options = copy.copy(op.options)
-    numbers = [
-        name for name, value in vars(op.options).items() if isinstance(value, int) and not isinstance(value, bool)
-    ]
+    numbers = [name for name, value in vars(op.options).items() if isinstance(value, int | float)]
     if numbers:
+        name = numbers[int(rng.integers(len(numbers)))]
         small = (0, 1, 2, 3, -1, -2, 7, 64, 1 << 20, (1 << 31) - 1)
-        setattr(op.options, numbers[int(rng.integers(len(numbers)))], int(_pick(rng, small)))
+        old = getattr(op.options, name)
+        new = not old if isinstance(old, bool) else _pick(rng, SCALES if isinstance(old, float) else small)
+        setattr(op.options, name, new)
 
 
 def _code(graph: Graph, rng: Random) -> None:

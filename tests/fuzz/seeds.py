@@ -47,6 +47,10 @@ class _Operators:
         self.g.op(code, inputs, made, **options)
         self.outputs += made
 
+    def indices(self, code: str, inputs: list[int], shape: tuple[int, ...]) -> None:
+        self.outputs.append(self.g.tensor(f"{code} indices", shape, DType.INT32))
+        self.g.op(code, inputs, self.outputs[-1:])
+
 
 def _functions(m: _Operators) -> None:
     for code in (
@@ -61,6 +65,7 @@ def _functions(m: _Operators) -> None:
         "RSQRT",
         "LOG",
         "ELU",
+        "NEG",
     ):
         m.op(code, [m.x()])
     m.op("LOGISTIC", [m.x()], scale=1 / 256, zero=-128)
@@ -79,6 +84,7 @@ def _joins(m: _Operators) -> None:
     m.op("CONCATENATION", [m.x(), m.x()], (1, 6, 6, 8), axis=3)
     m.op("PACK", [m.x((4, 3)), m.x((4, 3))], (2, 4, 3), values_count=2, axis=0)
     m.op("BATCH_MATMUL", [m.x((2, 3, 4)), m.x((2, 4, 5))], (2, 3, 5), adj_x=False, adj_y=False)
+    m.op("DIV", [m.x(), m.const([100], DType.INT8, scale=0.05, zero_point=0)])
 
 
 def _movers(m: _Operators) -> None:
@@ -120,6 +126,8 @@ def _windows(m: _Operators) -> None:
     m.op("FULLY_CONNECTED", [m.x((2, 16)), m.weights(5, 16), -1], (2, 5))
     for code in ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"):
         m.op(code, [m.x(), m.const([1, 2])], (1, 4), keep_dims=False)
+    for code in ("ARG_MAX", "ARG_MIN"):
+        m.indices(code, [m.x(), m.const(3)], (1, 6, 6))
 
 
 def _operators(fill: Callable[[_Operators], None]) -> bytes:

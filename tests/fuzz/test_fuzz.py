@@ -42,4 +42,5 @@ def test_seeds_cover_the_operators() -> None:
     }
     from openneutron.compiler import kernels
 
-    assert set(kernels.rules()) - codes <= {"ARG_MAX", "ARG_MIN", "DIV", "NEG"}
+    # The composite is our own way to write a table, from PyTorch only.
+    assert set(kernels.rules()) - codes <= {"STABLEHLO_COMPOSITE"}

@@ -30,3 +30,18 @@ def with_custom_operator() -> bytes:
     g.op("RELU", [x], [y])
     g.custom("Mystery", [y], [z])
     return write_model(g.finish([x], [z]))
+
+
+def views(codes: tuple[str, ...]) -> bytes:
+    """Operators that only rename bytes, one after another, from [1, 4, 6]."""
+    g = GraphBuilder()
+    x = last = g.tensor("x", (1, 4, 6), DType.INT8, scale=0.1, zero_point=5)
+    for at, code in enumerate(codes):
+        shape, argument = {"RESHAPE": ((4, 6), [4, 6]), "EXPAND_DIMS": ((1, 4, 6), [0])}.get(code, ((4, 6), None))
+        inputs = [last]
+        if argument is not None:
+            inputs.append(g.tensor(f"argument{at}", (len(argument),), DType.INT32, data=argument))
+        last = g.tensor(f"y{at}", shape, DType.INT8, scale=0.1, zero_point=5)
+        options = {"RESHAPE": {"new_shape": [4, 6]}, "SQUEEZE": {"squeeze_dims": [0]}}.get(code, {})
+        g.op(code, inputs, [last], **options)
+    return write_model(g.finish([x], [last]))

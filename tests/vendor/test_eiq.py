@@ -8,7 +8,7 @@ import pickle
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,12 @@ from openneutron import __version__
 from openneutron.convert import Options, convert
 from openneutron.errors import FormatError, OptionError
 from openneutron.litert import read_model
+from openneutron.litert_runner import LiteRtRunner, random_inputs
 from openneutron.selection import parse
 from openneutron.vendor import eiq
 from openneutron.vendor.container import graphs_of
-from tests.vendor.samples import two_outputs, with_custom_operator
+from tests.vendor.odd_graphs import ODD_GRAPHS
+from tests.vendor.samples import two_outputs, views, with_custom_operator
 
 COMPAT = Path(__file__).parents[2] / "packaging" / "eiq_compat"
 SOURCES = Path(__file__).parents[2] / "src"
@@ -57,6 +59,34 @@ def test_the_result_is_one_neutron_graph_that_says_who_made_it(context: eiq.Comp
     ((_, container),) = graphs_of(model)
     assert container.made_by == "open" and (container.inputs, container.outputs) == (1, 2)
     assert [model.main.tensors[t].name for t in model.main.outputs] == ["first", "second"]
+
+
+@pytest.mark.parametrize("codes", [("RESHAPE",), ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")], ids=" ".join)
+def test_a_graph_of_views_alone_is_one_neutron_graph_too(
+    codes: tuple[str, ...], context: eiq.CompilationContext
+) -> None:
+    data = views(codes)
+    converted = eiq.convertModel(list(data), context)
+    assert [op.label for op in read_model(converted).main.operators] == ["NeutronGraph"]
+    given = [np.arange(24, dtype=np.int8).reshape(1, 4, 6)]
+    (ours,), (want,) = (list(LiteRtRunner(one).run(given).outputs.values()) for one in (converted, data))
+    assert ours.shape == want.shape and np.array_equal(ours, want)
+
+
+@pytest.mark.parametrize("profiling", [False, True], ids=["", "profiling"])
+@pytest.mark.parametrize("make", ODD_GRAPHS.values(), ids=ODD_GRAPHS)
+def test_every_graph_that_is_sent_is_one_neutron_graph(
+    make: Callable[[], bytes], profiling: bool, context: eiq.CompilationContext
+) -> None:
+    data = make()
+    context.compilationOpts.useProfiling = profiling
+    converted = eiq.convertModel(list(data), context)
+    assert [op.label for op in read_model(converted).main.operators] == ["NeutronGraph"]
+    ours, theirs = LiteRtRunner(converted), LiteRtRunner(data)
+    assert [t.name for t in (*ours.inputs, *ours.outputs)] == [t.name for t in (*theirs.inputs, *theirs.outputs)]
+    given = random_inputs(theirs.inputs, seed=0)
+    got, want = ours.run(given).outputs, theirs.run(given).outputs
+    assert all(np.array_equal(got[name], want[name]) and got[name].shape == want[name].shape for name in want)
 
 
 def test_the_log_on_standard_output_ends_as_users_expect(

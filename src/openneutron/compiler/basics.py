@@ -6,13 +6,15 @@ A file can claim anything; LiteRT's own kernels read these positions without ask
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from openneutron.compiler.signature import OpSignature
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import Reason
 
 _ANY = 1 << 16  # as many as there are
+# A tensor inside a cascade is held some rows at a time; of one this many times the memory hardly a row would fit.
+_STREAMED = 16
 _LEAST_SCALE = 2.0**-126  # the smallest normal float32
 
 
@@ -47,19 +49,23 @@ ARITIES: dict[str, Arity] = {
     "RESHAPE": Arity(1, 2, optional=(1,)),
     "SPLIT": Arity(2, 2, outputs=_ANY),
     "SPLIT_V": Arity(3, 3, outputs=_ANY),
+    "STABLEHLO_COMPOSITE": Arity(1, _ANY, outputs=_ANY),
     "STRIDED_SLICE": Arity(4, 4),
     "TRANSPOSE_CONV": Arity(3, 4, optional=(3,)),
     "UNPACK": Arity(1, 1, outputs=_ANY),
 }
 
 
-def basic_reason(signature: OpSignature, target: Target) -> Reason | None:
+def basic_reason(signature: OpSignature, target: Target, *, streams: bool = False) -> Reason | None:
     """Why no kernel can serve this operator, whatever its kind; None when its own limits decide.
+
+    With `streams` tensors may be larger than the memory, for whoever finds out whether a cascade holds them.
 
     Example:
         >>> basic_reason(of_operator(graph, graph.operators[0]), targets.load("imxrt700"))
     """
-    return _wrong_arity(signature) or _too_large(signature, target) or _odd_scale(signature)
+    room = target.sram_bytes * (_STREAMED if streams else 1)
+    return _wrong_arity(signature) or _too_large(signature, target, room) or _odd_scale(signature)
 
 
 def _wrong_arity(signature: OpSignature) -> Reason | None:
@@ -82,15 +88,15 @@ def _wrong_arity(signature: OpSignature) -> Reason | None:
     return Reason("wrong_arity", problem, where, "convert the model again") if problem else None
 
 
-def _too_large(signature: OpSignature, target: Target) -> Reason | None:
-    """Why a tensor of the operator cannot exist on the target; None when all fit its memory one by one."""
+def _too_large(signature: OpSignature, target: Target, room: int) -> Reason | None:
+    """Why a tensor of the operator cannot exist on the target; None when all have room one by one."""
     for tensor in (*signature.inputs, *signature.outputs):
         if tensor is None or tensor.constant:
             continue
         size = tensor.dtype.itemsize
         for dimension in tensor.shape:
             size *= dimension
-        if size > target.sram_bytes:
+        if size > room:
             message = f"tensor {tensor.name!r} has {size:,} bytes, {target.name} has {target.sram_bytes:,}"
             return Reason("too_large", message, tensor.name, "lower the resolution or the batch")
     return None

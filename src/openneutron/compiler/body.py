@@ -11,10 +11,11 @@ Rows count from the start of the iteration; the pattern is the same in all of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import RowDemand
+from openneutron.records import dataclass
 
 
 class Reader(NamedTuple):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.legalize import shape4
+from openneutron.records import dataclass
 
 Shape4 = tuple[int, int, int, int]
 
@@ -47,3 +46,22 @@ def broadcast(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> B
         return None
     sizes = [[size if full[at] else 1 for full, size in groups] for at in range(len(inputs))]
     return Broadcast(tuple(shape4(tuple(shape)) for shape in sizes), shape4(tuple(size for _, size in groups)))
+
+
+def repeated(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Which of two inputs must be written out in full before the rest is a broadcast; None when nothing helps.
+
+    Example:
+        >>> repeated(((2, 1, 2, 1, 2), (2, 2, 2, 2, 2)), (2, 2, 2, 2, 2))
+        (0,)
+    """
+    for chosen in ((), (1,), (0,), (0, 1)):
+        if broadcast(tuple(output if at in chosen else shape for at, shape in enumerate(inputs)), output) is None:
+            continue
+        return chosen if all(_repeats(inputs[at], output) for at in chosen) else None
+    return None
+
+
+def _repeats(shape: tuple[int, ...], output: tuple[int, ...]) -> bool:
+    padded = (1,) * (len(output) - len(shape)) + tuple(shape)
+    return len(shape) <= len(output) and all(size in (1, out) for size, out in zip(padded, output, strict=True))

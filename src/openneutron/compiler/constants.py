@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode.encode import align
+from openneutron.records import dataclass
 
 
 @dataclass

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.names import abi_of
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.program import ABSENT, Call, Operand
 from openneutron.microcode.table import ElementType, Region
+from openneutron.records import dataclass
 from openneutron.simulator import Machine, call_cost, cycles_of
 from openneutron.targets import Target
 
 
-def _operand(graph: KernelGraph, node: Node, position: int) -> Operand:
-    """Geometry of an operand; addresses do not matter to the cost."""
+def home(target: Target) -> Region:
+    """Where values lie if they fit: in the TCM of a target that has one."""
+    return Region.TCM if target.tcm_bytes else Region.SCRATCH
+
+
+def _operand(graph: KernelGraph, node: Node, position: int, local: Region) -> Operand:
+    """Geometry of an operand; of addresses only the memory matters to the cost."""
     operand = node.operands[position]
     if operand is None:
         return ABSENT
@@ -22,11 +28,10 @@ def _operand(graph: KernelGraph, node: Node, position: int) -> Operand:
         value = graph.values[operand]
         n, h, w, c = node.seen(position, value.shape)
         pixel = c * ITEM_BYTES[value.dtype]
-        return Operand(
-            Region.SCRATCH, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c
-        )
+        return Operand(local, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c)
     size = operand.size
-    return Operand(Region.WEIGHTS, 0, ElementType.UINT8, 0, size, size, size, 1, 1, 1, 1, size)
+    fetched = Region.TCM if local is Region.TCM else Region.WEIGHTS
+    return Operand(fetched, 0, ElementType.UINT8, 0, size, size, size, 1, 1, 1, 1, size)
 
 
 @dataclass
@@ -36,6 +41,7 @@ class CostModel:
     graph: KernelGraph
     target: Target
     machine: Machine | None = None
+    local: Region = Region.SCRATCH  # where values lie
     _words: dict[int, bytes] = field(default_factory=dict)
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -65,6 +71,6 @@ class CostModel:
 
     def _encode(self, node: Node) -> bytes:
         kernel = abi_of(node.kernel)
-        operands = tuple(_operand(self.graph, node, position) for position in range(len(node.operands)))
+        operands = tuple(_operand(self.graph, node, position, self.local) for position in range(len(node.operands)))
         height = self.graph.values[node.output].shape[1]
         return encode_call(Call(kernel.id, kernel.abi, node.rounding, 0, 0, height, 0, operands, node.params))

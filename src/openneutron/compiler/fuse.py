@@ -40,9 +40,14 @@ def names() -> list[str]:
 
 
 def fuse(
-    graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = (), *, fetch_constants: bool = False
+    graph: KernelGraph,
+    target: Target,
+    switched_off: tuple[str, ...] = (),
+    *,
+    fetch_constants: bool = False,
+    thrifty: bool = False,
 ) -> dict[str, int]:
-    """Run the passes; returns how often each acted.
+    """Run the passes; returns how often each acted. `thrifty` spends cycles where that saves memory.
 
     Example:
         >>> fuse(graph, target, switched_off=("fuse_lut",))
@@ -53,6 +58,7 @@ def fuse(
     counts: dict[str, int] = {}
     for one in (*PASSES, *(FETCH_PASSES if fetch_constants else ())):
         if one.__name__ not in switched_off:
-            counts[one.__name__] = one(graph, target)
+            everywhere = thrifty and one is stream_pooling
+            counts[one.__name__] = stream_pooling(graph, target, everywhere=True) if everywhere else one(graph, target)
             l1.check(graph)
     return counts

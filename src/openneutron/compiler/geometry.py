@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from openneutron.compiler.l1 import RowDemand
+from openneutron.records import dataclass
 
 SAME, VALID = 0, 1  # schema's Padding
 # Kernel, stride and dilation in the firmware's own check; far above what any network uses.

@@ -6,13 +6,12 @@ scratch; with profiling also profile and debug.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from openneutron.errors import FormatError
 from openneutron.litert.graph import DType, Graph, Operator, Tensor
 from openneutron.microcode.program import Program
+from openneutron.records import dataclass
 
 CUSTOM_CODE = "NeutronGraph"
 BLOCKS = ("microcode", "weights", "kernels")

@@ -7,11 +7,13 @@ changes engine. A path that leaves a group never comes back to it, so contractin
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
 
 from openneutron.compiler import kernels
 from openneutron.compiler.signature import default_options, of_operator
 from openneutron.litert.graph import Graph
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import Reason
 
@@ -48,22 +50,34 @@ def _colour(graph: Graph, accepted: list[bool]) -> list[int]:
                 colour = max(colour, theirs if accepted[producer] == accepted[index] else theirs + 1)
         colours.append(colour)
         for tensor in op.outputs:
-            made_by[tensor] = index
+            if graph.tensors[tensor].data is None:
+                made_by[tensor] = index
     return colours
 
 
-def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[str, ...] = ()) -> Cut:
+def ingest(
+    graph: Graph,
+    target: Target,
+    *,
+    minimum: int = 1,
+    left_out: tuple[str, ...] = (),
+    folded: Collection[int] = (),
+    refused: Mapping[int, Reason] | None = None,
+) -> Cut:
     """Check every operator and group the accepted ones.
 
-    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU.
+    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU; `folded` are
+    operators whose outputs are constants already: they are in no group; `refused` are left for a reason found later.
     """
-    reasons: dict[int, Reason] = {}
+    reasons: dict[int, Reason] = dict(refused or {})
     for index, op in enumerate(graph.operators):
+        if index in folded or index in reasons:
+            continue
         names = [op.code, *(graph.tensors[t].name for t in op.outputs)]
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names):
             reasons[index] = Reason("left_out", "left on the CPU on request", names[-1])
             continue
-        verdict = kernels.check(of_operator(graph, op), target)
+        verdict = kernels.check(of_operator(graph, op), target, streams=True)
         if verdict.reason is not None:
             reasons[index] = verdict.reason
     while True:
@@ -71,6 +85,8 @@ def ingest(graph: Graph, target: Target, *, minimum: int = 1, left_out: tuple[st
         colours = _colour(graph, accepted)
         groups: dict[int, Group] = {}
         for index, colour in enumerate(colours):
+            if index in folded:
+                continue
             groups.setdefault(colour, Group(accepted[index])).operators.append(index)
         small = [g for g in groups.values() if g.converted and _too_small(graph, g, minimum)]
         if not small:

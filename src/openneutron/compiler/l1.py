@@ -6,7 +6,7 @@ that shape by the kernel that makes them (the trailing dimension stays the chann
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from openneutron.errors import InternalError
 from openneutron.microcode.table import ElementType, Rounding
+from openneutron.records import dataclass
 
 ITEM_BYTES = {
     ElementType.INT8: 1, ElementType.UINT8: 1, ElementType.INT16: 2, ElementType.INT32: 4,

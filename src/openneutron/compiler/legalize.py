@@ -6,7 +6,7 @@ After:   conv2d(x, packed weights, channel table) with integer multipliers, shif
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.errors import InternalError
 from openneutron.litert.graph import DType, Graph, Operator
 from openneutron.microcode.table import ElementType
+from openneutron.records import dataclass
 from openneutron.targets import Target
 
 ELEMENT_TYPES = {
@@ -123,7 +124,7 @@ def legalize(graph: Graph, target: Target) -> KernelGraph:
         state.graph.inputs.append(state.values[tensor])
     for index, op in enumerate(graph.operators):
         state.op, state.op_index, state.signature = op, index, of_operator(graph, op)
-        verdict = kernels.check(state.signature, target)
+        verdict = kernels.check(state.signature, target, streams=True)
         if verdict.reason is not None:
             raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
         kernels.rules()[op.code].legalize(state)

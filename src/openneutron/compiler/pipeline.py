@@ -6,7 +6,7 @@ ingest → legalize → fuse → tile → schedule → allocate → verify → e
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from openneutron import targets
@@ -20,6 +20,7 @@ from openneutron.compiler.ingest import Cut, extract, ingest
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.legalize import legalize
+from openneutron.compiler.misfits import misfits
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.plan import plan
@@ -28,17 +29,21 @@ from openneutron.compiler.summary import Part, report_of
 from openneutron.compiler.tile import Tiling
 from openneutron.compiler.verify import verify
 from openneutron.convert import OPTIMIZE, Options, Result
-from openneutron.errors import OptionError, UnsupportedError
+from openneutron.errors import InternalError, OptionError, UnsupportedError
+from openneutron.litert.close_shapes import close_shapes
 from openneutron.litert.drop_graphs import drop_graphs
 from openneutron.litert.drop_tensors import drop_tensors
+from openneutron.litert.fold_constants import fold_constants
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode
 from openneutron.microcode.program import Program
+from openneutron.records import dataclass
 from openneutron.selection import selection_code
 from openneutron.targets import Target
+from openneutron.verdict import Reason
 
 
 @dataclass
@@ -57,30 +62,77 @@ class Unit:
 
 
 def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
-    """All stages on a graph whose operators are all supported."""
+    """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
+    try:
+        return _compiled(part, target, options, thrifty=False)
+    except UnsupportedError:
+        return _compiled(part, target, options, thrifty=True)
+
+
+def _compiled(part: Graph, target: Target, options: Options, *, thrifty: bool) -> Unit:
     graph = legalize(part, target)
     l1.check(graph)
     # Neutron-S computes out of its TCM: constants always travel there.
     fetch = options.fetch_constants_to_sram or target.subsystem
-    passes = fuse(graph, target, options.passes_off, fetch_constants=fetch)
+    passes = fuse(graph, target, options.passes_off, fetch_constants=fetch, thrifty=thrifty)
     materialize_outputs(graph, target)
     l1.check(graph)
     budget = None
     if options.fit_bytes is not None:
         io = sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
-        budget = max(options.fit_bytes - io, 0)
-    chosen = plan(
-        graph,
-        target,
-        optimize=options.optimize,
-        scratch_budget=budget,
-        fetch_constants=fetch,
-    )
-    tiling, tasks = chosen.tiling, chosen.tasks
-    verify(graph, tasks, target)
-    program = emit(part, graph, tasks, target, profiling=options.use_profiling)
-    events, cycles = predict(program, target)
-    return Unit(graph, tiling, tasks, program, encode(program), events, cycles, passes, chosen.notes)
+        budget = options.fit_bytes - io
+    units: list[Unit] = []
+    for optimize in _efforts(target, options):
+        chosen = plan(graph, target, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
+        if chosen.notes and units:
+            break  # whole tensors that do not fit the TCM
+        program = emit(part, graph, chosen.tasks, target, profiling=options.use_profiling)
+        events, cycles = predict(program, target)
+        units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", events, cycles, passes, chosen.notes))
+    best = min(units, key=lambda unit: unit.cycles)
+    verify(graph, best.tasks, target)
+    best.microcode = encode(best.program)
+    return best
+
+
+def _efforts(target: Target, options: Options) -> tuple[str, ...]:
+    """Levels to plan with; beside a data mover, where waiting for constants may cost more than fusing saves, also `fast`."""
+    compared = target.tcm_bytes and options.optimize != "fast" and options.fit_bytes is None
+    return (options.optimize, "fast") if compared else (options.optimize,)
+
+
+def _cut_and_compiled(
+    graph: Graph, target: Target, options: Options, folded: set[int]
+) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
+    """The groups, and by position the compiled ones with their inputs and outputs.
+
+    Where a group does not fit the target some of its operators are left, unless a budget or a whole graph was asked for.
+    """
+    refused: dict[int, Reason] = {}
+    for attempt in range(len(graph.operators) + 1):
+        cut = ingest(
+            graph,
+            target,
+            minimum=options.minimum_operators_per_graph,
+            left_out=options.operators_not_to_delegate,
+            folded=folded,
+            refused=refused,
+        )
+        units: dict[int, tuple[Unit, list[int], list[int]]] = {}
+        for at, group in enumerate(cut.groups):
+            if not group.converted:
+                continue
+            part, inputs, outputs = extract(graph, group)
+            try:
+                units[at] = compile_graph(part, target, options), inputs, outputs
+            except UnsupportedError:
+                if options.fit_bytes is not None or options.minimum_operators_per_graph < 1:
+                    raise
+                refused |= misfits(graph, group, target, attempt)
+                break
+        else:
+            return cut, units
+    raise InternalError("operators were left one by one and still do not fit")
 
 
 def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:
@@ -124,16 +176,14 @@ def compile_model(data: bytes, options: Options) -> Result:
     target = targets.load(options.target)
     model = read_model(data, source=options.source)
     graph = model.main
-    cut = ingest(graph, target, minimum=options.minimum_operators_per_graph, left_out=options.operators_not_to_delegate)
+    folded = fold_constants(graph)
+    cut, units = _cut_and_compiled(graph, target, options, folded)
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
     proofs: list[dict[str, Any]] = []
     operators: dict[int, Operator] = {}
-    for at, group in enumerate(cut.groups):
-        if not group.converted:
-            continue
-        part, inputs, outputs = extract(graph, group)
-        unit = compile_graph(part, target, options)
+    for at, (unit, inputs, outputs) in units.items():
+        group = cut.groups[at]
         index = len(parts)
         operators[at] = add_graph_op(graph, index, unit.microcode, unit.program, inputs, outputs)
         parts.append(
@@ -166,7 +216,9 @@ def compile_model(data: bytes, options: Options) -> Result:
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
-    report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__)
+    report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__, folded=folded)
+    if parts:
+        report = replace(report, notes=(*report.notes, *close_shapes(graph)))
     drop_graphs(model)
     drop_tensors(model)
     written = write_model(model)

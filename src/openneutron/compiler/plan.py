@@ -7,19 +7,22 @@ segments whose output lies over their input, from the bottom up, so that the sha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from openneutron.compiler.allocate import Effort, allocate
 from openneutron.compiler.constants import constants_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.schedule import schedule
-from openneutron.compiler.segments import Segment, Structure, segment_of
+from openneutron.compiler.segments import Segment, Structure, try_segment
+from openneutron.compiler.shortage import shortage
 from openneutron.compiler.tile import Tiling, tile
 from openneutron.errors import UnsupportedError
+from openneutron.microcode.table import Region
+from openneutron.records import dataclass
 from openneutron.targets import Target
 
-FINALISTS = 4  # plans that hill climbing or the solver improves; greedy ranks the rest well enough
+FINALISTS = 4  # plans that the solver improves; hill climbing ranks the rest well enough
 
 
 @dataclass(frozen=True)
@@ -40,22 +43,21 @@ def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[
             turned.append(segment)
             continue
         count += 1
-        nodes = structure.graph.nodes[segment.first : segment.last + 1]
-        if count % 2 and not any(node.downward for node in nodes):
-            rows = segment.streams[nodes[-1].output].advance
-            turned.append(
-                segment_of(structure, segment.first, segment.last, rows, reverse=True, pixels=segment.pixels)
-            )
+        if count % 2:
+            rows = segment.streams[structure.graph.nodes[segment.last].output].advance
+            made = try_segment(structure, segment.first, segment.last, rows, reverse=True, pixels=segment.pixels)
+            turned.append(made or segment)
         else:
             turned.append(segment)
     return turned
 
 
 def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Segment]]:
-    yield segments
     if any(segment.iterations > 1 for segment in segments):
-        yield _turned(structure, segments, 0)
+        # Turned ones first: they usually hold the least, and the first that holds no more than estimated is taken.
         yield _turned(structure, segments, 1)
+        yield _turned(structure, segments, 0)
+    yield segments
 
 
 def plan(
@@ -63,48 +65,56 @@ def plan(
 ) -> Plan:
     """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
 
-    On targets with a TCM everything is computed there where it fits, else out of main memory, with a note.
+    On targets with a TCM everything is computed there where it fits, as fast as that allows: the TCM is the NPU's alone, so
+    nothing is gained by leaving some of it free. Else it is computed out of main memory, with a note.
     """
     if not target.tcm_bytes:
-        return _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
-    budget = min(target.tcm_bytes, scratch_budget or target.tcm_bytes)
-    try:
-        found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=True)
-        if found.tasks.held_bytes <= budget:
+        found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
+        room = target.sram_bytes - sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
+        if found.tasks.held_bytes <= room:
             return found
+        return _planned(graph, target, optimize, room, fetch_constants, tcm=False)
+    budget = target.tcm_bytes if scratch_budget is None else min(target.tcm_bytes, scratch_budget)
+    try:
         return _planned(graph, target, optimize, budget, fetch_constants, tcm=True)
     except UnsupportedError as error:
         if scratch_budget is not None:
             raise
-        outside = _planned(graph, target, optimize, None, fetch_constants, tcm=False)
+        outside = _planned(graph, target, optimize, None, fetch_constants=False, tcm=False)
         return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
 
 
 def _planned(
     graph: KernelGraph, target: Target, optimize: str, scratch_budget: int | None, fetch_constants: bool, *, tcm: bool
 ) -> Plan:
-    """Greedy allocation ranks all variants, the better allocators see only the front runners."""
+    """Tilings come with the least memory first, for a budget the fastest first: the search ends where none can do better."""
     structure = Structure.of(graph)
     constants = constants_of(graph)
-    ranked: list[Plan] = []
-    for tiling in tile(graph, target, optimize=optimize, scratch_budget=scratch_budget):
+    effort = Effort.GREEDY if optimize == "fast" else Effort.CLIMB
+    plans: list[Plan] = []
+    local = Region.TCM if tcm else Region.SCRATCH
+    tilings = tile(
+        graph, target, optimize=optimize, scratch_budget=scratch_budget, local=local, fetch_constants=fetch_constants
+    )
+    for tiling in tilings:
+        least = min((found.tasks.held_bytes for found in plans), default=None)
+        if scratch_budget is None and least is not None and least <= tiling.memory:
+            break
         for segments in _variants(structure, tiling.segments):
             tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants, tcm=tcm)
-            ranked.append(Plan(Tiling(segments, tiling.pareto), allocate(tasks, Effort.GREEDY)))
+            plans.append(Plan(replace(tiling, segments=segments), allocate(tasks, effort)))
             if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
-                return ranked[-1]
-    ranked.sort(key=lambda found: found.tasks.held_bytes)
-    finalists = ranked[:FINALISTS]
-    for found in finalists:
-        allocate(found.tasks, Effort.EXACT if optimize == "max" else Effort.CLIMB)
-        if scratch_budget is not None and found.tasks.held_bytes <= scratch_budget:
-            return found
-    best = min(finalists, key=lambda found: found.tasks.held_bytes)
+                return plans[-1]
+            if scratch_budget is None and tasks.held_bytes <= tiling.memory:
+                break
+    plans.sort(key=lambda found: found.tasks.held_bytes)
+    if optimize == "max":
+        for found in plans[:FINALISTS]:
+            allocate(found.tasks, Effort.EXACT)
+            if scratch_budget is not None and found.tasks.held_bytes <= scratch_budget:
+                return found
+        plans.sort(key=lambda found: found.tasks.held_bytes)
+    best = plans[0]
     if scratch_budget is not None:
-        missing = best.tasks.held_bytes - scratch_budget
-        raise UnsupportedError(
-            f"the smallest schedule found needs {best.tasks.held_bytes} bytes of scratch and prefetch, {missing} more than "
-            f"the budget leaves beside inputs and outputs",
-            hint="lower the input resolution, or raise --fit by that much",
-        )
+        raise shortage(graph, best.tasks, scratch_budget, optimize, target)
     return best

@@ -6,11 +6,10 @@ cycle proves that the schedule was executed as planned.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.microcode import abi
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.program import Call, Dma, Loop, Operand, Program, Step, Wait
+from openneutron.records import dataclass
 from openneutron.simulator import call_cost, cycles_of, dma_cost
 from openneutron.targets import Target
 

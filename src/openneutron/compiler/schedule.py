@@ -6,7 +6,7 @@ are copied to the prefetch buffer first: before it runs, or one segment ahead wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from openneutron.compiler.overlap import overlaps_of
 from openneutron.compiler.segments import MAX_BODY, Segment, Stream
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
+from openneutron.records import dataclass
 from openneutron.targets import Target
 
 # Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
@@ -146,15 +147,19 @@ def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
     return merged
 
 
+def _ring(b: _Builder, value: int, stream: Stream) -> int:
+    v = b.graph.values[value]
+    return b.add(Buffer(f"{v.name} ({stream.ring} rows)", b.local, align(stream.ring * v.row_bytes), value))
+
+
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
-    rings: dict[int, tuple[int, Stream]] = {}
+    rings = {value: (_ring(b, value, s), s) for value, s in segment.streams.items() if s.ring and not s.transient}
     calls: list[Call] = []
     for b.step, (n, part) in enumerate(segment.body):
-        stream = segment.streams[b.graph.nodes[n].output]
-        if stream.ring and (part in stream.fresh if stream.transient else part == 0):
-            v = b.graph.values[b.graph.nodes[n].output]
-            ring = Buffer(f"{v.name} ({stream.ring} rows)", b.local, align(stream.ring * v.row_bytes), b.graph.nodes[n].output)
-            rings[b.graph.nodes[n].output] = (b.add(ring), stream)
+        output = b.graph.nodes[n].output
+        stream = segment.streams[output]
+        if stream.transient and part in stream.fresh:
+            rings[output] = (_ring(b, output, stream), stream)
         node = b.graph.nodes[n]
         roles = abi_of(node.kernel).operands
         operands: list[Operand | None] = []

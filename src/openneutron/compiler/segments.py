@@ -8,13 +8,13 @@ iteration long, nodes may make their rows in several calls (`body`): leads are t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from openneutron.compiler.body import Body, Reader
 from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.errors import InternalError
-
+from openneutron.records import dataclass
 
 MAX_BODY = 64  # calls in one iteration: a loop's microcode stays at some kilobytes
 
@@ -50,7 +50,9 @@ class Segment:
     streams: dict[int, Stream]
     body: tuple[tuple[int, int], ...]  # calls of one iteration: (node, which part of its rows)
     reverse: bool = False  # rows run from the bottom up; leads and iterations count rows from the bottom
-    pixels: int = 0  # that a call should have at least, where rows are made in parts; 0: one call makes an iteration's rows
+    pixels: int = (
+        0  # that a call should have at least, where rows are made in parts; 0: one call makes an iteration's rows
+    )
 
     def first_row(self, value: int, height: int, part: int) -> int:
         """First row that a part of the first iteration makes, not yet clipped to the tensor."""
@@ -134,13 +136,23 @@ def segment_of(
     structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
 ) -> Segment:
     """The segment of nodes [first, last], known to be legal."""
+    made = try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
+    if made is None:
+        raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+    return made
+
+
+def try_segment(
+    structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
+) -> Segment | None:
+    """The segment of nodes [first, last] with this stripe height; None where they do not stream so."""
     graph = structure.graph
     streams: dict[int, Stream] = {}
     body = Body() if pixels else None
     for node in range(last, first - 1, -1):
         made = extend(structure, streams, node, last, rows, reverse, pixels, body)
-        if made is None:
-            raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+        if made is None or (body is not None and len(body.calls) > MAX_BODY):
+            return None
         streams[graph.nodes[node].output] = made
     start = min((-s.lead) // s.advance for s in streams.values())
     sink = graph.nodes[last].output

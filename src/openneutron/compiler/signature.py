@@ -6,7 +6,6 @@ function, so what one accepts the other compiles.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from openneutron.litert.graph import DType, Graph, Operator, Quantization, Tensor
 from openneutron.litert.options import options_of
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Value
 from openneutron.compiler.l2 import TaskList
@@ -12,6 +12,7 @@ from openneutron.convert import Options
 from openneutron.litert.graph import Graph, Operator
 from openneutron.microcode.program import Program
 from openneutron.microcode.table import Region
+from openneutron.records import dataclass
 from openneutron.report import model as report
 from openneutron.targets import Target
 from openneutron.verdict import Reason
@@ -86,7 +87,7 @@ def _kernels(part: Part) -> list[report.Kernel]:
 
 
 def _operators(
-    source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part]
+    source: list[Operator], graph: Graph, reasons: dict[int, Reason], parts: list[Part], folded: Collection[int]
 ) -> list[report.Operator]:
     homes = {op: part.index for part in parts for op in part.operators}
     makers = {tensor: index for index, op in enumerate(source) for tensor in op.outputs}
@@ -98,7 +99,7 @@ def _operators(
                 index=index,
                 code=op.custom_code or op.code,
                 name=graph.tensors[op.outputs[0]].name if op.outputs else "",
-                converted=index in homes,
+                converted=index in homes or index in folded,
                 reason=reason.message if reason else "",
                 reason_code=reason.code if reason else "",
                 hint=reason.hint if reason else "",
@@ -111,10 +112,10 @@ def _operators(
 
 def report_of(
     graph: Graph, source: list[Operator], reasons: dict[int, Reason], parts: list[Part], target: Target,
-    options: Options, version: str,
+    options: Options, version: str, *, folded: Collection[int] = (),
 ) -> report.Report:  # fmt: skip
-    """The report of one conversion."""
-    operators = _operators(source, graph, reasons, parts)
+    """The report of one conversion; `folded` operators became constants, so they run nowhere."""
+    operators = _operators(source, graph, reasons, parts, folded)
     cycles = sum(part.cycles for part in parts)
     totals = report.Totals(
         macs=sum(node.macs for part in parts for node in part.graph.nodes),

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.quantize import multiplier
+from openneutron.records import dataclass
 
 Table = npt.NDArray[np.uint8]
 F32 = np.float32

@@ -8,7 +8,7 @@ lifetimes need no other proof. Runs in every compile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, 
 from openneutron.compiler.spans import Spans
 from openneutron.errors import InternalError
 from openneutron.microcode.table import Region
+from openneutron.records import dataclass
 from openneutron.targets import Target
 
 _IN_FLIGHT = -2  # owner of bytes that a copy is still writing

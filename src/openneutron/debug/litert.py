@@ -13,6 +13,7 @@ from openneutron.debug.golden import golden_values
 from openneutron.debug.layer import Layer, compare_layer
 from openneutron.debug.verify import Subject, Verification, border, verify_subject, zero_point
 from openneutron.errors import OptionError, UnsupportedError
+from openneutron.litert.fold_constants import fold_constants
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert_runner import LiteRtRunner
@@ -51,6 +52,7 @@ def verify_compiled(compiled: bytes, reference: bytes, inputs: Sequence[Array], 
 def _verify(compiled: bytes, reference: bytes, inputs: Sequence[Array], report: Report, source: str) -> Verification:
     graph = read_model(compiled, source=source).main
     original = read_model(reference, source=source).main
+    fold_constants(original)
     golden = golden_values(reference, inputs, source=source)
     found = Verification()
     number = 0

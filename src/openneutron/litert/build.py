@@ -12,6 +12,8 @@ from openneutron.errors import OptionError
 from openneutron.litert.check import check_model
 from openneutron.litert.graph import DType, Graph, Model, Operator, Quantization, Signature, Tensor
 from openneutron.litert.options import make_options, options_number
+from openneutron.litert.table import CODE as COMPOSITE
+from openneutron.litert.table import ENTRIES, decomposition, table_options
 from openneutron.litert.versions import version_of
 
 
@@ -28,6 +30,7 @@ class GraphBuilder:
 
     def __init__(self, name: str = "main") -> None:
         self.graph = Graph(name, [], [], [], [])
+        self.called: list[Graph] = []
 
     def tensor(
         self,
@@ -82,13 +85,29 @@ class GraphBuilder:
         self.graph.operators.append(operator)
         return operator
 
+    def table(self, source: int, entries: npt.ArrayLike, output: int) -> Operator:
+        """Append a look-up of each INT8 value in `entries`, 256 INT8 values from the one for -128 on."""
+        if not self.called:
+            self.called.append(decomposition())
+        made = self.graph.tensors[output]
+        q = made.quantization
+        table = self.tensor(
+            f"{made.name}_table",
+            (ENTRIES,),
+            made.dtype,
+            q.scale if q else None,
+            q.zero_point if q else None,
+            data=entries,
+        )
+        return self.op(COMPOSITE, [source, table], [output], **table_options(1))
+
     def finish(
         self, inputs: Sequence[int], outputs: Sequence[int], *, description: str = "", signature: str = ""
     ) -> Model:
         """The finished model, checked like one from a file; `signature` adds an entry point of that name."""
         graph = self.graph
         graph.inputs, graph.outputs = [int(index) for index in inputs], [int(index) for index in outputs]
-        model = Model([graph], description)
+        model = Model([graph, *self.called], description)
         check_model(model, "GraphBuilder")
         if signature:
             named = [tuple((graph.tensors[i].name, i) for i in indices) for indices in (graph.inputs, graph.outputs)]

@@ -13,7 +13,7 @@ from openneutron.errors import FormatError
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 
 # Fields of control-flow options that name another graph.
-_GRAPH_FIELDS = (
+GRAPH_FIELDS = (
     "thenSubgraphIndex",
     "elseSubgraphIndex",
     "condSubgraphIndex",
@@ -137,7 +137,7 @@ def _check_calls(model: Model, source: str) -> None:
         called: list[int] = []
         for position, op in enumerate(graph.operators):
             for options in (op.options, op.options2):
-                for field in _GRAPH_FIELDS:
+                for field in GRAPH_FIELDS:
                     target = getattr(options, field, None)
                     if target is None:
                         continue

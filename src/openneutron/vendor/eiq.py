@@ -18,7 +18,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -167,6 +167,9 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
     foreign = [name for name in named if name not in fuse.names()]
     data = _as_bytes(model)
     result = convert(data, options)
+    if given.minNumOpsPerGraph <= 1 and result.report.totals.neutron_graphs == 0:
+        # Users of this surface need a graph even of operators that only rename bytes, which are not worth one otherwise.
+        result = convert(data, replace(options, minimum_operators_per_graph=0))
     _print_log(result, options, given, foreign, data)
     if given.dumpKernelSelectionCode:
         write_file(SELECTION_FILE, result.kernel_selection_code)

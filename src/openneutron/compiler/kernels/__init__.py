@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from openneutron.compiler.basics import basic_reason
 from openneutron.compiler.signature import OpSignature
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import Limit, Reason, Verdict, first_reason
 
@@ -58,8 +58,27 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
-def check(signature: OpSignature, target: Target) -> Verdict:
+# Why an operator that converters write often runs on the CPU by its nature, and what can be done about it.
+_ON_CPU = {
+    "CALL_ONCE": ("it sets up variables", "freeze the variables before converting"),
+    "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("it computes in 16 bits", "unroll the layer before converting, to INT8 operators"),
+    "WHILE": ("it is a loop of unknown length", "unroll it before converting"),
+}
+
+
+def _no_kernel(code: str, where: str) -> Reason:
+    name = code.removeprefix("CUSTOM:")
+    kind = "custom operator" if code.startswith("CUSTOM:") else "operator"
+    why, hint = _ON_CPU.get(code, ("", "it runs on the CPU; see `openneutron ops`"))
+    return Reason("no_kernel", f"{kind} {name} has no kernel{f': {why}' if why else ''}", where, hint)
+
+
+def check(signature: OpSignature, target: Target, *, streams: bool = False) -> Verdict:
     """Can this operator run on the target? The one answer for partitioner and compiler.
+
+    `streams` is for the compiler, which knows what else is in the graph: a tensor may then exceed the memory, if rows
+    of it pass through. The partitioner must decide before it knows, so it takes none of these.
 
     Example:
         >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
@@ -67,12 +86,8 @@ def check(signature: OpSignature, target: Target) -> Verdict:
     where = signature.outputs[0].name if signature.outputs else ""
     rule = rules().get(signature.code)
     if rule is None:
-        name = signature.code.removeprefix("CUSTOM:")
-        kind = "custom operator" if signature.code.startswith("CUSTOM:") else "operator"
-        return Verdict(
-            Reason("no_kernel", f"{kind} {name} has no kernel", where, "it runs on the CPU; see `openneutron ops`")
-        )
-    reason = basic_reason(signature, target)
+        return Verdict(_no_kernel(signature.code, where))
+    reason = basic_reason(signature, target, streams=streams)
     if reason is not None:
         return Verdict(reason)
     verdict = first_reason(rule.limits, signature, target)

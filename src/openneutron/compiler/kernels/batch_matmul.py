@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

@@ -13,6 +13,7 @@ from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.compiler.strides import dense
 from openneutron.litert.graph import DType
+from openneutron.litert.table import ENTRIES
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -102,4 +103,4 @@ def legalize(state: Legalizer) -> None:
         source = reshaped(state, state.value(at), state.graph.values[part].shape)
         table = tables.requantized_in_float(scaling)
         demand = {} if state.graph.values[source].data is not None else {0: RowDemand()}
-        state.emit(Node(lut.ABI.name, [source, table, part], part, lut.LutParams(lut.ENTRIES), demand=demand))
+        state.emit(Node(lut.ABI.name, [source, table, part], part, lut.LutParams(ENTRIES), demand=demand))

@@ -7,7 +7,6 @@ and steps along the four dimensions are the `slice` kernel's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.l1 import KernelGraph, Node
@@ -15,6 +14,7 @@ from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.strides import Loop, is_plain, merged
 from openneutron.errors import InternalError
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, no
 
 RANK = 6  # nested loops of the firmware; block rearrangements of images need six

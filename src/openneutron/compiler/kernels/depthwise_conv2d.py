@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +31,7 @@ from openneutron.compiler.quantize import channel_table
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

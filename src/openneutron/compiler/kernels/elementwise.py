@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from openneutron.compiler.broadcast import broadcast
+from openneutron.compiler.broadcast import broadcast, repeated
 from openneutron.compiler.kernels.common import quantized, range_of
+from openneutron.compiler.kernels.copy import emit_copy, loops_fit
 from openneutron.compiler.l1 import Node, RowDemand, Value
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalize import Legalizer, shape4
 from openneutron.compiler.quantize import MAX_LEFT_SHIFT, activation_range, multiplier
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.compiler.strides import Loop, dense
 from openneutron.compiler.tables import Scaling
 from openneutron.litert.graph import DType
 from openneutron.microcode.table import Rounding
@@ -70,13 +72,21 @@ def two_inputs(op: OpSignature, target: Target) -> Verdict:
     return OK if given == 2 and len(op.inputs) == 2 else no(f"{len(op.inputs)} inputs are given")
 
 
-@limit("inputs must broadcast to the output with at most four changes of pattern")
+@limit("inputs must broadcast to the output, one that repeats with at most six nested loops")
 def broadcasts(op: OpSignature, target: Target) -> Verdict:
     y = op.outputs[0]
     shapes = tuple(tensor.shape for tensor in data_inputs(op))
-    if broadcast(shapes, y.shape) is None:
+    first = repeated(shapes, y.shape)
+    if first is None or not all(loops_fit(_repeating(shapes[at], y.shape)) for at in first):
         return no(f"shapes are {' and '.join(str(list(s)) for s in shapes)}", hint="insert a TILE or RESHAPE")
     return OK
+
+
+def _repeating(shape: tuple[int, ...], output: tuple[int, ...]) -> list[Loop]:
+    """Loops that write a tensor out in full."""
+    padded = (1,) * (len(output) - len(shape)) + tuple(shape)
+    steps = zip(padded, output, dense(padded), dense(output), strict=True)
+    return [Loop(out, read if size > 1 else 0, write) for size, out, read, write in steps]
 
 
 @limit("the fused activation must be NONE, RELU, RELU6 or RELU_N1_TO_1")
@@ -134,9 +144,17 @@ def emit_binary(state: Legalizer, kernel: str, params: Any, rounding: Rounding =
 
     Inputs as tall as the output stream by rows with it; a height of 1 that repeats is held whole.
     """
-    shapes = broadcast(tuple(tensor.shape for tensor in data_inputs(state.signature)), state.signature.outputs[0].shape)
+    given, full = [tensor.shape for tensor in data_inputs(state.signature)], state.signature.outputs[0].shape
+    values = [state.value(at) for at in range(2)]
+    for at in repeated(tuple(given), full) or ():
+        source = state.graph.values[values[at]]
+        name = f"{source.name} (repeated)"
+        values[at] = state.temporary(name, shape4(full), source.dtype, source.scale, source.zero_point)
+        emit_copy(state, state.value(at), values[at], _repeating(given[at], full))
+        given[at] = full
+    shapes = broadcast(tuple(given), full)
     assert shapes is not None
-    inputs = [reshaped(state, state.value(at), shapes.inputs[at]) for at in range(2)]
+    inputs = [reshaped(state, values[at], shapes.inputs[at]) for at in range(2)]
     output = reshaped(state, state.output(), shapes.output)
     streams = [at for at in range(2) if state.graph.values[inputs[at]].data is None]
     state.emit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from openneutron.compiler.quantize import channel_table, exact_multipliers
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

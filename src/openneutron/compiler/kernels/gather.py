@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
@@ -13,6 +12,7 @@ from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

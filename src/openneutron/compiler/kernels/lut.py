@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from openneutron.compiler import tables
@@ -16,8 +14,10 @@ from openneutron.compiler.tables import Table
 from openneutron.litert.graph import DType
 from openneutron.litert.table import CODE, ENTRIES, is_table
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
+
 
 @dataclass(frozen=True)
 class LutParams:

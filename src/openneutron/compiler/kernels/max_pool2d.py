@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -17,6 +15,7 @@ from openneutron.compiler.kernels.common import (
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalize import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

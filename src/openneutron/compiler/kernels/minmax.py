@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import broadcasts, emit_binary, two_inputs
 from openneutron.compiler.kernels.movement import all_byte_type
 from openneutron.compiler.legalize import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

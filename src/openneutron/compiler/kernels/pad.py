@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
@@ -14,6 +13,7 @@ from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

@@ -6,11 +6,10 @@ without one it divides as AVERAGE_POOL_2D does, halves away from zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

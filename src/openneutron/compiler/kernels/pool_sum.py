@@ -6,11 +6,10 @@ held in one row of storage (the value is an accumulator).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand, Value
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import ElementType
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

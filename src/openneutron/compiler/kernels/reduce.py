@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
+from openneutron.compiler.kernels.copy import emit_copy, loops_fit
 from openneutron.compiler.kernels.elementwise import one_input_type, rescale_fits, reshaped
 from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_byte_type, same_quantization
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer, shape4
 from openneutron.compiler.quantize import multiplier
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.compiler.strides import Loop, dense
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -51,11 +53,15 @@ ABI = register(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The reduction in four dimensions: input and output shape, and which are reduced."""
+    """The reduction in four dimensions: input and output shape, and which are reduced.
+
+    `gather` are the loops of a copy that comes first, where reduced and kept dimensions alternate too often.
+    """
 
     inner: Shape4
     outer: Shape4
     axes: tuple[int, ...]
+    gather: tuple[Loop, ...] = ()
 
 
 def _axes(op: OpSignature) -> set[int] | None:
@@ -67,8 +73,8 @@ def _axes(op: OpSignature) -> set[int] | None:
     return {axis % rank for axis in given}
 
 
-def _plan(op: OpSignature) -> _Plan | None:
-    """Natural up to rank 4; above it adjacent dimensions of one kind are joined, None when more than four remain."""
+def _plan(op: OpSignature) -> _Plan:
+    """Natural up to rank 4; above it adjacent dimensions of one kind are joined."""
     x, axes = op.inputs[0], _axes(op)
     assert x is not None and axes is not None
     groups: list[tuple[bool, int]] = [(axis in axes, size) for axis, size in enumerate(x.shape)]
@@ -83,7 +89,7 @@ def _plan(op: OpSignature) -> _Plan | None:
                 short.append((reduced, size))
         groups = short
     if len(groups) > 4:
-        return None
+        return _gathered(groups)
     groups = [(False, 1)] * (4 - len(groups)) + groups
     return _Plan(
         shape4(tuple(size for _, size in groups)),
@@ -92,15 +98,25 @@ def _plan(op: OpSignature) -> _Plan | None:
     )
 
 
-@limit("axes must be constant, inside the input, and leave at most four groups of dimensions")
+def _gathered(groups: list[tuple[bool, int]]) -> _Plan:
+    """Kept dimensions first, then all reduced ones as channels."""
+    sizes = [size for _, size in groups]
+    order = sorted(range(len(groups)), key=lambda at: groups[at][0])
+    reads, writes = dense(sizes), dense([sizes[at] for at in order])
+    loops = tuple(Loop(sizes[at], reads[at], write) for at, write in zip(order, writes, strict=True))
+    kept, reduced = (prod(size for is_reduced, size in groups if is_reduced is kind) for kind in (False, True))
+    return _Plan((1, 1, kept, reduced), (1, 1, kept, 1), (3,), loops)
+
+
+@limit("axes must be constant, inside the input, and leave at most six groups of dimensions")
 def axes_fit(op: OpSignature, target: Target) -> Verdict:
     x, axes = op.inputs[0], _axes(op)
     assert x is not None
     if axes is None:
         return no(f"axes {numbers(op, 1)} of shape {list(x.shape)}")
     plan = _plan(op)
-    if plan is None:
-        return no(f"axes {sorted(axes)} of shape {list(x.shape)}", hint="reduce in two steps")
+    if not loops_fit(plan.gather):
+        return no(f"axes {sorted(axes)} of shape {list(x.shape)}", hint="reshape to fewer dimensions")
     count = prod(plan.inner) // prod(plan.outer)
     if count > _MAX_ELEMENTS:
         return no(f"{count} elements are reduced to one")
@@ -118,17 +134,21 @@ def mean_multiplier(real: float, count: int) -> tuple[int, int]:
 
 def _input_and_count(state: Legalizer) -> tuple[TensorSignature, int]:
     x, plan = state.signature.inputs[0], _plan(state.signature)
-    assert x is not None and plan is not None
+    assert x is not None
     return x, prod(plan.inner) // prod(plan.outer)
 
 
 def _legalize(state: Legalizer, factor: tuple[int, int], offset: int, rounding: Rounding) -> None:
     op = state.signature
     plan = _plan(op)
-    assert plan is not None
     y = op.outputs[0]
     low, high = range_of(y.dtype)
-    x, output = reshaped(state, state.value(0), plan.inner), reshaped(state, state.output(), plan.outer)
+    source = state.value(0)
+    if plan.gather:
+        value = state.graph.values[source]
+        source = state.temporary(f"{y.name} (gathered)", plan.inner, value.dtype, value.scale, value.zero_point)
+        emit_copy(state, state.value(0), source, plan.gather)
+    x, output = reshaped(state, source, plan.inner), reshaped(state, state.output(), plan.outer)
     mask = sum(1 << axis for axis in plan.axes)
     params = ReduceParams(mask, _MODES[op.code], offset, *factor, y.zero_point, low, high)
     demand: dict[int, RowDemand] | None = None if 1 in plan.axes else {0: RowDemand()}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -12,10 +10,12 @@ from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, 
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.quantize import multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature
+from openneutron.litert.graph import DType
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.targets import Target
-from openneutron.verdict import OK, Verdict, limit
+from openneutron.verdict import OK, Verdict, limit, no
 
 # Real bounds of the family; RELU has no upper one.
 _BOUNDS: dict[str, tuple[float, float | None]] = {
@@ -55,6 +55,9 @@ ABI = register(
 def byte_types(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.inputs[0], op.outputs[0]):
         assert tensor is not None
+        if tensor.dtype is DType.FLOAT32:
+            hint = "convert the model with INT8 inputs, and float operators to INT8 ones"
+            return no(f"tensor {tensor.name!r} is float32", hint=hint)
         verdict = quantized(tensor)
         if not verdict:
             return verdict

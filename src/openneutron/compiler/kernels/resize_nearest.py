@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +15,7 @@ from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

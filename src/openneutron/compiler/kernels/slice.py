@@ -6,7 +6,6 @@ Writing into a larger tensor is the same kernel with an output that is an alias 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
@@ -18,6 +17,7 @@ from openneutron.compiler.legalize import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.compiler.strides import Loop, dense, merged
 from openneutron.microcode.abi import KernelAbi, param, register
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

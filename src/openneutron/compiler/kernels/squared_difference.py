@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import int8_activations, not_empty, range_of
 from openneutron.compiler.kernels.elementwise import broadcasts, data_inputs, emit_binary, one_byte_type, two_inputs
@@ -12,6 +10,7 @@ from openneutron.compiler.quantize import f32, multiplier
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 

@@ -23,6 +23,14 @@ def same_size(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
+@limit("the new shape, or the new axis, must not be computed at run time")
+def shape_known(op: OpSignature, target: Target) -> Verdict:
+    argument = op.input(1)
+    if argument is None or argument.constant:
+        return OK
+    return no(f"{argument.name!r} gives it", hint="give the model inputs of fixed size")
+
+
 @limit("EXPAND_DIMS keeps scale and zero point")
 def same_quantization(op: OpSignature, target: Target) -> Verdict:
     x, y = op.inputs[0], op.outputs[0]
@@ -56,13 +64,13 @@ def bind_view(state: Legalizer) -> None:
     state.bind(0, value)
 
 
-@serves("RESHAPE", "SQUEEZE", limits=(same_byte_type, not_empty, same_size))
+@serves("RESHAPE", "SQUEEZE", limits=(same_byte_type, not_empty, shape_known, same_size))
 def legalize(state: Legalizer) -> None:
     """The output is an alias of the input."""
     bind_view(state)
 
 
-@serves("EXPAND_DIMS", limits=(same_byte_type, not_empty, same_size, same_quantization))
+@serves("EXPAND_DIMS", limits=(same_byte_type, not_empty, shape_known, same_size, same_quantization))
 def legalize_expand_dims(state: Legalizer) -> None:
     """The output is an alias of the input."""
     bind_view(state)

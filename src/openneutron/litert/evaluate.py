@@ -1,0 +1,183 @@
+"""Operators on constants, for folding: shape arithmetic on whole numbers, and moves of any elements.
+
+Example:
+    >>> evaluate(graph, op, [np.array([1, 4, 4, 8], np.int32)])
+    [array([1], dtype=int32)]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from openneutron.litert.graph import Array, DType, Graph, Operator
+
+# Folding makes constants that are stored; larger ones are cheaper to compute than to keep.
+LARGEST = 1 << 20
+_WHOLE = (DType.INT32, DType.INT64, DType.BOOL)
+
+Function = Callable[[Any, list[Array]], list[Array]]
+
+
+def _numbers(array: Array) -> list[int]:
+    return [int(value) for value in array.reshape(-1)]
+
+
+def _strided_slice(options: Any, inputs: list[Array]) -> list[Array]:
+    x, begin, end, strides = inputs
+    if getattr(options, "offset", False):
+        raise ValueError("ends as offsets")
+    index: list[Any] = []
+    for at, (first, last, step) in enumerate(zip(*map(_numbers, (begin, end, strides)), strict=True)):
+
+        def given(mask: int, at: int = at) -> bool:
+            return bool(mask >> at & 1)
+
+        if given(options.ellipsisMask):
+            index.append(Ellipsis)
+        elif given(options.newAxisMask):
+            index.append(None)
+        elif given(options.shrinkAxisMask):
+            index.append(first)
+        else:
+            bounds = (None if given(options.beginMask) else first, None if given(options.endMask) else last)
+            index.append(slice(*bounds, step))
+    return [np.asarray(x[tuple(index)])]
+
+
+def _slice(_: Any, inputs: list[Array]) -> list[Array]:
+    x, begin, size = inputs
+    ends = (None if s == -1 else b + s for b, s in zip(_numbers(begin), _numbers(size), strict=True))
+    return [x[tuple(slice(b, e) for b, e in zip(_numbers(begin), ends, strict=True))]]
+
+
+def _split(options: Any, inputs: list[Array]) -> list[Array]:
+    axis, x = inputs
+    return list(np.split(x, options.numSplits, int(axis.reshape(()))))
+
+
+def _fill(_: Any, inputs: list[Array]) -> list[Array]:
+    _bounded(math.prod(_numbers(inputs[0])))
+    return [np.full(_numbers(inputs[0]), inputs[1].reshape(()))]
+
+
+def _range(_: Any, inputs: list[Array]) -> list[Array]:
+    start, limit, delta = (int(one.reshape(())) for one in inputs)
+    _bounded(len(range(start, limit, delta)))
+    return [np.arange(start, limit, delta, dtype=inputs[0].dtype)]
+
+
+def _tile(_: Any, inputs: list[Array]) -> list[Array]:
+    _bounded(inputs[0].size * math.prod(_numbers(inputs[1])))
+    return [np.tile(inputs[0], _numbers(inputs[1]))]
+
+
+def _broadcast_to(_: Any, inputs: list[Array]) -> list[Array]:
+    _bounded(math.prod(_numbers(inputs[1])))
+    return [np.broadcast_to(inputs[0], _numbers(inputs[1]))]
+
+
+def _gather(options: Any, inputs: list[Array]) -> list[Array]:
+    if options is not None and options.batchDims:
+        raise ValueError("batch dimensions")
+    _bounded(inputs[0].size * inputs[1].size)
+    if inputs[1].size and inputs[1].min() < 0:
+        raise ValueError("a negative index")
+    return [np.take(inputs[0], inputs[1], axis=0 if options is None else options.axis)]
+
+
+def _bounded(elements: int) -> None:
+    if elements > LARGEST:
+        raise ValueError(f"{elements} elements")
+
+
+def _binary(function: Callable[[Array, Array], Array]) -> Function:
+    return lambda _, inputs: [np.asarray(function(*inputs))]
+
+
+def _reduction(function: Callable[..., Array]) -> Function:
+    def reduce(options: Any, inputs: list[Array]) -> list[Array]:
+        axes = tuple(set(np.arange(inputs[0].ndim)[_numbers(inputs[1])].tolist())) if inputs[0].ndim else None
+        return [np.asarray(function(inputs[0], axis=axes, keepdims=options.keepDims, dtype=inputs[0].dtype))]
+
+    return reduce
+
+
+def _reshape(_: Any, inputs: list[Array]) -> list[Array]:
+    return [inputs[0]]  # the output's own shape is the new one, which the caller gives it
+
+
+MOVES: dict[str, Function] = {
+    "BROADCAST_TO": _broadcast_to,
+    "CONCATENATION": lambda options, inputs: [np.concatenate(inputs, options.axis)],
+    "EXPAND_DIMS": _reshape,
+    "FILL": _fill,
+    "GATHER": _gather,
+    "PACK": lambda options, inputs: [np.stack(inputs, options.axis)],
+    "RESHAPE": _reshape,
+    "SLICE": _slice,
+    "SPLIT": _split,
+    "SQUEEZE": _reshape,
+    "STRIDED_SLICE": _strided_slice,
+    "TILE": _tile,
+    "TRANSPOSE": lambda _, inputs: [np.transpose(inputs[0], _numbers(inputs[1]))],
+    "UNPACK": lambda options, inputs: [
+        np.take(inputs[0], at, options.axis) for at in range(inputs[0].shape[options.axis])
+    ],
+}
+ARITHMETIC: dict[str, Function] = {
+    "ADD": _binary(np.add),
+    "CAST": lambda _, inputs: [inputs[0]],
+    "FLOOR_DIV": _binary(np.floor_divide),
+    "FLOOR_MOD": _binary(np.mod),
+    "MAXIMUM": _binary(np.maximum),
+    "MINIMUM": _binary(np.minimum),
+    "MUL": _binary(np.multiply),
+    "RANGE": _range,
+    "REDUCE_PROD": _reduction(np.prod),
+    "SUB": _binary(np.subtract),
+    "SUM": _reduction(np.sum),
+}
+
+
+def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | None:
+    """The operator's outputs with the types and shapes the file gives them; None when it is not one to be folded."""
+    outputs = [graph.tensors[t] for t in op.outputs]
+    tensors = [graph.tensors[t] for t in op.inputs] + outputs
+    move, arithmetic = MOVES.get(op.code), ARITHMETIC.get(op.code)
+    if arithmetic is not None and all(t.dtype in _WHOLE and t.quantization is None for t in tensors):
+        function = arithmetic
+    elif move is not None and not any(t.dtype.is_opaque for t in tensors) and _keeps_values(graph, op):
+        function = move
+    else:
+        return None
+    if getattr(op.options, "fusedActivationFunction", 0):
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            made = function(op.options, inputs)
+    except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, MemoryError):
+        return None  # what is wrong with it is said by the operator's own limits
+    if len(made) != len(outputs):
+        return None
+    for at, (value, tensor) in enumerate(zip(made, outputs, strict=True)):
+        viewed = op.code in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+        if value.size != tensor.elements or not (viewed or value.shape == tensor.shape):
+            return None
+        if op.code == "FLOOR_DIV" and not inputs[1].all():
+            return None
+        fitted = np.array(value.reshape(tensor.shape), tensor.dtype.numpy, order="C")
+        fitted.flags.writeable = False
+        made[at] = fitted
+    return made
+
+
+def _keeps_values(graph: Graph, op: Operator) -> bool:
+    """Whether the elements keep type and meaning on their way: all that are not counts have the output's."""
+    y = graph.tensors[op.outputs[0]]
+    data = {"SPLIT": op.inputs[1:2], "CONCATENATION": op.inputs, "PACK": op.inputs, "FILL": op.inputs[1:2]}
+    moved = [graph.tensors[t] for t in data.get(op.code, op.inputs[:1])]
+    return all(t.dtype is y.dtype and t.quantization == y.quantization for t in moved)
