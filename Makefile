@@ -4,7 +4,7 @@ CTEST_BUILD := build/sanitize
 TSAN_BUILD := build/sanitize-threads
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real fuzz test-c test-python firmware firmware-test lint format docs generate clean
+.PHONY: help setup demo test test-full test-real fuzz test-c test-python firmware firmware-test lint format docs screenshots generate clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -68,8 +68,11 @@ format: setup ## rewrite the Python sources in house style
 	$(BIN)/ruff format .
 
 docs: setup ## the documentation site in build/site; needs no network
-	$(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+screenshots: setup ## the documentation's pictures of the report, taken in a browser
+	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/report/html/test_browser.py
 
 generate: setup ## rewrite what comes from tables: C headers, format page, reference pages
 	$(BIN)/python docs/generate.py

@@ -30,8 +30,11 @@ REQUIREMENTS = ROOT / "requirements"
 # Python: tomllib and the pinned wheels. CMake: the LINK_LIBRARY expression arrived in 3.24, Debian 12 has 3.25.
 OLDEST_PYTHON = (3, 11)
 OLDEST_CMAKE = (3, 25)
-# Debian package → a program of it.
-FIRMWARE_TOOLS = {"gcc-arm-none-eabi": "arm-none-eabi-gcc", "qemu-system-arm": "qemu-system-arm"}
+# What only some tests need: Debian package → a program of it.
+TEST_TOOLS = {
+    "gcc-arm-none-eabi": "arm-none-eabi-gcc", "qemu-system-arm": "qemu-system-arm",
+    "chromium": "chromium", "chromium-driver": "chromedriver",
+}  # fmt: skip
 
 
 class SetupError(Exception):
@@ -47,7 +50,7 @@ def main() -> int:
             # Two `make` at once must not install into the same environment.
             fcntl.flock(lock, fcntl.LOCK_EX)
             check_machine()
-            install_firmware_tools()
+            install_test_tools()
             set_up()
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
@@ -95,24 +98,25 @@ def check_machine() -> None:
         raise SetupError(f"this machine lacks what the Debian package(s) {names} bring: `sudo apt install {names}`")
 
 
-def install_firmware_tools() -> None:
-    """Install the cross compiler and QEMU where that is wanted and allowed: as root, with apt, in CI or when asked.
+def install_test_tools() -> None:
+    """Install cross compiler, QEMU and browser where that is wanted and allowed: as root, with apt, in CI or when asked.
 
-    Elsewhere the firmware tests skip and name these packages.
+    Elsewhere the tests of firmware and report skip and name these packages.
     """
     wanted = os.environ.get("CI") == "true" or os.environ.get("OPENNEUTRON_APT") == "1"
-    missing = [name for name, program in FIRMWARE_TOOLS.items() if shutil.which(program) is None]
+    missing = [name for name, program in TEST_TOOLS.items() if shutil.which(program) is None]
     if not missing or not wanted or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
     try:
         with step(f"installing {' '.join(missing)}"):
             run(["apt-get", "update"])
             # The C library has no program of its own to look for; it comes with the compiler.
-            run(["apt-get", "install", "-y", "--no-install-recommends", *missing, "libnewlib-arm-none-eabi"])
+            also = ["libnewlib-arm-none-eabi"] if "gcc-arm-none-eabi" in missing else []
+            run(["apt-get", "install", "-y", "--no-install-recommends", *missing, *also])
     except SetupError as error:
         if os.environ.get("OPENNEUTRON_APT") == "1":
             raise
-        say(f"without firmware tools, whose tests will skip: {error}")
+        say(f"without {' '.join(missing)}, whose tests will skip: {error}")
 
 
 def has_compiler(variable: str, default: str) -> bool:

@@ -33,7 +33,7 @@ def compiled(**options: Any) -> tuple[Partition, bytes]:
 
 def test_survives_the_way_through_executorch() -> None:
     specs = generate_neutron_compile_spec(
-        "mcxn94x", ["--optimize=fast"], ["aten.add.Tensor"], True, True, True, True, converter="open"
+        "mcxn94x", None, ["--optimize=fast"], None, ["aten.add.Tensor"], True, True, True, True, converter="open"
     )
     options = from_specs(specs)
     assert options.config == "mcxn94x" and options.operators_not_to_delegate == ("aten.add.Tensor",)
@@ -42,6 +42,25 @@ def test_survives_the_way_through_executorch() -> None:
     assert NeutronCompileSpecBuilder().neutron_compile_spec("mcxn94x").build() == generate_neutron_compile_spec(
         "mcxn94x"
     )
+
+
+def test_positions_are_those_of_upstream(tmp_path: Path) -> None:
+    """A script that gives its arguments by position means the same here; the builder's order is another one."""
+    flags, kept, switches = "--optimize=fast", ["aten.add.Tensor"], (True, False, True, False)
+    by_name = generate_neutron_compile_spec(
+        config="imxrt700", extra_flags=flags, intermediates_dir=tmp_path, operators_not_to_delegate=kept,
+        use_neutron_for_format_conversion=True, fetch_constants_to_sram=False, dump_kernel_selection_code=True,
+        use_profiling=False,
+    )  # fmt: skip
+    assert generate_neutron_compile_spec("imxrt700", None, flags, tmp_path, kept, *switches) == by_name
+    builder = NeutronCompileSpecBuilder().neutron_compile_spec("imxrt700", tmp_path, flags, kept, *switches)
+    assert builder.build() == by_name
+
+
+def test_a_system_config_is_taken_with_a_word() -> None:
+    with pytest.warns(UserWarning, match="system_config='fast' has no effect"):
+        given = generate_neutron_compile_spec("imxrt700", system_config="fast")
+    assert given == generate_neutron_compile_spec("imxrt700")
 
 
 @pytest.mark.parametrize("target", ["imxrt700", "mcxn94x", "imx95"])

@@ -22,6 +22,11 @@ TRANSPOSED = {
     ),
     "valid": lambda: (nn.ConvTranspose2d(2, 4, 3), (torch.randn(1, 2, 6, 5),)),
     "dilated": lambda: (nn.ConvTranspose2d(2, 4, 3, dilation=2), (torch.randn(1, 2, 6, 5),)),
+    "two groups": lambda: (nn.ConvTranspose2d(6, 10, 3, stride=2, groups=2), (torch.randn(1, 6, 5, 5),)),
+    "twelve groups, relu": lambda: (
+        nn.Sequential(nn.ConvTranspose2d(12, 24, 4, 2, 1, groups=12, bias=False), nn.ReLU()),
+        (torch.randn(1, 12, 5, 4),),
+    ),
     "1-D": lambda: (nn.ConvTranspose1d(3, 4, 4, stride=2, padding=1), (torch.randn(1, 3, 9),)),
 }
 
@@ -43,9 +48,9 @@ def test_transposes_inside_on_request() -> None:
     assert checked.transposes == 2
 
 
-def test_grouped_transposed_stays_on_cpu() -> None:
-    found = reasons(nn.ConvTranspose2d(4, 4, 3, groups=2), (torch.randn(1, 4, 5, 5),))
-    assert "2 groups" in found["transposed_fits"]
+def test_volumes_stay_on_cpu() -> None:
+    found = reasons(nn.Sequential(nn.ReLU(), nn.Conv3d(2, 3, 2)), (torch.randn(1, 2, 4, 4, 4),))
+    assert found["one_or_two_dimensions"] == "it is 3-D"
 
 
 def test_computed_weights_stay_on_cpu() -> None:

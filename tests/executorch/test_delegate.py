@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,25 @@ def test_programs_live_side_by_side():
     assert torch.equal(second.run(y)[0], pool(y))
     del first
     assert torch.equal(second.run(y)[0], pool(y))
+
+
+def test_programs_run_in_threads_of_their_own():
+    """Also the sentence of an error goes to the thread whose program it is about."""
+    shapes = [(1, 3, 6, 6), (2, 8, 5, 7)]
+
+    def work(number: int) -> None:
+        x = random_int8(*shapes[number], seed=number)
+        payload = payload_of(compiled(pool_model(nhwc(x))), [1], [1])
+        program = load([payload], [x], [[pool(x)]])
+        wrong = load([payload], [x[:, :, 1:]], [[pool(x)]])
+        for seed in range(20):
+            y = random_int8(*shapes[number], seed=seed)
+            assert torch.equal(program.run(y)[0], pool(y))
+            with pytest.raises(RuntimeFailure, match=rf"has {x[:, :, 1:].nbytes} bytes, the graph wants {x.nbytes}"):
+                wrong.run(x[:, :, 1:])
+
+    with ThreadPoolExecutor(len(shapes)) as threads:
+        list(threads.map(work, range(len(shapes))))
 
 
 @pytest.mark.parametrize("target", targets.names())

@@ -8,11 +8,13 @@ import pytest
 import torch
 from executorch.exir import to_edge, to_edge_transform_and_lower
 from torch import nn
+from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
 from openneutron.errors import OptionError
 from openneutron.executorch import (
     CustomDelegationOptions,
     NeutronPartitioner,
+    NeutronQuantizer,
     NeutronTargetSpec,
     generate_neutron_compile_spec,
 )
@@ -22,10 +24,15 @@ from openneutron.executorch.pipeline import build, partitions_of, quantize
 from openneutron.executorch.runtime import load_program
 
 
+def running_sum(x: torch.Tensor) -> torch.Tensor:
+    """Stays on the CPU: LiteRT has no INT8 form of it."""
+    return torch.cumsum(x, 1)
+
+
 class Chain(nn.Module):
     """Convolutions with something between them that only the CPU can do."""
 
-    def __init__(self, between: Callable[[torch.Tensor], torch.Tensor] = torch.sin) -> None:
+    def __init__(self, between: Callable[[torch.Tensor], torch.Tensor] = running_sum) -> None:
         super().__init__()
         self.first, self.second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 2, 3, padding=1)
         self.between = between
@@ -43,7 +50,7 @@ class Diamond(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.first(x)
-        return torch.relu(y) + torch.sin(y)
+        return torch.relu(y) + running_sum(y)
 
 
 IMAGE = (torch.linspace(-1, 1, 72).reshape(1, 2, 6, 6),)
@@ -59,11 +66,27 @@ def lower(model: nn.Module, inputs: tuple[torch.Tensor, ...] = IMAGE, **options:
     return partitioner
 
 
+def test_stock_lowering_of_a_channels_last_program_needs_no_further_call() -> None:
+    """Exported, quantized and lowered with stock calls only; the islands on the CPU read contiguous tensors."""
+    torch.manual_seed(0)
+    model = Diamond().eval()
+    x = IMAGE[0].to(memory_format=torch.channels_last)
+    prepared = prepare_pt2e(torch.export.export(model, (x,)).module(), NeutronQuantizer())
+    prepared(x)
+    quantized = convert_pt2e(prepared)
+    spec = generate_neutron_compile_spec("imxrt700", operators_not_to_delegate=["aten.add.Tensor"])
+    partitioner = NeutronPartitioner(spec)
+    edge = to_edge_transform_and_lower(torch.export.export(quantized, (x,)), partitioner=[partitioner])
+    assert partitioner.copies.count and partitioner.copies.bytes
+    (got,) = load_program(bytes(edge.to_executorch().buffer)).run(x)
+    assert (got - quantized(x)).abs().max() < 0.03
+
+
 def test_every_node_has_a_verdict_with_reason_and_source() -> None:
     verdicts = {v.operator: v for v in lower(Chain()).verdicts}
-    sine = verdicts["aten.sin.default"]
-    assert not sine.delegated and sine.code == "no_lowering" and "aten.sin.default" in sine.reason and sine.hint
-    assert sine.source.startswith("test_partitioner.py:")
+    left = verdicts["aten.cumsum.default"]
+    assert not left.delegated and left.code == "no_lowering" and "aten.cumsum.default" in left.reason and left.hint
+    assert left.source.startswith("test_partitioner.py:")
     convolution = verdicts["aten.convolution.default"]
     assert convolution.delegated and convolution.partition == 1 and convolution.debug_handle > 0
     border = verdicts["quantized_decomposed.quantize_per_tensor.default"]
@@ -152,6 +175,7 @@ def test_several_methods() -> None:
         ({"neutron_target_spec": NeutronTargetSpec("mcxn94x")}, "target spec is for mcxn94x"),
         ({"custom_delegation_options": {"allow": True}}, "custom_delegation_options"),
         ({"preserve_ops": ["hardswish"]}, "preserve_ops"),
+        ({"check_op_support": True}, "check_op_support is True"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], part: str) -> None:

@@ -19,7 +19,7 @@ class Net(torch.nn.Module):
         self.conv = torch.nn.Conv2d(2, 4, 3, padding=1)
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.conv(x).sin().sin(), y + 1
+        return self.conv(x).cumsum(1).cumsum(2), y + 1
 
 
 def compiled(channels_last: bool) -> bytes:
@@ -42,7 +42,7 @@ def test_inputs_outputs_and_calls_are_those_of_the_program(pte: bytes) -> None:
         PlanTensor("float32", (3,), (0,)),
     )
     assert [one.shape for one in plan.outputs] == [(1, 4, 6, 5), (3,)]
-    assert plan.operators["aten::sin.out"] == 2
+    assert plan.operators["aten::cumsum.out"] == 2
     assert plan.delegates["NeutronBackend"] >= 1
 
 

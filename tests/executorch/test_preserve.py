@@ -53,3 +53,11 @@ def test_one_is_kept_and_the_other_decomposes() -> None:
 def test_the_user_may_ask_for_more() -> None:
     partitioner, _, _ = lowered([], preserve_ops=[torch.ops.aten.linear.default])
     assert "aten.linear.default" in {v.operator for v in partitioner.verdicts if v.delegated}
+
+
+def test_the_user_may_choose_nodes() -> None:
+    linear = torch.ops.aten.linear.default
+    partitioner, got, wanted = lowered([], preserve_ops=[linear], check_op_support=lambda node: node.name != "linear_1")
+    names = [v.operator for v in partitioner.verdicts if v.operator in ("aten.linear.default", "aten.addmm.default")]
+    assert names == ["aten.linear.default", "aten.addmm.default"]
+    assert (got - wanted).abs().max() < 0.1

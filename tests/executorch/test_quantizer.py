@@ -13,6 +13,7 @@ from torchao.quantization.pt2e.quantizer import ComposableQuantizer
 from openneutron.errors import OptionError
 from openneutron.executorch import NeutronQuantizer, NeutronTargetSpec
 from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, operator_name
+from openneutron.executorch.quantizer.specs import OBSERVERS
 
 IMAGE = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
 
@@ -121,7 +122,7 @@ def test_wrong_arguments(arguments_: dict[str, Any], part: str) -> None:
         NeutronQuantizer(**arguments_)
 
 
-@pytest.mark.parametrize("observer", ["histogram", "minmax", "moving_average"])
+@pytest.mark.parametrize("observer", ["histogram", "minmax", "moving_average", "percentile"])
 def test_observers(observer: str) -> None:
     module = converted(nn.Conv2d(3, 4, 3), NeutronQuantizer(observer=observer))
     assert parameters(module, "aten.conv2d.default")["scale"] > 0
@@ -144,3 +145,12 @@ class _Module(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.function(x)
+
+
+def test_the_percentile_observer_leaves_outliers_out() -> None:
+    observer = OBSERVERS["percentile"](dtype=torch.int8, quant_min=-128, quant_max=127)
+    x = torch.linspace(-1, 1, 100_000)
+    x[0] = 5.0
+    observer(x)
+    scale, zero_point = observer.calculate_qparams()
+    assert 1.9 / 255 < float(scale) < 2.1 / 255 and abs(int(zero_point)) <= 2

@@ -1,5 +1,6 @@
 """Every byte of real microcode changed, the checksum made right again, under the address and undefined-behaviour
-sanitizers: nothing crashes, nothing leaves its buffers, and enough mutants reach execution for that to mean something."""
+sanitizers: nothing crashes, nothing leaves its buffers, and enough mutants reach execution for that to mean something.
+Every address that leaves its region by an element or more is refused."""
 
 from __future__ import annotations
 
@@ -130,3 +131,5 @@ def test_no_mutant_leaves_its_buffers(case: str, mutate: Path, tmp_path: Path) -
         rejected, executed = counts[what]
         assert rejected > 0 and executed > 0, f"{what} prove nothing: {printed}"
     assert counts["weights"][0] == 0 and counts["weights"][1] > 0
+    rejected, executed = counts["out of range"]  # three or more for each operand of each call
+    assert rejected >= 6 * len(model.report.kernels) and executed == 0

@@ -75,7 +75,9 @@ class NeutronBackend(BackendDetails):
         """Lower to LiteRT, convert, wrap; what was learnt is in `_delegate_info_meta` as a `Partition`."""
         options = from_specs(compile_specs)
         partition, payload = compile_partition(edge_program, options)
-        handles = {f"{kernel.kernel}:{kernel.node}": _handles(kernel, partition) for kernel in partition.report.kernels}
+        handles = {
+            name: _handles(kernel, partition) for kernel in partition.report.kernels for name in event_names(kernel)
+        }
         return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
 
 
@@ -146,6 +148,12 @@ def ensure_only_backend() -> None:
 def without_l0_passes(conversion: Options) -> Options:
     """The converter's options without the names of passes that run before it."""
     return dataclasses.replace(conversion, passes_off=tuple(n for n in conversion.passes_off if n not in PASSES))
+
+
+def event_names(kernel: Kernel) -> list[str]:
+    """What the delegate calls the events of a kernel's calls, in the order of a run (runtime/delegate/events.h)."""
+    name = f"{kernel.kernel}:{kernel.node}"
+    return [name, *(f"{name}.{call}" for call in range(1, kernel.calls))]
 
 
 def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from torch.fx import Graph, Node
 from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.encoding import Constants, Rejected
-from openneutron.executorch.fx import GETITEM, is_dequantize, is_quantize, is_static, operator_name
+from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower import Lowered, lower
 from openneutron.verdict import Reason, Verdict
 
@@ -135,6 +135,8 @@ def try_lower(
 def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:
     inside = set(cluster.nodes)
     for node in cluster.nodes:
+        if is_kept_float(node) and not is_border(node):
+            return node, Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
         if not is_static(node):
             hint = "export with fixed shapes"
             return node, Reason("dynamic_shape", f"its shape is {_shape(node)}, which is not fixed", node.name, hint)

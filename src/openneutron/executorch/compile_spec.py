@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,10 @@ class NeutronOptions:
                 raise OptionError(
                     f"{name} is {getattr(self, name)!r}", where=WHERE, hint=f"one of {', '.join(allowed)}"
                 )
+        if self.fit_bytes is not None and (not isinstance(self.fit_bytes, int) or self.fit_bytes < 1):
+            raise OptionError(
+                f"fit_bytes is {self.fit_bytes!r}", where=WHERE, hint="a number of bytes above 0, or None"
+            )
         if self.converter == "open":
             targets.load(self.config)
         self.conversion()
@@ -85,13 +90,14 @@ class NeutronOptions:
 
 def generate_neutron_compile_spec(
     config: str,
+    system_config: str | None = None,
     extra_flags: str | Sequence[str] | None = None,
+    intermediates_dir: str | os.PathLike[str] | None = None,
     operators_not_to_delegate: str | Sequence[str] | None = None,
     use_neutron_for_format_conversion: bool = False,
     fetch_constants_to_sram: bool = False,
     dump_kernel_selection_code: bool = False,
     use_profiling: bool = False,
-    intermediates_dir: str | os.PathLike[str] | None = None,
     *,
     converter: str = "open",
     optimize: str = "default",
@@ -101,11 +107,13 @@ def generate_neutron_compile_spec(
     `config` is the target. `operators_not_to_delegate` are exact node or operator names, or glob patterns.
     With `use_neutron_for_format_conversion` the partition transposes inside, otherwise the delegate does on the CPU.
     `intermediates_dir` is an existing folder that receives the LiteRT model, dumps, disassembly and report of each
-    partition.
+    partition. `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
 
     Example:
         >>> generate_neutron_compile_spec("imxrt700", operators_not_to_delegate=["aten.add.Tensor", "aten_mul*"])
     """
+    if system_config is not None:
+        warnings.warn(f"system_config={system_config!r} has no effect: config says all about the target", stacklevel=2)
     folder = os.fspath(intermediates_dir) if intermediates_dir is not None else ""
     if folder and not os.path.isdir(folder):
         raise OptionError(f"intermediates_dir {folder!r} is not a folder", where=WHERE, hint="make it first")
@@ -135,9 +143,19 @@ class NeutronCompileSpecBuilder:
     def __init__(self) -> None:
         self._specs: list[CompileSpec] = []
 
-    def neutron_compile_spec(self, config: str, *args: Any, **options: Any) -> NeutronCompileSpecBuilder:
-        """Take the arguments of `generate_neutron_compile_spec`; returns the builder."""
-        self._specs = generate_neutron_compile_spec(config, *args, **options)
+    def neutron_compile_spec(
+        self,
+        config: str,
+        intermediates_dir: str | os.PathLike[str] | None = None,
+        extra_flags: str | Sequence[str] | None = None,
+        operators_not_to_delegate: str | Sequence[str] | None = None,
+        *switches: bool,
+        **options: Any,
+    ) -> NeutronCompileSpecBuilder:
+        """Take what `generate_neutron_compile_spec` takes, in upstream's order for its builder; returns the builder."""
+        self._specs = generate_neutron_compile_spec(
+            config, None, extra_flags, intermediates_dir, operators_not_to_delegate, *switches, **options
+        )
         return self
 
     def build(self) -> list[CompileSpec]:

@@ -16,6 +16,8 @@ from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import NeutronOptions, to_specs
+from openneutron.executorch.cpu_model import CORTEX_M as CORTEX_M_COSTS
+from openneutron.executorch.cpu_model import PORTABLE as PORTABLE_COSTS
 from openneutron.executorch.partitioner import NeutronPartitioner
 from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.report.model import Node as Verdict
@@ -57,7 +59,8 @@ class Engines:
 
     def partitioner(self, spec: NeutronOptions, placement: str) -> NeutronPartitioner | None:
         """The NPU's partitioner, None without an NPU."""
-        return NeutronPartitioner(to_specs(spec), placement=placement) if self.neutron else None
+        costs = CORTEX_M_COSTS if self.cortex_m else PORTABLE_COSTS
+        return NeutronPartitioner(to_specs(spec), placement=placement, cpu_costs=costs) if self.neutron else None
 
     def compile_config(self) -> Any:
         """How to lower to Edge; None for ExecuTorch's defaults."""

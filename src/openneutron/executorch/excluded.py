@@ -14,7 +14,8 @@ class Excluded:
     """What the user does not want delegated.
 
     An operator may be written "aten.add.Tensor", "aten::add.Tensor", "aten.add", "aten::add", "aten_add_tensor" or
-    "aten_add"; a node by its name. "aten_add" names additions and nothing else.
+    "aten_add"; a node by its name. "aten_add" names additions and nothing else. What an operator of the exported program
+    was decomposed into goes by its name too: "aten.softplus" names all of a softplus.
 
     Example:
         >>> Excluded(["aten_add"]).names("aten.addmm.default")
@@ -25,8 +26,12 @@ class Excluded:
         self.patterns = tuple(patterns)
 
     def pattern(self, node: Node) -> str:
-        """The pattern that names this node or its operator, "" when none does."""
-        return self._match({node.name}) or self.names(operator_name(node))
+        """The pattern that names this node, its operator or the one it was made from, "" when none does."""
+        if not self.patterns:
+            return ""
+        origin = node.meta.get("original_aten")
+        made_from = self.names(str(origin)) if origin is not None else ""
+        return self._match({node.name}) or self.names(operator_name(node)) or made_from
 
     def names(self, operator: str) -> str:
         """The pattern that names this operator, "" when none does."""

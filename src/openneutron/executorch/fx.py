@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 import re
+from functools import cache
 from typing import Any
 
 from torch._ops import OpOverload
@@ -17,6 +18,7 @@ QUANTIZE = frozenset({f"{_QD}quantize_per_tensor.default", f"{_QD}quantize_per_c
 DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize_per_channel.default"})
 PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
 GETITEM = "getitem"
+_FLOAT = "openneutron_float"  # key of the note on nodes the user wants in float
 
 
 def operator_name(node: Node) -> str:
@@ -30,9 +32,14 @@ def operator_name(node: Node) -> str:
         return ""
     if node.target is operator.getitem:
         return GETITEM
+    return _name_of(node.target)
+
+
+@cache
+def _name_of(target: Any) -> str:
+    """An operator's name; asked for so often that making it anew each time was a third of partitioning."""
     # An Edge operator wraps the ATen one it was made from.
-    target = node.target if isinstance(node.target, OpOverload) else getattr(node.target, "_op", node.target)
-    return str(target)
+    return str(target if isinstance(target, OpOverload) else getattr(target, "_op", target))
 
 
 def is_quantize(node: Node) -> bool:
@@ -79,6 +86,20 @@ def is_static(node: Node) -> bool:
     return all(isinstance(size, int) for value in values for size in getattr(value, "shape", ()))
 
 
+def keep_float(node: Node, keep: bool) -> None:
+    """Note on a node whether the user wants it computed in float; the note outlives exporting and lowering.
+
+    Readers of the node may store its result in INT8 all the same, and then nothing else tells it from a quantized one.
+    """
+    if keep or is_kept_float(node):
+        node.meta["custom"] = {**(node.meta.get("custom") or {}), _FLOAT: keep}
+
+
+def is_kept_float(node: Node) -> bool:
+    """Whether the user wants the node computed in float."""
+    return bool((node.meta.get("custom") or {}).get(_FLOAT))
+
+
 def users(node: Node) -> list[Node]:
     """The readers of a node, in graph order of registration."""
     return list(node.users)
@@ -110,6 +131,14 @@ def module_types(node: Node) -> tuple[str, ...]:
 
 _FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)')
 _LIBRARY = re.compile(r"[/\\](site|dist)-packages[/\\](torch|torchao|executorch)[/\\]")
+
+
+def origin(node: Node) -> str:
+    """What the node was called when its program was first captured, "" where that was not recorded."""
+    name, sources = "", node.meta.get("from_node")
+    while sources:
+        name, sources = sources[-1].name, sources[-1].from_node
+    return str(name)
 
 
 def source_line(node: Node) -> str:

@@ -30,6 +30,7 @@ from openneutron.executorch.fx import (
 )
 from openneutron.executorch.layout import Layouts, Order, Value, channels_last, plain
 from openneutron.executorch.ops import lowerings
+from openneutron.executorch.tabulate import Tabulated, find_tables, inside_of
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
 from openneutron.litert.passes import PASSES, run_passes
@@ -68,7 +69,9 @@ def lower(
         >>> lowered = lower(nodes, inputs, outputs, Constants(program), NeutronOptions("imxrt700"))
         >>> data = write_model(lowered.model)
     """
-    lowered = Lowering(constants, options.use_neutron_for_format_conversion).run(nodes, inputs, outputs)
+    # NXP's converter takes no composites.
+    tables = options.converter == "open"
+    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(nodes, inputs, outputs)
     operators = lowered.model.main.operators
     place = {id(op): position for position, op in enumerate(operators)}
     off = set(options.conversion().passes_off) & set(PASSES)
@@ -87,12 +90,14 @@ class Lowering:
 
     constants: Constants
     convert_inside: bool = False
+    with_tables: bool = True
     builder: GraphBuilder = field(default_factory=GraphBuilder)
     values: dict[Node, Any] = field(default_factory=dict)
     absorbed: set[Node] = field(default_factory=set)
     owners: list[tuple[Node, ...]] = field(default_factory=list)
     wants: dict[Node, str] = field(default_factory=dict)
     current: tuple[Node, ...] = ()
+    tables: dict[Node, Tabulated] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder, self.emit, convert_inside=self.convert_inside)
@@ -101,10 +106,13 @@ class Lowering:
         """Lower `nodes` (in order), which read the stored values `inputs` and produce the stored values `outputs`."""
         inside = set(nodes)
         self._look_ahead(nodes, outputs)
+        self.tables = find_tables(nodes, self.constants) if self.with_tables else {}
+        tabulated = inside_of(self.tables)
         for node in inputs:
             self._enter(node, inside)
         for node in nodes:
-            self._lower(node)
+            if node not in tabulated:
+                self._lower(node)
         return self._finish(inputs, outputs)
 
     def emit(self, code: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
@@ -158,7 +166,9 @@ class Lowering:
     def _lower(self, node: Node) -> None:
         self.current = (node,)
         name = operator_name(node)
-        if is_quantize(node):
+        if node in self.tables:
+            self.values[node] = self._tabulate(node, self.tables[node])
+        elif is_quantize(node):
             self.values[node] = self._quantize(node)
         elif is_dequantize(node):
             self.values[node] = self._dequantize(node)
@@ -188,6 +198,18 @@ class Lowering:
         if value.quantization == encoding.quantization:
             return value
         return self.requantize(value, encoding.quantization, node.name)
+
+    def _tabulate(self, node: Node, table: Tabulated) -> Value:
+        """A quantize whose input is a function of one stored value: a look-up, in whatever order that exists."""
+        self.current = (*table.chain, node)
+        source: Value = self.value(table.source, node)
+        encoding = encoding_of(node, self.constants)
+        check_activation(node, encoding)
+        order = self.common_order([source], node)
+        made, tensor = self.layouts.produced(node.name, source.shape, order, DType.INT8, encoding.quantization)
+        self.builder.table(self.layouts.tensor(source, order), table.entries(node, self.constants), tensor)
+        self.owners.append(self.current)
+        return made
 
     def requantize(self, value: Value, quantization: Quantization, name: str) -> Value:
         """The same numbers with other parameters, in whatever order the value exists."""

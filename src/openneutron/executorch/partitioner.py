@@ -22,14 +22,16 @@ from openneutron.errors import OptionError
 from openneutron.executorch.backend import NeutronBackend, ensure_only_backend
 from openneutron.executorch.clusters import Check, Cluster, examine, find_clusters, try_lower
 from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_specs
+from openneutron.executorch.cpu_model import PORTABLE, CpuCosts
 from openneutron.executorch.encoding import Constants
 from openneutron.executorch.excluded import Excluded
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.ops import lowerings
 from openneutron.executorch.options import CustomDelegationOptions
 from openneutron.executorch.partition import cut
+from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.passes.program.split_dequantize import split_dequantize
-from openneutron.executorch.placement import PLACEMENTS, stay, weigh
+from openneutron.executorch.placement import check_placement, stay, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.executorch.trial import Trials
 from openneutron.executorch.verdicts import verdicts_of
@@ -43,8 +45,10 @@ class NeutronPartitioner(Partitioner):
     """Partitions a quantized Edge program for the NPU. With nothing optional given it delegates as much as possible.
 
     `preserve_ops` are operators to keep from decomposition in addition to those we keep anyway; one that would not be
-    delegated decomposes all the same. With `placement="fastest"` a partition that the CPU would run faster stays there
-    (see `placement.py`). After partitioning `verdicts` tells of each node who runs it and why.
+    delegated decomposes all the same, and so does a node of them for which `check_op_support` says False.
+    With `placement="fastest"` a partition that the CPU would run faster stays there (see `placement.py`); `cpu_costs` are
+    those of the kernels that run it there. After lowering `verdicts` tells of each
+    node who runs it and why, and `copies` how much of a channels-last program is copied to contiguous order for the CPU.
 
     Example:
         >>> partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
@@ -59,8 +63,10 @@ class NeutronPartitioner(Partitioner):
         custom_delegation_options: CustomDelegationOptions | None = None,
         post_quantization_state_dict: Mapping[str, torch.Tensor] | None = None,
         preserve_ops: Sequence[Any] | None = None,
+        check_op_support: Callable[[Node], bool] | None = None,
         *,
         placement: str = "all",
+        cpu_costs: CpuCosts = PORTABLE,
     ) -> None:
         super().__init__()
         # Whoever partitions for Neutron calls to_executorch() next, which knows no quantize.out without this.
@@ -81,11 +87,17 @@ class NeutronPartitioner(Partitioner):
         self._waiting: list[dict[str, torch.Tensor]] = []
         self._finished = False
         self._preserve = _preserved(preserve_ops or ())
-        if placement not in PLACEMENTS:
-            raise OptionError(f"placement is {placement!r}", where=WHERE, hint=f"one of {', '.join(PLACEMENTS)}")
+        if check_op_support is not None and not callable(check_op_support):
+            raise OptionError(
+                f"check_op_support is {check_op_support!r}", where=WHERE, hint="give a function from a node to a bool"
+            )
+        self._check_op_support = check_op_support
+        check_placement(placement, self.options, where=WHERE)
         self.placement = placement
+        self.cpu_costs = cpu_costs
         self.verdicts: list[Verdict] = []
         self.partitions: list[list[Cluster]] = []
+        self.copies = Copies(0, 0)
         ensure_only_backend()
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
@@ -124,7 +136,11 @@ class NeutronPartitioner(Partitioner):
         """Operators to keep whole; the filter is the predicate of delegation itself.
 
         Where every node of these operators is delegated no filter is needed, which saves ExecuTorch two retraces.
+        It asks once more when everything is lowered. That is the only moment at which a partitioner sees the finished
+        program, so what stays on the CPU is made contiguous then: stock kernels refuse mixed dim orders.
         """
+        if self._finished:
+            self.copies += make_islands_contiguous(ep.graph_module)
         names = {operator_name(node) for node in ep.graph.nodes if self._asks_to_stay_whole(node)}
         if not names:
             return [], None
@@ -140,6 +156,7 @@ class NeutronPartitioner(Partitioner):
         """
         if self._finished:
             self.verdicts, self.partitions, self._waiting, self._finished = [], [], [], False
+            self.copies = Copies(0, 0)
         tensors = {**exported_program.state_dict, **exported_program.constants}
         self._waiting.append({name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)})
         return split_dequantize(exported_program)
@@ -155,16 +172,22 @@ class NeutronPartitioner(Partitioner):
     def _asks_to_stay_whole(self, node: Node) -> bool:
         name = operator_name(node)
         rule = lowerings().get(name)
-        if rule is None or self.excluded.may_name(name):
+        if rule is None or self.excluded.may_name(name) or self._vetoed(node):
             return False
         return name in self._preserve or (rule.preserve is not None and rule.preserve(node))
+
+    def _vetoed(self, node: Node) -> bool:
+        """Whether the user asked to preserve this operator, but not this node of it."""
+        if self._check_op_support is None or operator_name(node) not in self._preserve:
+            return False
+        return not self._check_op_support(node)
 
     def _delegable(self, ep: ExportedProgram, names: set[str]) -> set[Node]:
         """The nodes of these operators whose clusters would be delegated."""
         constants, check = Constants(ep, self._given), self._check()
         kept: set[Node] = set()
         for cluster in find_clusters(ep.graph):
-            found = [node for node in cluster.nodes if operator_name(node) in names]
+            found = [node for node in cluster.nodes if operator_name(node) in names and not self._vetoed(node)]
             if found:
                 self._examine(cluster, constants, check)
                 kept.update(found if cluster.accepted else ())
@@ -200,11 +223,16 @@ class NeutronPartitioner(Partitioner):
         return True
 
     def _worth(self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check) -> bool:
-        """Whether a partition is faster on the NPU; refuses its clusters when not."""
+        """Whether a partition is faster on the NPU; refuses its clusters when not.
+
+        An operator that was kept whole for the NPU has nowhere else to go: its partition is always worth it.
+        """
+        if any(self._asks_to_stay_whole(node) for cluster in members for node in cluster.cores):
+            return True
         nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
         _, lowered = try_lower(nodes, constants, check, self.options)
         assert lowered is not None
-        trip = weigh(members, lowered, self.options)
+        trip = weigh(members, lowered, self.options, self.cpu_costs)
         if not trip.worth:
             for cluster in members:
                 stay(cluster, trip)

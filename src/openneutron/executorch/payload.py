@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -188,6 +188,25 @@ def parse_payload(data: bytes, *, where: str) -> Payload:
         payload_version=version,
         identity=identity,
     )
+
+
+def without_formats(data: bytes, inputs: Container[int], outputs: Container[int]) -> bytes:
+    """The payload with these inputs (by argument) and outputs (by position) handed over in the NPU's own order.
+
+    Example:
+        >>> without_formats(data, inputs={0}, outputs={1})
+    """
+    found = parse_payload(data, where="payload")
+    count, changed = len(found.input_map), bytearray(data)
+    for row, argument in enumerate(found.input_map):
+        if argument in inputs:
+            changed[3 + row] = FORMATLESS
+    for row, position in enumerate(found.output_map):
+        if position in outputs:
+            changed[3 + count + row] = FORMATLESS
+    if found.identity is not None:
+        changed[-4:] = struct.pack("<I", zlib.crc32(memoryview(changed)[:-4]))
+    return bytes(changed)
 
 
 def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
+from torch._export.verifier import SpecViolationError
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch.backend import Partition
+from openneutron.executorch.checks import check_model, check_samples, check_scales
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.export import (
@@ -29,7 +32,7 @@ from openneutron.executorch.export import (
 )
 from openneutron.executorch.fx import is_quantize
 from openneutron.executorch.merge import merge_reports
-from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, make_islands_contiguous
+from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.passes.edge.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
 from openneutron.executorch.seal import seal_pte
@@ -150,6 +153,7 @@ def build(
             stages=stages, engines=engines,
         )  # fmt: skip
     check_program(program, from_module=quantized is not None)
+    check_scales(program)
     lowered = lower_program(program, spec, stages, int8_io=int8_io, engines=engines, placement=placement)
     partitions = list(partitions_of(lowered.edge.graph_module))
     report = merge_reports(
@@ -177,6 +181,8 @@ def quantize(
     engines: Engines | None = None,
 ) -> tuple[GraphModule, ExportedProgram]:
     """Post-training quantization: the converted PT2E module, and its exported program."""
+    check_model(model)
+    check_samples(example_inputs, calibration)
     stages = stages or Stages()
     engines = engines or engines_of("neutron")
     inputs = in_layout(example_inputs, channels_last)
@@ -206,6 +212,7 @@ def _trained(
     """Training with rounding in the loop: the converted PT2E module, and its exported program."""
     from openneutron.executorch.recipes.stage_qat import quantize_aware
 
+    check_model(model)
     if isinstance(model, ExportedProgram) or example_inputs is None:
         raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")
     if calibration:
@@ -246,12 +253,20 @@ def lower_program(
     engines = engines or engines_of("neutron")
     partitioner = engines.partitioner(spec, placement)
     with stages("partitioning and compiling"):
-        edge = to_edge_transform_and_lower(
-            program,
-            partitioner=None if partitioner is None else [partitioner],
-            compile_config=engines.compile_config(),
-        )
-    copies = make_islands_contiguous(edge.exported_program().graph_module)
+        try:
+            edge = to_edge_transform_and_lower(
+                program,
+                partitioner=None if partitioner is None else [partitioner],
+                compile_config=engines.compile_config(),
+            )
+        except SpecViolationError as error:
+            found = re.search(r"aten\.\w+\.\w+", str(error))
+            raise UnsupportedError(
+                f"ExecuTorch has no place for operator {found[0] if found else ''}: it is not among its core operators",
+                hint="write the model without it",
+            ) from error
+    if partitioner is None:
+        make_islands_contiguous(edge.exported_program().graph_module)
     borders = remove_border_quantize(edge.exported_program()) if int8_io else []
     if borders and all(border.reason for border in borders):
         raise UnsupportedError(
@@ -259,6 +274,7 @@ def lower_program(
         )
     with stages("placing leftovers") if engines.cortex_m else nullcontext():
         verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
+    copies = copies_of(edge.exported_program().graph_module)
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)

@@ -14,10 +14,11 @@ from torch.fx import Node
 
 from openneutron import targets
 from openneutron.convert import convert
+from openneutron.errors import OptionError
 from openneutron.executorch.clusters import Cluster
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.cpu_model import CORTEX_M, DELEGATE_CALL, CpuCosts, cpu_clock, cpu_cycles
-from openneutron.executorch.fx import shape_of
+from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.lower import Lowered
 from openneutron.litert.write import write_model
 from openneutron.verdict import Reason
@@ -49,26 +50,49 @@ class Trip:
         )
 
 
-def weigh(members: Sequence[Cluster], lowered: Lowered, options: NeutronOptions, costs: CpuCosts = CORTEX_M) -> Trip:
-    """Compile the partition and compare it with its operators on the CPU.
+def check_placement(placement: str, options: NeutronOptions, *, where: str) -> None:
+    """Refuse a placement that does not exist, and "fastest" where there is no model to compare with."""
+    if placement not in PLACEMENTS:
+        raise OptionError(f"placement is {placement!r}", where=where, hint=f"one of {', '.join(PLACEMENTS)}")
+    if placement == "fastest":
+        cpu_clock(options.config)
+        if options.converter != "open":
+            raise OptionError(
+                f"placement is 'fastest', but the {options.converter} converter predicts no cycles", where=where,
+                hint='use placement="all"',
+            )  # fmt: skip
+
+
+def weigh(members: Sequence[Cluster], lowered: Lowered, options: NeutronOptions, costs: CpuCosts) -> Trip:
+    """Compile the partition and compare it with its operators on the CPU, whose kernels cost `costs`.
 
     Example:
-        >>> weigh(members, lowered, options).worth
+        >>> weigh(members, lowered, options, CORTEX_M).worth
         False
     """
     clock = cpu_clock(options.config)
     report = convert(write_model(lowered.model), options.conversion("placement")).report
     npu = report.totals.cycles / targets.load(options.config).clock_hz
-    moved = sum(_elements(node) for node, last in zip(lowered.inputs, lowered.input_formats, strict=True) if last)
-    moved += sum(_elements(node) for node, last in zip(lowered.outputs, lowered.output_formats, strict=True) if last)
-    cpu = sum(cpu_cycles(node, costs) for cluster in members for node in cluster.cores)
-    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, moved * costs.move / clock * 1e6, cpu / clock * 1e6)
+    border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
+    border += zip(lowered.outputs, lowered.output_formats, strict=True)
+    turned = [_elements(node) for node, last in border if last]
+    # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
+    nodes = [node for cluster in members for node in (cluster.cores if costs is CORTEX_M else cluster.nodes)]
+    cpu: float = sum(cpu_cycles(node, costs) for node in nodes)
+    if costs is CORTEX_M and any(_is_spatial(node) for node in nodes):
+        # These run in NHWC too, between transposes of their own.
+        cpu += sum(costs.call + count * costs.move for count in turned)
+    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, sum(turned) * costs.move / clock * 1e6, cpu / clock * 1e6)
 
 
 def stay(cluster: Cluster, trip: Trip) -> None:
     """Leave a cluster on the CPU because it is faster there."""
     node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
     cluster.refuse(node, Reason("slower_on_npu", trip.reason, node.name, 'placement="all" delegates it all the same'))
+
+
+def _is_spatial(node: Node) -> bool:
+    return any(word in operator_name(node) for word in ("conv", "pool"))
 
 
 def _elements(node: Node) -> int:

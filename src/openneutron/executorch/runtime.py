@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SUPPORTED_EXECUTORCH: Final = "1.5"  # the C++ interface of a backend changes between minor versions
 _METHOD: Final = "forward"  # what torch.export calls a module's only entry
 _QUANTIZE: Final = "quantized_decomposed::quantize_per_tensor.out"  # one operator of the quantized kernels
-_DEBUG_BUFFER_BYTES: Final = 1 << 16  # ETDump wants room for debug data even when only events are recorded
 
 _lock = threading.Lock()
 _library: DelegateLibrary | None = None
@@ -81,10 +80,8 @@ class LoadedProgram:
         self._etdump = etdump
         self._library = _delegate()
         runtime = _stock_runtime()
-        debug_bytes = _DEBUG_BUFFER_BYTES if etdump else 0
-        loading = self._library.watch(
-            lambda: runtime.load_program(data, enable_etdump=etdump, debug_buffer_size=debug_bytes)
-        )
+        # Without a debug buffer: given one, ETDump keeps every tensor of every run and ends the process when it is full.
+        loading = self._library.watch(lambda: runtime.load_program(data, enable_etdump=etdump))
         if loading.error is not None:
             raise FormatError(
                 f"not a program that this ExecuTorch can load: {loading.sentence}", where=where

@@ -11,10 +11,11 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from openneutron.errors import FormatError, InternalError
+from openneutron.records import dataclass
 
 # The formulas of `runtime/machine/`, in the order of the C enum; each is one small file there.
 COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from openneutron.microcode.table import ElementType, Region, Rounding
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

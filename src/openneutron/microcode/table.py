@@ -6,8 +6,9 @@ rows here. All values are little endian; every record is a whole number of 32-bi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from openneutron.records import dataclass
 
 MAGIC = 0x64434D6E  # NXP's container magic ("nMCd"): upstream's delegate checks it before anything else.
 # Our own value where NXP's driver expects its version hash: silicon refuses it, our driver knows both kinds.

@@ -1,4 +1,4 @@
-"""Golden results of hybrid programs: each engine by its own definition, composed.
+"""Building hybrid programs and their golden results: each engine by its own definition, composed.
 
 Delegates are LiteRT's reference on the model that was compiled, `cortex_m::*` operators their Python references, portable
 operators torch. Two definitions of exact in one program, so a failure says which engine's node differs first.
@@ -11,13 +11,55 @@ from typing import Any
 import numpy as np
 import torch
 from executorch.exir.delegate import executorch_call_delegate
+from torch import nn
 from torch.fx.node import map_arg
 
 from openneutron.executorch.encoding import Constants
 from openneutron.executorch.fx import GETITEM, operator_name
-from openneutron.executorch.pipeline import Built
+from openneutron.executorch.pipeline import Built, build
+from openneutron.executorch.runtime import load_program
 from openneutron.litert.read import read_model
+from tests.executorch.harness import Branches
+from tests.executorch.recipes.networks import settled
 from tests.golden import reference
+
+# Neutron could take these; kept from it, Cortex-M has the logarithms and the division, and nobody has the sine.
+KEPT = ("aten.log1p.default", "aten.log2.default", "aten.log10.default", "aten.div.Tensor", "aten.sin.default")
+
+
+def built(model: nn.Module, inputs: list[tuple[torch.Tensor, ...]], **options: Any) -> Built:
+    options["operators_not_to_delegate"] = (*KEPT, *options.get("operators_not_to_delegate", ()))
+    return build(settled(model), inputs[0], calibration=inputs, recipe="imxrt700cm", **options)
+
+
+# torch's vectorised sine and the C library's, which portable kernels call, differ in the last bit or two.
+FLOAT = 2.0**-21
+
+
+def check(program: Built, inputs: tuple[torch.Tensor, ...], *, in_float: tuple[int, ...] = ()) -> None:
+    """The runtime's bits are the composition of the engines' references; `in_float` names outputs of float kernels."""
+    got = load_program(program.pte).run(*inputs)
+    for index, (here, wanted) in enumerate(zip(got, golden(program, inputs), strict=True)):
+        apart = float((here - wanted).abs().max())
+        allowed = FLOAT * float(wanted.abs().max()) if index in in_float else 0.0
+        assert here.shape == wanted.shape and apart <= allowed, f"output {index} differs by {apart:.3g}"
+
+
+def engines(program: Built) -> dict[str, str]:
+    """Operator → engine of everything that computes."""
+    return {v.operator: v.engine for v in program.report.nodes if not v.operator.startswith("quantized_decomposed")}
+
+
+def operators(program: Built) -> list[str]:
+    return [operator_name(node) for node in program.edge.graph.nodes if node.op == "call_function"]
+
+
+def side_by_side(
+    cases: dict[str, tuple[nn.Module, tuple[torch.Tensor, ...]]],
+) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """Independent networks as one program, to pay for one export."""
+    model = Branches({name: module for name, (module, _) in cases.items()}, [len(x) for _, x in cases.values()])
+    return model, tuple(x for _, inputs in cases.values() for x in inputs)
 
 
 def golden(built: Built, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:

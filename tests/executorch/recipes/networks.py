@@ -27,6 +27,19 @@ class ThreeEngines(nn.Module):
         return self.head(functional.max_pool2d(functional.avg_pool2d(z, 4), 2).mean((2, 3)))
 
 
+class Crossing(nn.Module):
+    """A branch that goes to Cortex-M and back while the other stays on the NPU, twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        y = self.second(x) + torch.log1p(torch.relu(x))
+        return self.second(y) + torch.log1p(torch.relu(y))
+
+
 class OnlyCortexM(nn.Module):
     """Nothing for the NPU: operators that only Cortex-M has."""
 

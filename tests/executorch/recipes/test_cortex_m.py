@@ -40,6 +40,10 @@ def test_the_stock_export_gives_the_same_program() -> None:
 def test_an_unknown_core_is_refused_with_the_known_ones() -> None:
     with pytest.raises(OptionError, match=r"cpu is 'cortex-m99'.*cortex-m33"):
         ExportRecipe.get_recipe(CortexMRecipeType.INT8_PTQ, cpu="cortex-m99")
+    with pytest.raises(OptionError, match="unknown option 'observer'; it has calibration, cpu"):
+        ExportRecipe.get_recipe(CortexMRecipeType.INT8_PTQ, observer="minmax")
+    with pytest.raises(OptionError, match="cpu is 33"):
+        ExportRecipe.get_recipe(CortexMRecipeType.INT8_PTQ, cpu=33)
 
 
 @pytest.mark.parametrize("kind", [CortexMRecipeType.INT8_PTQ, Imxrt700cmRecipeType.INT8_PTQ_PER_TENSOR])

@@ -8,14 +8,15 @@ import pytest
 import torch
 from executorch.export import ExportRecipe, StageType
 from torch import nn
+from torch.fx import GraphModule
 
 import openneutron
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name
 from openneutron.executorch.quantizer import NeutronQuantizer
 from openneutron.executorch.recipes import NeutronRecipeType, QatStage, Schedule, Training, run_recipe
-from openneutron.executorch.recipes.stage_qat import prepare_training, quantize_aware
-from openneutron.executorch.recipes.training import freeze_norms
+from openneutron.executorch.recipes.stage_qat import prepare_training
+from openneutron.executorch.recipes.training import freeze_norms, run_training
 from openneutron.executorch.runtime import load_program
 from tests.executorch.recipes.networks import NormedLinear, images, settled
 
@@ -39,19 +40,19 @@ def test_every_norm_is_folded_and_the_program_runs_on_the_npu_alone(per_channel:
     model = settled(NormedLinear())
     before = {name: value.clone() for name, value in model.state_dict().items()}
     program = openneutron.compile(model, images(1)[0], train=train, per_channel=per_channel)
-    assert program.quantized is not None
-    names = {operator_name(node) for node in program.quantized.graph.nodes}
-    assert not {name for name in names if "batch_norm" in name}
+    quantized = program.quantized
+    assert not [node for node in quantized.graph.nodes if "batch_norm" in operator_name(node)]
+    layers = [n for n in quantized.graph.nodes if operator_name(n) in ("aten.conv2d.default", "aten.conv1d.default")]
+    assert len(layers) == 5
+    for layer in layers:
+        assert all(is_dequantize(one) for one in layer.args[:2]), layer
+        follower = next(iter(layer.users))
+        assert is_quantize(follower) or is_quantize(next(iter(follower.users))), layer
     assert [v.operator for v in program.verdicts if not v.delegated and v.code != "border"] == []
     (x,) = images(1, seed=20)[0]
     (got,) = program.run(x)
-    wanted = program.quantized(x)
-    step = min(
-        float(node.args[1])
-        for node in program.quantized.graph.nodes
-        if is_dequantize(node) and len(node.args) > 1 and isinstance(node.args[1], float)
-    )
-    assert torch.allclose(got, wanted, atol=float((wanted.max() - wanted.min()) / 60) + step)
+    wanted = quantized(x)
+    assert (got - wanted).abs().max() <= (wanted.max() - wanted.min()) / 25
     assert not model.training and all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
@@ -59,23 +60,49 @@ def test_the_stage_takes_the_place_of_quantize() -> None:
     lines: list[str] = []
     recipe = ExportRecipe.get_recipe(NeutronRecipeType.INT8_QAT_PER_TENSOR, train=train)
     stage = QatStage([NeutronQuantizer(is_qat=True)], train, progress=lines.append)
-    session = run_recipe(settled(NormedLinear()), images(1), recipe, instead={StageType.QUANTIZE: stage})
-    assert load_program(bytes(session.get_pte_buffer())).run(images(1)[0][0])[0].shape == (1, 10)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    session = run_recipe(model, images(1), recipe, instead={StageType.QUANTIZE: stage})
+    assert load_program(bytes(session.get_pte_buffer())).run(images(1)[0][0])[0].shape == (1, 4, 14, 14)
     assert lines[-1].startswith("training: 100 %, loss ")
     assert all("duration_ms" in artifact.context for artifact in session.get_stage_artifacts().values())
 
 
-def test_biasless_and_shared_layers_are_quantized_once_each() -> None:
-    quantized = quantize_aware(settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True), train)
-    layers = [n for n in quantized.graph.nodes if operator_name(n) in ("aten.conv2d.default", "aten.conv1d.default")]
-    assert len(layers) == 5
-    for layer in layers:
-        assert all(is_dequantize(one) for one in layer.args[:2]), layer
-        follower = next(iter(layer.users))
-        assert is_quantize(follower) or is_quantize(next(iter(follower.users))), layer
+def test_the_stage_serves_the_recipe_of_another_backend() -> None:
+    """XNNPACK's quantizer in a recipe of its own, with a pass around each step: nothing here is Neutron's."""
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from executorch.export import LoweringRecipe, QuantizationRecipe
+
+    seen: list[str] = []
+
+    def note(name: str) -> Any:
+        return lambda model: seen.append(name) or model
+
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())
+    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_qat=True))
+    steps = {f"{name}_passes": [note(name)] for name in ("pre_prepare", "post_prepare", "pre_convert", "post_convert")}
+    quantization = QuantizationRecipe(quantizers=[quantizer], is_qat=True, train_fn=raises, **steps)
+    recipe = ExportRecipe(name="theirs", quantization_recipe=quantization, lowering_recipe=LoweringRecipe())
+    with pytest.raises(OpenNeutronError, match="out of coffee"):
+        run_recipe(model, images(1), recipe)
+    quantization.train_fn = lambda prepared: prepared(torch.randn(4, 3, 16, 16))
+    session = run_recipe(model, images(1), recipe)
+    assert seen[-4:] == ["pre_prepare", "post_prepare", "pre_convert", "post_convert"] and model.training
+    (x,) = images(1, seed=3)[0]
+    (got,) = load_program(bytes(session.get_pte_buffer())).run(x)
+    wanted = session.get_stage_artifacts()[StageType.QUANTIZE].data["forward"](x)
+    assert torch.allclose(got, wanted, atol=1e-5)
 
 
-def test_the_schedule_freezes_norms_then_observers_even_when_the_loop_calls_train() -> None:
+@pytest.fixture(scope="module")
+def prepared() -> GraphModule:
+    """One prepared model: preparing takes torchao seconds, and these tests do not care what the others did to it."""
+    return prepare_training(settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True))
+
+
+def test_the_schedule_freezes_norms_then_observers_even_when_the_loop_calls_train(prepared: GraphModule) -> None:
     seen: list[tuple[bool, bool, bool]] = []
 
     def watch(model: Any, state: Training) -> None:
@@ -85,14 +112,12 @@ def test_the_schedule_freezes_norms_then_observers_even_when_the_loop_calls_trai
             moving = any(n.args[5] for n in model.graph.nodes if operator_name(n) == "aten.batch_norm.default")
             seen.append((moving, state.norms_frozen, state.observers_frozen))
 
-    quantize_aware(
-        settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True), watch, schedule=Schedule(0.5, 0.75)
-    )
+    run_training(prepared, watch, Schedule(0.5, 0.75))
     assert seen == [(True, False, False)] * 3 + [(False, True, False)] * 2 + [(False, True, True)] * 3
 
 
-def test_frozen_norms_keep_their_statistics() -> None:
-    prepared = prepare_training(settled(NormedLinear()), images(1)[0], NeutronQuantizer(is_qat=True))
+def test_frozen_norms_keep_their_statistics(prepared: GraphModule) -> None:
+    prepared.train()
     freeze_norms(prepared)
     before = {name: value.clone() for name, value in prepared.named_buffers() if "running" in name}
     prepared(torch.randn(4, 3, 16, 16))
@@ -127,10 +152,9 @@ def bad_count(model: Any, state: Training) -> None:
     ids=["raises", "nan_loss", "nan_weights", "bad_count"],
 )
 def test_a_failing_train_function_is_one_sentence_that_names_the_stage(function: Any, sentence: str) -> None:
+    model = torch.fx.symbolic_trace(nn.Linear(2, 2))
     with pytest.raises(OpenNeutronError, match=sentence):
-        quantize_aware(
-            settled(nn.Sequential(nn.Conv2d(3, 4, 1))), images(1)[0], NeutronQuantizer(is_qat=True), function
-        )
+        run_training(model, function, Schedule())
 
 
 def test_contradictions_are_refused() -> None:

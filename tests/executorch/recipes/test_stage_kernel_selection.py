@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from executorch.export import ExportRecipe
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.export import ExportRecipe, LoweringRecipe
+from torch import nn
+from torch.export import ExportedProgram
 
 import openneutron
 from openneutron.errors import OpenNeutronError, OptionError
@@ -30,6 +36,49 @@ def test_a_recipe_that_selects_nothing_is_refused_and_nothing_written(tmp_path: 
     with pytest.raises(OptionError, match="dump_kernel_selection_code=True"):
         run_recipe(settled(ThreeEngines()), images(1), recipe, [KernelSelectionStage(tmp_path / "s.c")])
     assert not list(tmp_path.iterdir())
+
+
+def test_a_training_that_fails_writes_nothing(tmp_path: Path) -> None:
+    def train(model: Any) -> None:
+        raise RuntimeError("out of coffee")
+
+    recipe = ExportRecipe.get_recipe(
+        NeutronRecipeType.INT8_QAT_PER_TENSOR, train=train, dump_kernel_selection_code=True
+    )
+    with pytest.raises(OpenNeutronError, match="qat: the train function failed: RuntimeError: out of coffee"):
+        run_recipe(nn.Sequential(nn.Conv2d(3, 4, 3)), images(1), recipe, [KernelSelectionStage(tmp_path / "s.c")])
+    assert not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What another backend leaves beside its delegate."""
+
+    kernel_selection_code: str
+
+
+class SelectingBackend(BackendDetails):
+    """Another backend, which links only some kernels too."""
+
+    @staticmethod
+    def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
+        return PreprocessResult(processed_bytes=b"theirs", _delegate_info_meta=Learnt("int selected[] = {1};\n"))
+
+
+class SelectingPartitioner(Partitioner):
+    """Takes everything."""
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        for node in exported_program.graph.nodes:
+            if node.op == "call_function":
+                node.meta["delegation_tag"] = "all"
+        return PartitionResult(exported_program, {"all": DelegationSpec(SelectingBackend.__name__, [])})
+
+
+def test_the_stage_serves_the_recipe_of_another_backend(tmp_path: Path) -> None:
+    recipe = ExportRecipe(name="theirs", lowering_recipe=LoweringRecipe(partitioners=[SelectingPartitioner()]))
+    run_recipe(nn.ReLU(), images(1), recipe, [KernelSelectionStage(tmp_path / "theirs.c")])
+    assert (tmp_path / "theirs.c").read_text() == "int selected[] = {1};\n"
 
 
 def test_a_file_that_is_no_c_source_is_refused_beforehand(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ class LoweringRule:
 
     `limits` are the constraints of the translation, in words users read; what the hardware cannot do is the kernels'
     knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
-    ExecuTorch is asked not to decompose them, when they will be delegated. `tolerance` is the largest difference, in
+    ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
+    entries is better than what `lower` emits, or the only form (see `tabulate.py`). `tolerance` is the largest difference, in
     steps of the output, from the converted PT2E graph.
     """
 
@@ -43,6 +44,7 @@ class LoweringRule:
     activation: bool
     layout: str
     preserve: Callable[[Node], bool] | None
+    table: Callable[[Node], bool] | None
     tolerance: int
     file: str
 
@@ -67,6 +69,7 @@ def lowers(
     activation: bool = False,
     layout: str = "any",
     preserve: bool | Callable[[Node], bool] = False,
+    table: bool | Callable[[Node], bool] = False,
     tolerance: int = 1,
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
@@ -76,13 +79,13 @@ def lowers(
     if layout not in ("any", "plain", "channels_last"):
         raise ValueError(f"layout {layout!r}")
 
-    asks = preserve if callable(preserve) else (_always if preserve else None)
+    asks, tabled = (given if callable(given) else (_always if given else None) for given in (preserve, table))
 
     def wrap(function: F) -> F:
         for name in operators:
             _only_once(_LOWERINGS, name, function)
             _LOWERINGS[name] = LoweringRule(
-                name, function, limits, shape_only, activation, layout, asks, tolerance, function.__module__
+                name, function, limits, shape_only, activation, layout, asks, tabled, tolerance, function.__module__
             )
         return function
 

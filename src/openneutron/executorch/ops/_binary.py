@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from openneutron.executorch.fx import shape_of
 from openneutron.executorch.layout import Value
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
+    from torch.fx import Node
+
     from openneutron.executorch.call import Call
 
 
@@ -21,6 +25,12 @@ def quantized_operands(call: Call) -> Verdict:
         if value.quantization is None:
             return no(f"{value.storage.name} is {value.storage.dtype}", hint="quantize the model with NeutronQuantizer")
     return no("both operands are constant") if all(value.is_constant for value in values) else OK
+
+
+def by_a_number(node: Node) -> bool:
+    """Whether one operand has a single element: then the result is a function of the other alone."""
+    shapes = [shape_of(source) for source in node.all_input_nodes]
+    return any(prod(shape) == 1 for shape in shapes) and any(prod(shape) > 1 for shape in shapes)
 
 
 def lower_binary(

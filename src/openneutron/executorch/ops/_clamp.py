@@ -13,6 +13,8 @@ from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
+    from torch.fx import Node
+
     from openneutron.executorch.call import Call
 
 # As operators of their own LiteRT has one form more than as fused activations.
@@ -25,6 +27,11 @@ def finite_bounds(call: Call) -> Verdict:
     if bounds is None:
         return no("a bound is a tensor", hint="use numbers")
     return OK if any(math.isfinite(bound) for bound in bounds) else no(f"bounds are {bounds}")
+
+
+def has_odd_bounds(node: Node) -> bool:
+    """Whether LiteRT has no operator with these bounds."""
+    return bounds_of(node) not in _OPERATORS
 
 
 def lower_clamp(call: Call) -> Value:

@@ -1,4 +1,8 @@
-"""Transposed convolution: LiteRT knows only SAME and VALID, so other paddings cut a VALID result."""
+"""Transposed convolution: LiteRT knows only SAME and VALID, so other paddings cut a VALID result.
+
+It knows no groups either: a few of them become one convolution whose weights are zero between groups, and several such
+convolutions work on slices of the channels.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,20 @@ import numpy as np
 
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops._activation import fuse_activation
+from openneutron.executorch.ops._slice import cut
 from openneutron.executorch.ops._weights import weights_and_bias
 from openneutron.executorch.ops._window import NHWC, Window
-from openneutron.litert.graph import DType
+from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
     from openneutron.executorch.call import Call
 
 
-@limit("a transposed convolution must have one group and padding smaller than the kernel's extent")
+@limit("a transposed convolution must have padding smaller than the kernel's extent")
 def transposed_fits(call: Call) -> Verdict:
     if not call["transposed"]:
         return OK
-    if int(call["groups"]) != 1:
-        return no(f"it has {call['groups']} groups", hint="use one group, or upsample and convolve")
     weight = call.value("weight")
     space = weight.rank - 2
     for axis in range(space):
@@ -32,13 +35,69 @@ def transposed_fits(call: Call) -> Verdict:
     return OK
 
 
+# Channels of one convolution that stands for several groups: as many as a dot-product unit of the smallest array takes
+# at once, so that the zeros between groups cost no time there.
+_LANES = 8
+
+
 def lower_transposed(
     call: Call, x: Value, weight: Value, bias: Value | None, window: Window, out: tuple[int, ...]
 ) -> Value:
-    """TRANSPOSE_CONV, followed by a SLICE where PyTorch's padding is neither SAME nor VALID."""
-    quantization = call.output_quantization()
+    """TRANSPOSE_CONV, for groups several of them on slices and a CONCATENATION."""
+    groups = int(call["groups"])
     if window.dilation != (1, 1):
         weight = _dilated(call, weight, window)
+    if groups == 1:
+        return _lower_one(call, x, weight, bias, window, out)
+    inputs, outputs = weight.shape[0] // groups, weight.shape[1]
+    together = max(1, _LANES // max(inputs, outputs))
+    parts = []
+    for first in range(0, groups, together):
+        count = min(together, groups - first)
+        rows = (first * inputs, (first + count) * inputs)
+        columns = (first * outputs, (first + count) * outputs)
+        begin, size = [0, rows[0], 0, 0], [x.shape[0], rows[1] - rows[0], *x.shape[2:]]
+        piece = cut(call, x, begin, size, [1] * 4)
+        dense = _block_diagonal(call, weight, rows, count)
+        part_bias = None if bias is None else _slice_bias(call, bias, columns)
+        part = (out[0], columns[1] - columns[0], *out[2:])
+        parts.append(_lower_one(call, piece, dense, part_bias, window, part))
+    if len(parts) == 1:
+        return parts[0]
+    value, made = call.result(NHWC, parts[0].quantization, out)
+    tensors = [call.tensor(part, NHWC) for part in parts]
+    call.emit("CONCATENATION", tensors, [made], axis=3, fused_activation_function="NONE")
+    return value
+
+
+def _block_diagonal(call: Call, weight: Value, rows: tuple[int, int], count: int) -> Value:
+    """Weights of `count` groups as those of one: [inputs of all, outputs of all, ...], zero between groups."""
+    data = weight.array()[rows[0] : rows[1]]
+    inputs, outputs = data.shape[0] // count, data.shape[1]
+    dense = np.zeros((data.shape[0], count * outputs, *data.shape[2:]), data.dtype)
+    for group in range(count):
+        own = slice(group * inputs, (group + 1) * inputs)
+        dense[own, group * outputs : (group + 1) * outputs] = data[own]
+    q = weight.quantization
+    assert q is not None
+    if q.per_channel:
+        # The weights' dimension of outputs counts those of one group, so groups share their scales.
+        q = Quantization(q.scale * count, (0,) * (count * outputs), 1)
+    return call.layouts.constant(f"{weight.storage.name}_groups", dense, weight.storage.dtype, q)
+
+
+def _slice_bias(call: Call, bias: Value, columns: tuple[int, int]) -> Value:
+    data = bias.array().reshape(-1)[columns[0] : columns[1]]
+    q = bias.quantization
+    if q is not None and q.per_channel:
+        picked = slice(*columns)
+        q = Quantization(q.scale[picked], q.zero_point[picked], 0)
+    return call.layouts.constant(f"{bias.storage.name}_part", data, bias.storage.dtype, q)
+
+
+def _lower_one(call: Call, x: Value, weight: Value, bias: Value | None, window: Window, out: tuple[int, ...]) -> Value:
+    """TRANSPOSE_CONV, followed by a SLICE where PyTorch's padding is neither SAME nor VALID."""
+    quantization = call.output_quantization()
     extent = (window.extent(0), window.extent(1))
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 2, 3, 0), 1, bias)
     source = call.tensor(x, NHWC)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
-from openneutron.executorch.ops._window import NHWC, Window
-from openneutron.executorch.ops.avg_pool2d import average
+from openneutron.executorch.ops._pieces import adaptive_spans, average_pieces
+from openneutron.executorch.ops._window import NHWC
 from openneutron.executorch.ops.max_pool2d import is_image
-from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -24,24 +23,14 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@limit("output sizes must divide input sizes")
-def sizes_divide(call: Call) -> Verdict:
-    """Else windows overlap and differ in size."""
-    sizes, out = call.value("self").shape[-2:], call.shape[-2:]
-    divides = all(size % wanted == 0 for size, wanted in zip(sizes, out, strict=True))
-    return (
-        OK if divides else no(f"{sizes[0]}x{sizes[1]} to {out[0]}x{out[1]}", hint="choose an output size that divides")
-    )
-
-
-@lowers("aten._adaptive_avg_pool2d.default", limits=(is_image, sizes_divide), layout="channels_last")
+@lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last")
 def lower(call: Call) -> Value:
-    """AVERAGE_POOL_2D with windows that tile the image."""
+    """AVERAGE_POOL_2D; where sizes do not divide, windows overlap and differ, and are pooled in pieces."""
     x = call.activation("self")
     shape = call.shape
     if x.rank == 3:
         batched = x.with_ones((1, *x.shape))
         assert batched is not None
         x, shape = batched, (1, *shape)
-    step = (x.shape[2] // shape[2], x.shape[3] // shape[3])
-    return average(call, x, call.tensor(x, NHWC), Window(step, step, (0, 0)), "VALID", shape)
+    spans = [adaptive_spans(x.shape[axis], shape[axis]) for axis in (2, 3)]
+    return average_pieces(call, x, call.tensor(x, NHWC), *spans)

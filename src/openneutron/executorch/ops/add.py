@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.executorch.ops._activation import fuse_activation
-from openneutron.executorch.ops._binary import lower_binary, quantized_operands
+from openneutron.executorch.ops._binary import by_a_number, lower_binary, quantized_operands
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def unscaled(call: Call) -> Verdict:
     return OK if call["alpha"] == 1 else no(f"alpha is {call['alpha']}", hint="multiply the second operand before")
 
 
-@lowers("aten.add.Tensor", limits=(unscaled, quantized_operands))
+@lowers("aten.add.Tensor", limits=(unscaled, quantized_operands), table=by_a_number)
 def lower(call: Call) -> Value:
-    """ADD with its fused activation."""
+    """ADD with its fused activation; with a number beside the tensor a table."""
     quantization = call.output_quantization()
     activation = fuse_activation(call)
     operands = call.value("self"), call.value("other")

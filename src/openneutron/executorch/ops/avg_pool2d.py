@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
+from openneutron.executorch.ops._pieces import Span, average_pieces
 from openneutron.executorch.ops._window import NHWC, Window, pad_tensor
 from openneutron.executorch.ops.max_pool2d import is_image
 from openneutron.verdict import OK, Verdict, limit, no
@@ -30,34 +31,18 @@ def plain_divisor(call: Call) -> Verdict:
     return OK if override is None else no(f"it is {override}", hint="scale the result instead")
 
 
-@limit("windows that reach beyond the image must divide by all their taps, or be placed as LiteRT's SAME")
-def taps_countable(call: Call) -> Verdict:
-    """PyTorch counts padding by default (then a PAD comes first); LiteRT counts taps inside the image."""
-    x = call.value("self")
-    window = _window(call)
-    sizes, out = x.shape[-2:], call.shape[-2:]
-    if window.mode(sizes, out):
-        counts = not any(window.padding) or not call["count_include_pad"]
-        if counts or window.mode(sizes, out) == "VALID":
-            return OK
-    if any(_overhang(window, axis, sizes[axis], out[axis]) for axis in (0, 1)):
-        return no("ceil_mode adds windows that are only partly filled", hint="pool without ceil_mode, or pad before")
-    return OK if call["count_include_pad"] else no(f"padding is {window.padding} without count_include_pad")
-
-
-def _overhang(window: Window, axis: int, size: int, out: int) -> bool:
-    return (out - 1) * window.stride[axis] + window.kernel[axis] > size + 2 * window.padding[axis]
-
-
 def _window(call: Call) -> Window:
     kernel = call.numbers("kernel_size", 2)
     stride, padding = call.numbers("stride", 2, kernel), call.numbers("padding", 2)
     return Window((kernel[0], kernel[1]), (stride[0], stride[1]), (padding[0], padding[1]))
 
 
-@lowers("aten.avg_pool2d.default", limits=(is_image, plain_divisor, taps_countable), layout="channels_last")
+@lowers("aten.avg_pool2d.default", limits=(is_image, plain_divisor), layout="channels_last")
 def lower(call: Call) -> Value:
-    """AVERAGE_POOL_2D; padding that PyTorch counts becomes a PAD before it."""
+    """AVERAGE_POOL_2D; padding that PyTorch counts becomes a PAD before it.
+
+    Windows that are only partly filled, by ceil_mode or by padding that is not counted, are pooled in pieces.
+    """
     x = call.activation("self")
     window = _window(call)
     shape = call.shape
@@ -66,11 +51,33 @@ def lower(call: Call) -> Value:
         assert batched is not None
         x, shape = batched, (1, *shape)
     tensor = call.tensor(x, NHWC)
-    mode = window.mode(x.shape[2:], shape[2:])
-    if any(window.padding) and call["count_include_pad"]:
-        tensor = pad_tensor(call, tensor, window.pads(x.shape[2:], shape[2:]), x.quantization)
-        mode = "VALID"
-    return average(call, x, tensor, window, mode, shape)
+    sizes, out = x.shape[2:], shape[2:]
+    counted = any(window.padding) and bool(call["count_include_pad"])
+    mode = window.mode(sizes, out)
+    if mode and not counted:
+        return average(call, x, tensor, window, mode, shape)
+    spans = [_spans(window, axis, sizes[axis], out[axis], counted) for axis in (0, 1)]
+    if counted:
+        pads = [
+            [0, 0],
+            *([window.padding[axis], _behind(window, spans[axis], axis, sizes[axis])] for axis in (0, 1)),
+            [0, 0],
+        ]
+        tensor = pad_tensor(call, tensor, pads, x.quantization)
+    return average_pieces(call, x, tensor, *spans)
+
+
+def _spans(window: Window, axis: int, size: int, out: int, counted: bool) -> list[Span]:
+    """What each window averages: the image, or the image with its padding where that counts; never beyond it."""
+    low, high = (0, size + 2 * window.padding[axis]) if counted else (0, size)
+    start = 0 if counted else -window.padding[axis]
+    begins = [start + index * window.stride[axis] for index in range(out)]
+    return [(max(low, begin), min(high, begin + window.kernel[axis])) for begin in begins]
+
+
+def _behind(window: Window, spans: list[Span], axis: int, size: int) -> int:
+    """Padding behind the image, no more than windows read."""
+    return max(0, max(end for _, end in spans) - size - window.padding[axis])
 
 
 def average(call: Call, x: Value, tensor: int, window: Window, mode: str, shape: tuple[int, ...]) -> Value:

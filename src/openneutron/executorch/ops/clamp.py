@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
-from openneutron.executorch.ops._clamp import finite_bounds, lower_clamp
+from openneutron.executorch.ops._clamp import finite_bounds, has_odd_bounds, lower_clamp
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -22,7 +22,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.clamp.default", "aten.hardtanh.default", limits=(finite_bounds,), activation=True)
+@lowers("aten.clamp.default", "aten.hardtanh.default", limits=(finite_bounds,), activation=True, table=has_odd_bounds)
 def lower(call: Call) -> Value:
-    """A RELU form where LiteRT has one, else MAXIMUM and MINIMUM with constants."""
+    """A RELU form where LiteRT has one, else a table; for NXP's converter MAXIMUM and MINIMUM with constants."""
     return lower_clamp(call)

@@ -1,9 +1,10 @@
-"""ELU."""
+"""ELU, and with other parameters what SELU and CELU decompose into."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openneutron.executorch.fx import arguments
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.executorch.ops._unary import lower_unary
@@ -22,14 +23,19 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@limit("alpha, scale and input_scale must be 1")
+@limit("for NXP's converter alpha, scale and input_scale must be 1")
 def standard(call: Call) -> Verdict:
     """LiteRT's ELU has no parameters."""
     given = tuple(call[name] for name in ("alpha", "scale", "input_scale"))
     return OK if given == (1, 1, 1) else no(f"they are {given}")
 
 
-@lowers("aten.elu.default", limits=(standard,))
+def _is_scaled(node: Node) -> bool:
+    given = arguments(node)
+    return any(given[name] != 1 for name in ("alpha", "scale", "input_scale"))
+
+
+@lowers("aten.elu.default", limits=(standard,), table=_is_scaled)
 def lower(call: Call) -> Value:
-    """ELU."""
+    """ELU; with other parameters, as SELU and CELU have them, a table."""
     return lower_unary(call, "ELU")

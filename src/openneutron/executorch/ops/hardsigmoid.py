@@ -24,9 +24,9 @@ def annotate(node: Node, a: Annotator) -> None:
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
-@lowers("aten.hardsigmoid.default", preserve=True)
+@lowers("aten.hardsigmoid.default", preserve=True, table=True)
 def lower(call: Call) -> Value:
-    """clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating in steps of 1/256."""
+    """A table; for NXP's converter clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating."""
     x = call.activation("self")
     assert x.quantization is not None
     call.output_quantization()  # rejects a result that is read in float

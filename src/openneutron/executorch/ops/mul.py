@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from openneutron.executorch.layout import Value
 from openneutron.executorch.ops import annotates, lowers
 from openneutron.executorch.ops._activation import fuse_activation
-from openneutron.executorch.ops._binary import lower_binary, quantized_operands
+from openneutron.executorch.ops._binary import by_a_number, lower_binary, quantized_operands
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -22,9 +22,9 @@ def annotate(node: Node, a: Annotator) -> None:
     a.compute(node, list(node.args[:2]))
 
 
-@lowers("aten.mul.Tensor", limits=(quantized_operands,))
+@lowers("aten.mul.Tensor", limits=(quantized_operands,), table=by_a_number)
 def lower(call: Call) -> Value:
-    """MUL with its fused activation."""
+    """MUL with its fused activation; with a number beside the tensor a table."""
     quantization = call.output_quantization()
     activation = fuse_activation(call)
     operands = call.value("self"), call.value("other")

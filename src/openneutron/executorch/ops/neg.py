@@ -1,4 +1,4 @@
-"""Negation: LiteRT's NEG ignores zero points, so it is a subtraction from zero."""
+"""Negation: LiteRT's NEG ignores zero points, so it is a table or a subtraction from zero."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.neg.default")
+@lowers("aten.neg.default", table=True)
 def lower(call: Call) -> Value:
-    """SUB(0, x)."""
+    """A table; for NXP's converter SUB(0, x)."""
     x = call.activation("self")
     assert x.quantization is not None
     order = call.common_order([x])

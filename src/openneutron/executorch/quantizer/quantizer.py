@@ -10,7 +10,7 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.fx import module_path, module_types, operator_name
+from openneutron.executorch.fx import keep_float, module_path, module_types, operator_name
 from openneutron.executorch.ops import annotation_rules
 from openneutron.executorch.passes.aten import prepare_for_annotation
 from openneutron.executorch.quantizer.annotator import Annotator
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class NeutronQuantizer(Quantizer):
     """Static INT8: activations affine per tensor, weights symmetric per tensor or, with `per_channel`, per channel.
 
-    `observer` (histogram, minmax, moving_average) finds activation ranges in post-training quantization.
+    `observer` (histogram, minmax, moving_average, percentile) finds activation ranges in post-training quantization.
     `exclude` leaves nodes in float: glob patterns of node names, operators ("aten.add.Tensor"), module paths
     ("features.3", "head.*") or module classes ("torch.nn.modules.linear.Linear", "Linear").
 
@@ -60,8 +60,13 @@ class NeutronQuantizer(Quantizer):
         annotator = Annotator(self.specs, self.excludes)
         rules = annotation_rules()
         for node in model.graph.nodes:
+            if annotator.is_annotated(node):
+                continue
             rule = rules.get(operator_name(node))
-            if rule is not None and not annotator.is_annotated(node) and not self.excludes(node):
+            if self.excludes(node):
+                keep_float(node, True)
+            elif rule is not None:
+                keep_float(node, False)
                 rule.annotate(node, annotator)
         return model
 

@@ -16,8 +16,12 @@ from torchao.quantization.pt2e.observer import (
 from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, QuantizationSpec
 
 from openneutron.errors import OptionError
+from openneutron.executorch.quantizer.percentile import PercentileObserver
 
-OBSERVERS = {"histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver}
+OBSERVERS = {
+    "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
+    "percentile": PercentileObserver,
+}  # fmt: skip
 
 # Smallest scale an observer may find. A dead tensor or channel would otherwise get about 1e-7, and a bias divided by
 # the product of two such scales leaves INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations resolve.

@@ -17,7 +17,7 @@ from torch.fx import Node
 
 from openneutron.executorch.clusters import Cluster, find_clusters, is_border
 from openneutron.executorch.encoding import Constants, Encoding, encoding_of
-from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, operator_name
+from openneutron.executorch.fx import arguments, is_dequantize, is_kept_float, is_quantize, operator_name
 from openneutron.executorch.recipes.cortex_m_backend import CortexMBackend, cortex_m_backend
 from openneutron.executorch.recipes.cortex_m_rules import RULES, Context, activation_fits, is_activation
 from openneutron.executorch.recipes.recompose_linear import recompose_linear
@@ -35,6 +35,9 @@ class Claim:
     engine: str
     reason: str = ""
     folded: bool = False
+
+
+_UNCLAIMED = Claim("portable")
 
 
 def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
@@ -57,6 +60,8 @@ def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
     for node in program.graph.nodes:
         if node.op == "call_function" and node.name not in claims and is_border(node):
             claims[node.name] = Claim("cortex_m")
+        elif claims.get(node.name, _UNCLAIMED).engine != "cortex_m":
+            _unmark(node, backend)
     program.graph_module.recompile()
     return claims
 
@@ -66,6 +71,8 @@ def _reason(cluster: Cluster, constants: Constants) -> str:
     cores = cluster.cores
     if not cores:
         return "it only converts between encodings"
+    if any(is_kept_float(node) for node in cores):
+        return "you asked to keep it in float"
     main, after = cores[0], cores[1:]
     if len(after) > 1 or (after and not is_activation(after[0])):
         names = ", ".join(operator_name(node) for node in cores)
@@ -98,6 +105,13 @@ def _mark(program: ExportedProgram, cluster: Cluster, constants: Constants, back
         node.meta["custom"] = custom
         if operator_name(node) in _BIASED:
             _store_bias(program, node, constants, backend)
+
+
+def _unmark(node: Node, backend: CortexMBackend) -> None:
+    """Take back what Cortex-M's quantizer wrote, or the passes would fold quantize and dequantize into it all the same."""
+    custom = dict(node.meta.get("custom") or {})
+    if custom.pop(backend.annotation.CUSTOM_META_KEY, None) is not None:
+        node.meta["custom"] = custom
 
 
 def _store_bias(program: ExportedProgram, node: Node, constants: Constants, backend: CortexMBackend) -> None:

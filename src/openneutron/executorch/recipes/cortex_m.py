@@ -37,7 +37,7 @@ class CortexMRecipeProvider(BackendRecipeProvider):
             return None
         where = f"recipe {recipe_type.value}"
         options = read_options(CortexMRecipeOptions, kwargs, recipe=recipe_type.value)
-        options.check(is_qat=False, where=where)
+        options.check_calibration(where)
         backend = cortex_m_backend(where=where)
         target_config(backend, options.cpu)
         return ExportRecipe(

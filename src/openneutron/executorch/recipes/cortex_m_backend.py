@@ -66,5 +66,5 @@ def target_config(backend: CortexMBackend, cpu: str) -> Any:
     """ExecuTorch's name of a core as its configuration."""
     try:
         return backend.target_config.from_target_string(cpu)
-    except ValueError as error:
+    except (ValueError, AttributeError) as error:
         raise OptionError(f"cpu is {cpu!r}: {error}", where="recipe cortex_m") from error

@@ -9,6 +9,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.recipes.cortex_m_backend import CortexMBackend, cortex_m_backend, target_config
+from openneutron.executorch.recipes.settle_orders import settle_orders
 
 STAGE = "cortex_m passes"
 # This pass refuses any convolution or pooling that is not quantized; ours stay where they are, in portable kernels.
@@ -39,7 +40,7 @@ def run_cortex_m_passes(program: ExportedProgram, cpu: str) -> ExportedProgram:
         program, passes=_passes(backend), target_config=target_config(backend, cpu), use_explicit_layout=True
     )
     try:
-        return manager.transform()
+        rewritten = manager.transform()
     except OpenNeutronError:
         raise
     except Exception as error:
@@ -48,6 +49,8 @@ def run_cortex_m_passes(program: ExportedProgram, cpu: str) -> ExportedProgram:
             f"ExecuTorch's Cortex-M passes failed: {type(error).__name__}: {first}", where=STAGE,
             hint='name the operator in exclude, or take the recipe "neutron"',
         ) from error  # fmt: skip
+    settle_orders(rewritten)
+    return rewritten
 
 
 def replace_program(manager: EdgeProgramManager, method: str, program: ExportedProgram) -> None:

@@ -9,9 +9,10 @@ from executorch.exir import EdgeProgramManager
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
 from openneutron.executorch.compile_spec import to_specs
+from openneutron.executorch.cpu_model import CORTEX_M
 from openneutron.executorch.partitioner import NeutronPartitioner
-from openneutron.executorch.passes.edge.make_islands_contiguous import make_islands_contiguous
 from openneutron.executorch.quantizer import NeutronQuantizer
+from openneutron.executorch.recipes.absorb_transposes import absorb_transposes
 from openneutron.executorch.recipes.claim import Claim, claim_leftovers
 from openneutron.executorch.recipes.cortex_m_backend import cortex_m_backend
 from openneutron.executorch.recipes.cortex_m_passes import edge_compile_config, replace_program, run_cortex_m_passes
@@ -54,7 +55,7 @@ class Imxrt700cmRecipeProvider(BackendRecipeProvider):
         neutron = NeutronQuantizer(
             is_qat=is_qat, per_channel=is_per_channel(recipe_type), observer=options.observer, exclude=options.exclude
         )
-        partitioner = NeutronPartitioner(to_specs(options.neutron()), placement=options.placement)
+        partitioner = NeutronPartitioner(to_specs(options.neutron()), placement=options.placement, cpu_costs=CORTEX_M)
         return ExportRecipe(
             name=recipe_type.value,
             quantization_recipe=quantization_recipe(
@@ -69,7 +70,10 @@ class Imxrt700cmRecipeProvider(BackendRecipeProvider):
 
 
 class PlaceLeftovers:
-    """What happens behind the partitioner: claim, then Cortex-M's passes; `claims` keeps who runs what and why."""
+    """What happens behind the partitioner: claim, Cortex-M's passes, then borders without transposes.
+
+    `claims` keeps who runs what and why.
+    """
 
     def __init__(self) -> None:
         self.claims: dict[str, Claim] = {}
@@ -78,8 +82,9 @@ class PlaceLeftovers:
         """Rewrite every method in place; there are no passes left to run."""
         for method in manager.methods:
             program = manager.exported_program(method)
-            # Explicit NHWC starts from contiguous tensors, whatever order the program's inputs have.
-            make_islands_contiguous(program.graph_module)
+            # The partitioner has made what is left contiguous, which is what explicit NHWC starts from.
             self.claims.update(claim_leftovers(program))
-            replace_program(manager, method, run_cortex_m_passes(program, CPU))
+            program = run_cortex_m_passes(program, CPU)
+            absorb_transposes(program)
+            replace_program(manager, method, program)
         return []

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import NeutronOptions
-from openneutron.executorch.placement import PLACEMENTS
 from openneutron.executorch.quantizer.specs import OBSERVERS
 from openneutron.executorch.recipes.training import Schedule, TrainFunction
 
@@ -24,14 +23,25 @@ def _is_batches(calibration: object) -> bool:
 
 
 @dataclass(frozen=True)
-class QuantizationOptions:
+class CalibrationOptions:
+    """`calibration` is an iterable of input tuples or a function that returns one; without it the example inputs serve."""
+
+    calibration: Batches | Callable[[], Batches] | None = None
+
+    def check_calibration(self, where: str) -> None:
+        """An `OptionError` for what is no calibration data."""
+        if not (self.calibration is None or callable(self.calibration) or _is_batches(self.calibration)):
+            kind = type(self.calibration).__name__
+            raise OptionError(f"calibration is a {kind}", where=where, hint="give a list of input tuples")
+
+
+@dataclass(frozen=True)
+class QuantizationOptions(CalibrationOptions):
     """What sets INT8 ranges: `calibration` inputs after training, or a `train` function for training with rounding.
 
-    `calibration` is an iterable of input tuples or a function that returns one; without it the example inputs are used.
     `observer` finds ranges in calibration. `schedule` says when training freezes statistics.
     """
 
-    calibration: Batches | Callable[[], Batches] | None = None
     observer: str = "histogram"
     exclude: Sequence[str] = ()
     train: TrainFunction | None = None
@@ -46,21 +56,26 @@ class QuantizationOptions:
             raise OptionError(f"exclude is the string {self.exclude!r}", where=where, hint="give a list of patterns")
         if not isinstance(self.schedule, Schedule):
             raise OptionError(f"schedule is {self.schedule!r}", where=where, hint="give a recipes.Schedule")
+        if self.progress is not None and not callable(self.progress):
+            raise OptionError(f"progress is {self.progress!r}", where=where, hint="give a function of a string")
         if is_qat:
             self._check_training(where)
         elif self.train is not None:
             raise OptionError(
                 "train is given, but the recipe quantizes after training", where=where, hint="take a QAT recipe"
             )
-        elif not (self.calibration is None or callable(self.calibration) or _is_batches(self.calibration)):
-            kind = type(self.calibration).__name__
-            raise OptionError(f"calibration is a {kind}", where=where, hint="give a list of input tuples")
+        self.check_calibration(where)
 
     def _check_training(self, where: str) -> None:
         if self.train is None:
             raise OptionError(
                 "train is missing, and the recipe trains", where=where, hint="give train=function(model, training)"
             )
+        if self.observer != "histogram":
+            raise OptionError(
+                f"observer is {self.observer!r}, but training follows ranges by moving averages", where=where,
+                hint="leave observer out",
+            )  # fmt: skip
         if not callable(self.train):
             raise OptionError(f"train is a {type(self.train).__name__}", where=where, hint="give a function")
         if self.calibration is not None:
@@ -91,8 +106,6 @@ class NeutronRecipeOptions(QuantizationOptions):
         for name in names:
             if isinstance(getattr(self, name), str):
                 raise OptionError(f"{name} is the string {getattr(self, name)!r}", hint="give a list of names")
-        if self.placement not in PLACEMENTS:
-            raise OptionError(f"placement is {self.placement!r}", hint=f"one of {', '.join(PLACEMENTS)}")
         own = {f.name for f in dataclasses.fields(NeutronOptions)} & {f.name for f in dataclasses.fields(self)}
         values: dict[str, Any] = {
             name: tuple(getattr(self, name)) if name in names else getattr(self, name) for name in own
@@ -112,7 +125,7 @@ class Imxrt700cmRecipeOptions(NeutronRecipeOptions):
 
 
 @dataclass(frozen=True)
-class CortexMRecipeOptions(QuantizationOptions):
+class CortexMRecipeOptions(CalibrationOptions):
     """`cpu` is a Cortex-M core by ExecuTorch's name, such as "cortex-m33"."""
 
     cpu: str = "cortex-m33"

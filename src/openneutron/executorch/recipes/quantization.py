@@ -6,22 +6,23 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import torch
 from executorch.export import QuantizationRecipe
 from torch.fx import GraphModule
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
 from openneutron.executorch.export import one_thread
-from openneutron.executorch.fx import arguments, operator_name
+from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
-from openneutron.executorch.recipes.options import Batches, QuantizationOptions
+from openneutron.executorch.recipes.options import Batches, CalibrationOptions, QuantizationOptions
 from openneutron.executorch.recipes.training import TrainFunction, run_training
 
 _NORM = "aten.batch_norm.default"
 
 
 def quantization_recipe(
-    quantizers: list[Quantizer], options: QuantizationOptions, *, is_qat: bool
+    quantizers: list[Quantizer], options: CalibrationOptions, *, is_qat: bool
 ) -> QuantizationRecipe:
     """Quantizers as ExecuTorch's QUANTIZE stage takes them.
 
@@ -29,7 +30,7 @@ def quantization_recipe(
         >>> recipe = quantization_recipe([NeutronQuantizer()], NeutronRecipeOptions(calibration=batches), is_qat=False)
     """
     if is_qat:
-        assert options.train is not None
+        assert isinstance(options, QuantizationOptions) and options.train is not None
         return QuantizationRecipe(
             quantizers=quantizers,
             is_qat=True,
@@ -37,12 +38,40 @@ def quantization_recipe(
             train_fn=partial(_train, options.train, options),
             pre_prepare_passes=[remove_guards],
         )
-    calibration = options.calibration
+    calibration, inputs = options.calibration, InputNotes()
     return QuantizationRecipe(
         quantizers=quantizers,
-        calibration_inputs_fn=None if calibration is None else partial(_calibration, calibration),
-        pre_prepare_passes=[remove_guards, check_evaluation, fold_norms],
+        calibration_inputs_fn=None if calibration is None else partial(_calibration, calibration, inputs),
+        pre_prepare_passes=[inputs, remove_guards, check_evaluation, fold_norms],
     )
+
+
+class InputNotes:
+    """Notes what a model takes before it is prepared, to check calibration data against it."""
+
+    def __init__(self) -> None:
+        self._wanted: list[Any] = []
+
+    def __call__(self, model: GraphModule) -> GraphModule:
+        """Note the inputs of the model that is quantized next."""
+        self._wanted = [value_of(node) for node in model.graph.nodes if node.op == "placeholder"]
+        return model
+
+    def check(self, number: int, sample: Any) -> tuple[Any, ...]:
+        """The sample as a tuple; an `OptionError` when it is not what the model takes."""
+        given = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
+        if [_described(value) for value in given] != [_described(value) for value in self._wanted]:
+            raise OptionError(
+                f"calibration sample {number} is {', '.join(map(_described, given)) or 'empty'}", where="quantize",
+                hint=f"the model takes {', '.join(map(_described, self._wanted))}",
+            )  # fmt: skip
+        return given
+
+
+def _described(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}"
+    return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
 
 
 def remove_guards(model: GraphModule) -> GraphModule:
@@ -70,14 +99,14 @@ def fold_norms(model: GraphModule) -> GraphModule:
     return model
 
 
-def _calibration(calibration: Batches | Callable[[], Batches]) -> Iterator[tuple[Any, ...]]:
+def _calibration(calibration: Batches | Callable[[], Batches], inputs: InputNotes) -> Iterator[tuple[Any, ...]]:
     """The batches one by one, on one thread: the histogram observer's scales depend on the number of threads."""
     batches = calibration() if callable(calibration) else calibration
     count = 0
     with one_thread():
         for batch in batches:
             count += 1
-            yield batch
+            yield inputs.check(count - 1, batch)
     if not count:
         raise OptionError("calibration is empty", where="quantize", hint="give inputs that look like real ones")
 

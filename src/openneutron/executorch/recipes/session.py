@@ -9,6 +9,8 @@ import torch
 from executorch.export import ExportRecipe, ExportSession, StageType
 from executorch.export.stages import Stage
 
+from openneutron.executorch.recipes.stage_qat import Passes, QatStage
+
 
 def run_recipe(
     model: torch.nn.Module,
@@ -21,6 +23,9 @@ def run_recipe(
 ) -> ExportSession:
     """Export `model` by `recipe`; `stages` run after the recipe's own, `instead` replaces stages by their type.
 
+    A recipe that trains gets a `QatStage` of its quantizers and its train function, whosever recipe it is: ExecuTorch's own
+    stage wants example inputs of several images and leaves the caller's model in training mode.
+
     Example:
         >>> session = run_recipe(
         ...     model, [(image,)], recipe, [KernelSelectionStage("selection.c")],
@@ -29,7 +34,7 @@ def run_recipe(
         >>> session.save_to_pte("model")
     """
     session = ExportSession(model, list(example_inputs), recipe, name=name)
-    for kind, stage in (instead or {}).items():
+    for kind, stage in {**_training_stage(recipe), **(instead or {})}.items():
         session.register_stage(kind, stage)  # type: ignore[arg-type]
     pipeline: list[Any] = [*session._pipeline_stages]
     for stage in stages:
@@ -38,6 +43,19 @@ def run_recipe(
     session._pipeline_stages = pipeline
     session.export()
     return session
+
+
+def _training_stage(recipe: ExportRecipe) -> dict[Hashable, Stage]:
+    quantization = recipe.quantization_recipe
+    if quantization is None or not quantization.is_qat or not quantization.quantizers or quantization.train_fn is None:
+        return {}
+    passes = Passes(
+        quantization.pre_prepare_passes or (),
+        quantization.post_prepare_passes or (),
+        quantization.pre_convert_passes or (),
+        quantization.post_convert_passes or (),
+    )
+    return {StageType.QUANTIZE: QatStage(quantization.quantizers, quantization.train_fn, passes=passes)}
 
 
 def lowered_manager(session: ExportSession) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,6 +28,17 @@ from openneutron.executorch.recipes.quantization import remove_guards
 from openneutron.executorch.recipes.training import STAGE, Schedule, TrainFunction, run_training
 
 Inputs = tuple[Any, ...]
+GraphPass = Callable[[GraphModule], GraphModule]
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Graph passes around preparing and converting, by the names of ExecuTorch's `QuantizationRecipe`."""
+
+    pre_prepare: Sequence[GraphPass] = ()
+    post_prepare: Sequence[GraphPass] = ()
+    pre_convert: Sequence[GraphPass] = ()
+    post_convert: Sequence[GraphPass] = ()
 
 
 class QatStage(Stage):
@@ -44,6 +56,7 @@ class QatStage(Stage):
         *,
         schedule: Schedule | None = None,
         progress: Callable[[str], None] | None = None,
+        passes: Passes | None = None,
     ) -> None:
         super().__init__()
         if not quantizers:
@@ -52,6 +65,7 @@ class QatStage(Stage):
         self._train = train
         self._schedule = schedule or Schedule()
         self._progress = progress
+        self._passes = passes or Passes()
 
     @property
     def stage_type(self) -> Any:
@@ -76,8 +90,9 @@ class QatStage(Stage):
             if not inputs.get(method):
                 raise OptionError(f"method {method} has no example inputs", where=STAGE)
             quantized[method] = quantize_aware(
-                model, inputs[method][0], self._quantizer, self._train, schedule=self._schedule, progress=self._progress
-            )
+                model, inputs[method][0], self._quantizer, self._train,
+                schedule=self._schedule, progress=self._progress, passes=self._passes,
+            )  # fmt: skip
         self._artifact = artifact.copy_with_new_data(quantized)
 
 
@@ -89,24 +104,34 @@ def quantize_aware(
     *,
     schedule: Schedule | None = None,
     progress: Callable[[str], None] | None = None,
+    passes: Passes | None = None,
 ) -> GraphModule:
     """Train a copy of `model` with rounding in the loop; returns the converted, quantized module.
 
     Example:
         >>> quantized = quantize_aware(model, (image,), NeutronQuantizer(is_qat=True, per_channel=True), train)
     """
-    prepared = prepare_training(model, example_inputs, quantizer)
+    passes = passes or Passes()
+    prepared = prepare_training(model, example_inputs, quantizer, passes.pre_prepare)
+    prepared = allow_exported_model_train_eval(_applied(passes.post_prepare, prepared))
     move_exported_model_to_train(prepared)
     run_training(prepared, train, schedule or Schedule(), progress)
     move_exported_model_to_eval(prepared)
-    return convert_pt2e(prepared)
+    return _applied(passes.post_convert, convert_pt2e(_applied(passes.pre_convert, prepared)))
 
 
-def prepare_training(model: torch.nn.Module, example_inputs: Inputs, quantizer: Quantizer) -> GraphModule:
+def prepare_training(
+    model: torch.nn.Module, example_inputs: Inputs, quantizer: Quantizer, passes: Sequence[GraphPass] = ()
+) -> GraphModule:
     """A trainable copy of `model` with simulated rounding, for any batch size."""
-    captured = remove_guards(_capture(copy.deepcopy(model).train(), example_inputs))
-    prepared = prepare_qat_pt2e(captured, quantizer)
-    return allow_exported_model_train_eval(prepared)
+    captured = _applied(passes, remove_guards(_capture(copy.deepcopy(model).train(), example_inputs)))
+    return allow_exported_model_train_eval(prepare_qat_pt2e(captured, quantizer))
+
+
+def _applied(passes: Sequence[GraphPass], model: GraphModule) -> GraphModule:
+    for step in passes:
+        model = step(model)
+    return model
 
 
 def _capture(model: torch.nn.Module, inputs: Inputs) -> GraphModule:

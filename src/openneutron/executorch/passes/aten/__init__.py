@@ -8,13 +8,19 @@ from torch.fx import GraphModule
 
 from openneutron.executorch.passes.aten.decompose_attention import decompose_attention
 from openneutron.executorch.passes.aten.decompose_batch_norm import decompose_batch_norm
+from openneutron.executorch.passes.aten.decompose_composites import decompose_composites
+from openneutron.executorch.passes.aten.decompose_group_norm import decompose_group_norm
 from openneutron.executorch.passes.aten.decompose_gru import decompose_gru
 from openneutron.executorch.passes.aten.decompose_layer_norm import decompose_layer_norm
+from openneutron.executorch.passes.aten.decompose_log_softmax import decompose_log_softmax
 from openneutron.executorch.passes.aten.decompose_lstm import decompose_lstm
+from openneutron.executorch.passes.aten.decompose_rnn import decompose_rnn
 from openneutron.executorch.passes.aten.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.passes.aten.fold_constants import fold_constants
 from openneutron.executorch.passes.aten.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.passes.aten.remove_dropout import remove_dropout
+from openneutron.executorch.passes.aten.replace_masked_fill import replace_masked_fill
+from openneutron.executorch.passes.aten.replace_max import replace_max
 from openneutron.executorch.passes.aten.replace_scalars import replace_scalars
 from openneutron.executorch.passes.aten.split_to_slices import split_to_slices
 
@@ -22,10 +28,17 @@ Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
 PASSES: tuple[Pass, ...] = (
+    fold_constants,  # masks of attention are often cut out of larger ones
     decompose_attention,
+    replace_masked_fill,
+    decompose_composites,
+    decompose_group_norm,
+    decompose_log_softmax,
     decompose_layer_norm,
     decompose_gru,
     decompose_lstm,
+    decompose_rnn,
+    replace_max,
     decompose_batch_norm,
     remove_dropout,
     split_to_slices,

@@ -27,14 +27,14 @@ class Insert:
         self.node = node
         self.mode = _mode(value_of(node))
 
-    def __call__(self, target: Any, *args: Any) -> Node:
+    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """The node of a new call."""
         with self.model.graph.inserting_before(self.node):
-            made = self.model.graph.call_function(target, args)
+            made = self.model.graph.call_function(target, args, kwargs)
         made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
         if self.mode is not None:
             with self.mode:
-                made.meta["val"] = target(*map_arg(args, value_of))
+                made.meta["val"] = target(*map_arg(args, value_of), **map_arg(kwargs, value_of))
         return made
 
 

@@ -1,5 +1,7 @@
 """FoldConstants: what depends on parameters alone is computed now, so that it can be quantized as a weight.
 
+It may be computed in place, as masks of attention are: `zeros_like(m).masked_fill_(m, -inf)`.
+
 Before:  w = mul(get_attr(g), get_attr(v)); y = conv2d(x, w)
 After:   w = get_attr(_folded_0); y = conv2d(x, w)
 """
@@ -18,18 +20,22 @@ _LARGEST_FILLED = 1 << 16
 def fold_constants(model: GraphModule) -> int:
     """Fold in place; returns how many calls went. Random and mutating operators stay."""
     known: dict[Node, torch.Tensor] = {}
-    folded: list[Node] = []
+    folded: dict[Node, None] = {}
     for node in model.graph.nodes:
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data
-        elif _is_pure(node) and _is_small(node) and all(source in known for source in node.all_input_nodes):
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source])
+        elif (
+            (_is_pure(node) or _changes_only(node, folded))
+            and _is_small(node)
+            and all(source in known for source in node.all_input_nodes)
+        ):
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source].clone())
             with torch.no_grad():
                 made = node.target(*args, **kwargs)
             if isinstance(made, torch.Tensor):
                 known[node] = made.detach()
-                folded.append(node)
+                folded[node] = None
     for node in folded:
         if any(user not in known for user in node.users):
             with model.graph.inserting_before(node):
@@ -45,6 +51,17 @@ def _is_small(node: Node) -> bool:
         return True
     value = node.meta.get("val")
     return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() <= _LARGEST_FILLED
+
+
+def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
+    """Whether an operator works in place on a value that is folded itself and that nothing else reads."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    changed = node.args[0] if node.args else None
+    mutates = [
+        argument.alias_info is not None and argument.alias_info.is_write for argument in node.target._schema.arguments
+    ]
+    return mutates[:1] == [True] and sum(mutates) == 1 and changed in folded and len(changed.users) == 1
 
 
 def _is_pure(node: Node) -> bool:

@@ -1,9 +1,10 @@
 """MakeIslandsContiguous: what stays on the CPU of a channels-last program computes on contiguous tensors.
 
-Before:  d = delegate(...) channels-last; y = add(d, c) with c contiguous: the stock kernel refuses mixed dim orders
-After:   k = _clone_dim_order(d, [0, 1, 2, 3]); y = add(k, c)
+Before:  x = dequantize(d) with d channels-last; y = add(x, c), c contiguous: the stock kernel refuses mixed dim orders
+After:   k = _clone_dim_order(d, [0, 1, 2, 3]); x = dequantize(k); y = add(x, c)
 
-Quantize and dequantize take any order, and delegates take either, so nothing has to be copied back.
+Quantize and dequantize take any order, so the stored value is what is copied: a quarter of the bytes. Delegates take
+either order, so nothing has to be copied back.
 """
 
 from __future__ import annotations
@@ -27,35 +28,47 @@ class Copies:
     count: int
     bytes: int
 
+    def __add__(self, other: Copies) -> Copies:
+        return Copies(self.count + other.count, self.bytes + other.bytes)
+
 
 def make_islands_contiguous(model: GraphModule) -> Copies:
     """Edit the graph in place; node values are brought up to date."""
-    from executorch.exir.delegate import executorch_call_delegate
-
     if not any(_is_channels_last(value_of(node)) for node in model.graph.nodes):
         return Copies(0, 0)
     copies: dict[Node, Node] = {}
     changed: set[Node] = set()
     for node in list(model.graph.nodes):
-        if node.op != "call_function" or node.target is executorch_call_delegate:
+        if node.op != "call_function" or _is_delegate(node):
             continue
-        name = operator_name(node)
-        if name == GETITEM and _from_delegate(node, executorch_call_delegate):
+        if operator_name(node) == GETITEM and _is_delegate(node.args[0]):
             continue
-        if not (is_quantize(node) or is_dequantize(node) or name in _COPIES or name == GETITEM):
+        if not _takes_any_order(node):
             for source in node.all_input_nodes:
                 if _is_channels_last(value_of(source)):
                     node.replace_input_with(source, _copy(model, source, node, copies))
                     changed.add(node)
         if node in changed or any(source in changed for source in node.all_input_nodes):
-            _propagate(node)
+            propagate(node)
             changed.add(node)
     if copies:
         model.recompile()
     return Copies(len(copies), sum(_bytes(value_of(source)) for source in copies))
 
 
+def copies_of(model: GraphModule) -> Copies:
+    """The copies from channels-last to contiguous order that a lowered program makes."""
+    made = [
+        value_of(node.args[0])  # type: ignore[arg-type]
+        for node in model.graph.nodes
+        if operator_name(node) in _COPIES and value_of(node).is_contiguous()
+    ]
+    turned = [value for value in made if _is_channels_last(value)]
+    return Copies(len(turned), sum(map(_bytes, turned)))
+
+
 def _copy(model: GraphModule, source: Node, reader: Node, copies: dict[Node, Node]) -> Node:
+    """A contiguous copy of `source`, made once for all readers."""
     from executorch.exir.dialects._ops import ops
 
     if source not in copies:
@@ -64,12 +77,13 @@ def _copy(model: GraphModule, source: Node, reader: Node, copies: dict[Node, Nod
                 ops.edge.dim_order_ops._clone_dim_order.default, (source,), {"dim_order": [0, 1, 2, 3]}
             )
         made.meta = {key: value for key, value in reader.meta.items() if key not in ("val", "tensor_meta", "spec")}
-        made.meta["val"] = value_of(source).contiguous()
+        made.meta["val"] = value_of(source).clone(memory_format=torch.contiguous_format)
         copies[source] = made
     return copies[source]
 
 
-def _propagate(node: Node) -> None:
+def propagate(node: Node) -> None:
+    """Bring a node's fake value up to date with its inputs."""
     args, kwargs = map_arg((node.args, node.kwargs), value_of)
     mode = next((v.fake_mode for v in _values(args) if hasattr(v, "fake_mode")), None)
     if mode is not None:
@@ -84,16 +98,30 @@ def _values(args: Any) -> list[Any]:
     return found
 
 
-def _from_delegate(node: Node, delegate: Any) -> bool:
-    source = node.args[0]
-    return isinstance(source, Node) and source.target is delegate
+def _is_delegate(node: Node) -> bool:
+    from executorch.exir.delegate import executorch_call_delegate
+
+    return node.target is executorch_call_delegate
+
+
+def _takes_any_order(node: Node) -> bool:
+    """Whether a node may read either order; a dequantize for operators is made contiguous with them."""
+    if is_dequantize(node):
+        return not node.users or any(user.op == "output" or is_quantize(user) for user in node.users)
+    return is_quantize(node) or operator_name(node) in _COPIES or operator_name(node) == GETITEM
 
 
 def _is_channels_last(value: Any) -> bool:
-    if not isinstance(value, torch.Tensor) or value.dim() != 4 or value.is_contiguous():
+    """Whether a value is an image in channels-last order.
+
+    With one channel the bytes are the same in either order and `is_contiguous` is true of both, but ExecuTorch takes the
+    order from the strides, and its kernels refuse tensors whose orders differ in name only.
+    """
+    if not isinstance(value, torch.Tensor) or value.dim() != 4:
         return False
-    return value.is_contiguous(memory_format=torch.channels_last)
+    return value.is_contiguous(memory_format=torch.channels_last) and tuple(value.dim_order()) != (0, 1, 2, 3)
 
 
 def _bytes(value: torch.Tensor) -> int:
+    """Bytes of a tensor's elements."""
     return value.numel() * value.element_size()
