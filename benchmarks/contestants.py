@@ -100,8 +100,9 @@ def through_executorch(pte: bytes, inputs: list[Any]) -> tuple[Run, Callable[[],
 
 
 def as_channels_last(value: Any, shape: tuple[int, ...]) -> Any:
-    """A tensor in LiteRT's order, seen as PyTorch's `shape`; four dimensions are NCHW there."""
-    return value.permute(0, 3, 1, 2) if len(shape) == 4 and value.dim() == 4 else value.reshape(shape)
+    """A tensor in LiteRT's order, seen as PyTorch's `shape`: four dimensions are NCHW there, unless they fit as they are."""
+    seen = value.permute(0, 3, 1, 2) if len(shape) == value.dim() == 4 else value
+    return seen if tuple(seen.shape) == shape else value.reshape(shape)
 
 
 @contextmanager

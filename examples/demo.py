@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 import openneutron as on
-from openneutron.cli.quiet import quiet
+from openneutron._quiet import quiet
 from openneutron.report.render import print_report
 
 TARGET = "imxrt700"

@@ -55,7 +55,7 @@ def _loop(document: Document) -> Document:
 @pytest.mark.parametrize("kind", ["plain", "fetched", "staged"])
 def test_a_certificate_is_proved(kind: str) -> None:
     proof = check(_document(kind))
-    assert proof.graphs == 1 and proof.calls > 6 and proof.rows > 100
+    assert proof.graphs == 1 and proof.calls >= 6 and proof.rows > 100
     assert (proof.copies > 0) == (kind != "plain")
 
 

@@ -56,6 +56,18 @@ def test_a_deep_softmax_goes_on_where_the_reference_kernel_aborts(depth: int) ->
     assert set(np.unique(want[0])) == {-128}
 
 
+@pytest.mark.parametrize("scale", [2.0**-27, 7.84e-9, 1e-12, 1e-30])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+def test_a_softmax_of_all_but_equal_values_gives_each_its_share(dtype: DType, scale: float) -> None:
+    data = softmax(20, dtype, scale)
+    ours, reference = LiteRtRunner(convert(data, Options()).model), LiteRtRunner(data)
+    assert ours.neutron_graphs == 1 and "SOFTMAX" in reference.notes[0]
+    inputs = random_inputs(reference.inputs, seed=4)
+    want = reference.run(inputs).outputs["y"]
+    assert np.array_equal(ours.run(inputs).outputs["y"], want)
+    assert set(np.unique(want.astype(int) + (0 if dtype is DType.UINT8 else 128))) == {13}  # 256 / 20
+
+
 def test_a_shallow_softmax_is_left_to_litert() -> None:
     assert LiteRtRunner(softmax(511, DType.INT8)).notes == ()
 

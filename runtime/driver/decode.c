@@ -83,7 +83,8 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
                     NeutronCallRecord *record) {
     nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record, sizeof *record);
     for (uint32_t operand = 0; operand < at->operands; operand++) {
-        decode_operand(program, buffers, (const void *)(program->microcode + operand_offset(at, operand)), &call->operands[operand]);
+        const uint8_t *record_at = program->microcode + operand_offset(at, operand);
+        decode_operand(program, buffers, (const void *)record_at, &call->operands[operand]);
     }
     /* Microcode is 16-byte aligned and instructions are whole words, so operands and parameters may be read in place. */
     const uint32_t params = operand_offset(at, at->operands);

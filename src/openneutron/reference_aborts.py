@@ -25,10 +25,6 @@ def aborts(graph: Graph, op: Operator) -> str:
         factor = twice * twice / ((1 << 14) * scales[2]) if squared else twice / f32((1 << 20) * scales[2])
         if factor >= 1:
             return f"its output scale {scales[2]:g} is too fine for inputs of {max(scales[:2]):g}"
-    if op.code == "SOFTMAX" and len(scales) == 2:
-        beta = float(op.options.beta) if op.options is not None else 0.0
-        if beta * scales[0] * (1 << 26) <= 1:
-            return f"its input scale {scales[0]:g} times beta {beta:g} is below 2^-26"
     return ""
 
 

@@ -1,6 +1,6 @@
 """Operators whose LiteRT reference kernel is not the definition, computed here as docs/numerics.md defines them.
 
-SUM of INT8 is read by that kernel as unsigned bytes; SOFTMAX over 512 and more values ends the process when they are
+SUM of INT8 is read by that kernel as unsigned bytes; SOFTMAX ends the process when 512 values and more are
 nearly equal; DIV shifts small quotients by more bits than there are. Everything else is left to LiteRT.
 
 Example:
@@ -57,8 +57,11 @@ def _is_int8(graph: Graph, op: Operator) -> bool:
     return graph.tensors[op.inputs[0]].dtype is DType.INT8
 
 
-def _is_deep(graph: Graph, op: Operator) -> bool:
-    return graph.tensors[op.inputs[0]].shape[-1] >= _SOFTMAX_ABORTS
+def _may_abort(graph: Graph, op: Operator) -> bool:
+    """Whether a softmax is so deep, or its input so fine, that the reference kernel ends the process."""
+    beta = float(op.options.beta) if op.options is not None else 0.0
+    flat = 0 < beta * _parameters(graph, op.inputs[0])[0] * (1 << _DIFFERENCE_BITS) <= 1
+    return flat or graph.tensors[op.inputs[0]].shape[-1] >= _SOFTMAX_ABORTS
 
 
 def _shifts_too_far(graph: Graph, op: Operator) -> bool:
@@ -98,11 +101,13 @@ def _softmax(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
     """Fixed point as the reference kernel's; where that one would end the process the probabilities round to 0."""
     (scale, _), (_, out_zero) = (_parameters(graph, t) for t in (op.inputs[0], op.outputs[0]))
     beta = float(op.options.beta) if op.options is not None else 0.0
-    m, left = multiplier(min(beta * scale * (1 << _DIFFERENCE_BITS), float((1 << 31) - 1)))
+    m, shift = multiplier(min(beta * scale * (1 << _DIFFERENCE_BITS), float((1 << 31) - 1)))
+    left = max(shift, 0)
     x = values[op.inputs[0]].astype(np.int64)
     difference = x - x.max(axis=-1, keepdims=True)
     counted = difference >= -math.floor(31 * (1 << _DIFFERENCE_BITS) / (1 << left))
-    power = np.where(counted, _exponential(_high(np.where(counted, difference, 0) << left, m)), 0)
+    scaled = _round_shift(_high(np.where(counted, difference, 0) << left, m), max(-shift, 0))
+    power = np.where(counted, _exponential(scaled), 0)
     total = np.clip(_round_shift(power, _SUM_BITS).sum(axis=-1, keepdims=True), 1, (1 << 31) - 1)
     inverse, bits = _reciprocal(total)
     return _saturated(graph, op, _round_shift(_high(inverse, power), bits + 31 - 8) + out_zero)
@@ -134,7 +139,8 @@ def _quotient_factor(graph: Graph, op: Operator) -> float:
 
 _SUM = Form(_sum, "SUM is computed in integers: LiteRT's reference kernel reads INT8 as unsigned bytes")
 _SOFTMAX = Form(
-    _softmax, f"SOFTMAX of {_SOFTMAX_ABORTS} and more is computed here: LiteRT's reference kernel aborts on flat inputs"
+    _softmax,
+    "a deep or flat SOFTMAX is computed here: LiteRT's reference kernel aborts when all values are nearly equal",
 )
 
 _DIV = Form(_divide, "DIV is computed here: LiteRT's reference kernel shifts small quotients by 32 bits and more")
@@ -151,7 +157,7 @@ class _Known:
 
 _KNOWN = {
     "SUM": _Known(_SUM, 2, _is_int8),
-    "SOFTMAX": _Known(_SOFTMAX, 1, _is_deep),
+    "SOFTMAX": _Known(_SOFTMAX, 1, _may_abort),
     "DIV": _Known(_DIV, 2, _shifts_too_far),
 }
 

@@ -60,6 +60,8 @@ def test_images_keep_their_memory_when_seen_as_nchw() -> None:
     image = torch.arange(24).reshape(1, 2, 3, 4)
     seen = contestants.as_channels_last(image, (1, 4, 2, 3))
     assert seen.shape == (1, 4, 2, 3) and seen.data_ptr() == image.data_ptr()
+    one_channel = torch.arange(6).reshape(1, 1, 2, 3)  # partitions take these without a transposition
+    assert contestants.as_channels_last(one_channel, (1, 1, 2, 3)).equal(one_channel)
     assert contestants.as_channels_last(torch.arange(6).reshape(1, 6), (1, 6)).shape == (1, 6)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -44,13 +45,14 @@ class Net:
         )
         return out
 
-    def join(self, left: int, right: int) -> int:
+    def join(self, left: int, right: int, in_place: tuple[int, ...] = ()) -> int:
         """An element-wise join; the kernel's name only matters for the operand count, so `conv2d`'s slots are used."""
         out = self.graph.add_value(
             Value(f"join{len(self.graph.nodes)}", self.graph.values[left].shape, ElementType.INT8)
         )
         demand = {0: RowDemand(), 1: RowDemand()}
-        self.graph.nodes.append(Node("conv2d", [left, right, None, None, out], out, conv_params(), demand=demand))
+        operands: list[Any] = [left, right, None, None, out]
+        self.graph.nodes.append(Node("conv2d", operands, out, conv_params(), demand=demand, in_place=in_place))
         return out
 
     def enlarge(self, source: int, factor: int, before: int = 0, extent: int = 1) -> int:

@@ -127,6 +127,17 @@ class Network:
                   filter_width=kernel)  # fmt: skip
         return y
 
+    def enlarge(self, x: int, bilinear: bool) -> int:
+        """Twice the height and width, half-pixel centres where bilinear."""
+        n, h, w, c = self.shape(x)
+        size = self.g.tensor(
+            f"s{len(self.g.graph.tensors)}", (2,), DType.INT32, data=np.array([2 * h, 2 * w], np.int32)
+        )
+        y = self._tensor((n, 2 * h, 2 * w, c), *self.quant[x])
+        code = "RESIZE_BILINEAR" if bilinear else "RESIZE_NEAREST_NEIGHBOR"
+        self.g.op(code, [x, size], [y], align_corners=False, half_pixel_centers=bilinear)
+        return y
+
     def global_pool(self, x: int, mean: bool) -> int:
         n, h, w, c = self.shape(x)
         if mean:

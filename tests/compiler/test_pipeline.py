@@ -96,6 +96,30 @@ def test_cascades_hold_rows_instead_of_tensors() -> None:
     assert_exact(model, [data])
 
 
+@pytest.mark.parametrize("bilinear", [False, True], ids=["nearest", "bilinear"])
+def test_what_is_enlarged_streams_and_is_exact(bilinear: bool) -> None:
+    net = Network(np.random.default_rng(2), (1, 16, 8, 4))
+    large = net.enlarge(net.conv(net.input, 32, 3), bilinear)
+    model = net.finish(net.conv(net.conv(large, 16, 3, 2), 4, 3, 2))
+    least = convert(model, Options()).report.totals
+    assert least.scratch_bytes < 32 * 16 * 32 * 0.6  # far less than the enlarged map
+    for target in ("imxrt700", "mcxn94x"):
+        assert_exact(model, [net.data()], target=target)
+    assert_exact(model, [net.data()], fit_bytes=least.peak_bytes - 256)
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 5))
+def test_the_least_memory_is_exact(seed: int) -> None:
+    model, data = random_network(seed)
+    budget = convert(model, Options()).report.totals.peak_bytes
+    for _ in range(4):
+        try:
+            budget = convert(model, Options(fit_bytes=budget - 16)).report.totals.peak_bytes
+        except UnsupportedError:
+            break
+    assert_exact(model, [data], fit_bytes=budget)
+
+
 def test_fit_keeps_every_budget_and_never_gets_faster_with_less() -> None:
     model, data = _chain()
     largest = convert(model, Options(optimize="fast")).report.totals.peak_bytes

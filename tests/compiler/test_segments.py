@@ -51,7 +51,8 @@ def _random_net(rng: random.Random) -> KernelGraph:
             value = net.enlarge(value, rng.choice([2, 3]), *rng.choice([(0, 1), (1, 3)]))
         elif kind < 0.4:
             inner = net.conv(value, 3)
-            value = net.join(value, net.conv(inner, rng.choice([1, 3])))
+            other = value if rng.random() < 0.5 else net.conv(value, 1)
+            value = net.join(other, net.conv(inner, rng.choice([1, 3])), rng.choice([(), (0, 1)]))
         else:
             kernel = rng.choice([1, 2, 3, 5])
             stride = rng.choice([1, 1, 2])
@@ -139,3 +140,19 @@ def test_what_is_enlarged_streams_where_an_iteration_takes_whole_rows() -> None:
     assert (streams[small].advance, streams[small].ring) == (1, 1)
     assert [s.first for s in _segments_ending(graph, 2, 1, 0, False)] == [2, 1]  # one row of two: half a row
     assert [s.first for s in _segments_ending(graph, 2, 2, 0, True)] == [2, 1]  # not from the bottom up
+
+
+@pytest.mark.parametrize("last", [3, 4], ids=["into rows that stay", "into passing rows"])
+def test_what_is_overwritten_in_place_needs_no_rows_of_its_own(last: int) -> None:
+    net = Net(16)
+    left, right = net.conv(net.input, 1), net.conv(net.input, 1)
+    joined = net.join(left, right, in_place=(0, 1))
+    out = net.conv(joined, 3 if last == 3 else 1)
+    graph = net.finish(out if last == 3 else net.conv(out, 1))
+    structure = Structure.of(graph)
+    segment = segments.segment_of(structure, 0, last, 1)
+    assert segments.slot_of(structure, segment.streams, right) == joined
+    assert segments.slot_of(structure, segment.streams, left) == -1  # only one of two can lie there
+    tasks = allocate(schedule(graph, [segment], TARGET))
+    assert right not in {b.value for b in tasks.buffers if b.first >= 0}
+    verify(graph, tasks, TARGET)

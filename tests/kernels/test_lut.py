@@ -97,3 +97,21 @@ def test_below_zero_a_root_is_the_smallest_output() -> None:
     scaling = tables.Scaling(0.1, 0, 0.1, 5)
     for table in (tables.square_root(scaling), tables.inverse_square_root(scaling)):
         assert (table[128:].view(np.int8) == -128).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 7), min_size=0, max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_given_tables(seed: int, shape: list[int]) -> None:
+    """LiteRT computes the composite by its decomposition, we by one look-up."""
+    rng = np.random.default_rng(seed)
+    maker = ModelMaker(rng)
+    x, y = maker.input(shape, DType.INT8, 0.1, 3), maker.output(shape, DType.INT8, 0.2, -4)
+    maker.builder.table(x, rng.integers(-128, 128, 256).astype(np.int8), y)
+    maker.check()
+
+
+def test_other_composites_are_refused_by_name() -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    x, y = maker.input((4,), DType.INT8, 0.1, 3), maker.output((4,), DType.INT8, 0.2, -4)
+    maker.builder.table(x, np.zeros(256, np.int8), y).options2.name = "odml.rms_norm"
+    assert "odml.rms_norm" in refusal(maker.model())

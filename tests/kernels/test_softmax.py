@@ -75,7 +75,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "output at another scale": ({"y_scale": 1 / 128}, "scale is 0.0078125"),
     "output at another zero point": ({"y_zero": 0}, "zero point 0"),
     "another shape": ({"y_shape": (2, 4)}, "output [2, 4]"),
-    "a flat input": ({"scale": 2.0**-27}, "above 2^-26"),
+    "a negative beta": ({"beta": -1.0}, "it is -1"),
     "INT16 output": ({"y_dtype": DType.INT16, "y_zero": 0}, "is int16"),
 }
 
@@ -88,5 +88,5 @@ def test_refused(change: dict[str, Any], message: str) -> None:
         change.get("y_shape", (1, 4)), change.get("y_dtype", DType.INT8), change.get("y_scale", 1 / 256),
         change.get("y_zero", -128),
     )  # fmt: skip
-    maker.op("SOFTMAX", [x], y, beta=1.0)
+    maker.op("SOFTMAX", [x], y, beta=change.get("beta", 1.0))
     assert message in refusal(maker.model())

@@ -171,3 +171,56 @@ def test_values_with_another_meaning_are_not_moved() -> None:
     g.op("TRANSPOSE", [w, order], [y])
     g.op("RELU", [y], [z])
     assert fold_constants(g.finish([], [z]).main) == set()
+
+
+def vectors_of_unknown_number(keep: bool = False) -> Model:
+    """What converters write for a dense layer on images when the batch may have any size."""
+    g = GraphBuilder()
+    x = g.tensor("x", (1, 2, 3, 4), DType.INT8, 0.1, 3)
+    s, n, p, q = (g.tensor(name, (size,), DType.INT32) for name, size in (("s", 4), ("n", 3), ("p", 2), ("q", 4)))
+    g.op("SHAPE", [x], [s], out_type=2)
+    g.op("GATHER", [s, constant(g, [0, 1, 2])], [n], axis=0)
+    total, width = g.tensor("total", (), DType.INT32), constant(g, 4)
+    g.op("REDUCE_PROD", [n, constant(g, [0])], [total], keep_dims=False)
+    g.op("PACK", [total, width], [p], values_count=2, axis=0)
+    flat = g.tensor("flat", (1, 1), DType.INT8, 0.1, 3)
+    g.op("RESHAPE", [x, p], [flat])
+    rng = np.random.default_rng(0)
+    w = g.tensor("w", (5, 4), DType.INT8, 0.02, 0, data=rng.integers(-127, 128, (5, 4), np.int8))
+    dense = g.tensor("dense", (1, 5), DType.INT8, 0.2, -3)
+    g.op("FULLY_CONNECTED", [flat, w, -1], [dense], keep_num_dims=keep)
+    relu = g.tensor("relu", (1, 5), DType.INT8, 0.2, -3)
+    g.op("RELU", [dense], [relu])
+    g.op("CONCATENATION", [n, constant(g, [5])], [q], axis=0)
+    y = g.tensor("y", (1, 2, 3, 5), DType.INT8, 0.2, -3)
+    g.op("RESHAPE", [relu, q], [y])
+    for index, signature in (
+        (x, (-1, 2, 3, 4)),
+        (flat, (-1, -1)),
+        (dense, (-1, 5)),
+        (relu, (-1, 5)),
+        (y, (-1, 2, 3, 5)),
+    ):
+        g.graph.tensors[index].shape_signature = signature
+    return g.finish([x], [y])
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_sizes_that_follow_from_the_inputs_are_found(keep: bool) -> None:
+    data = write_model(vectors_of_unknown_number(keep))
+    result = convert(data, Options())
+    assert [op.label for op in read_model(result.model).main.operators] == ["NeutronGraph"]
+    inputs = random_inputs(LiteRtRunner(data).inputs, seed=5)
+    ours, reference = LiteRtRunner(result.model).run(inputs), LiteRtRunner(data).run(inputs)
+    assert np.array_equal(ours.outputs["y"], reference.outputs["y"])
+
+
+@pytest.mark.parametrize("sizes", [[-1, -1], [-2, 4], [0, 4], [7, 4], [2, 3, 4]], ids=str)
+def test_a_shape_that_does_not_follow_stays_the_file_s(sizes: list[int]) -> None:
+    g = GraphBuilder()
+    x, y = g.tensor("x", (1, 6, 4), DType.INT8, 0.1, 3), g.tensor("y", (1, 1), DType.INT8, 0.1, 3)
+    g.op("RESHAPE", [x, constant(g, sizes)], [y])
+    g.graph.tensors[y].shape_signature = (-1, -1)
+    graph = g.finish([x], [y]).main
+    fold_constants(graph)
+    assert graph.tensors[y].shape == (1, 1)

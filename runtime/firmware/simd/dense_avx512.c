@@ -97,6 +97,11 @@ static void slab(const nk_dense *d, const nk_tiling *t, const shared *s, uint32_
     }
 }
 
+/* 8 start values in the even lanes: the first of two partial sums. */
+static inline __m512i widen_bias(const int32_t *bias) {
+    return _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)bias));
+}
+
 static void product(const nk_dense *d, const nk_block *b, const void *state) {
     const shared *s = state;
     const uint32_t groups = nk_blocks(d->outputs, NK_PACK);
@@ -111,7 +116,7 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
         taken = left == 1 ? 1 : staged || left < 4 ? 2 : 4;
         __m512i start[4];
         for (uint32_t g = 0; g < taken; ++g)
-            start[g] = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)(const void *)(s->constants->bias + channel + 8 * g)));
+            start[g] = widen_bias(s->constants->bias + channel + 8 * g);
         const nk_tiling t = {b, d->group_bytes, d->weights + at * d->group_bytes, start};
         if (!staged) slab(d, &t, s, channel, taken);
         for (uint32_t r = 0; staged && r < b->rows; ++r)
@@ -154,9 +159,10 @@ static void fill_bias(const nk_dense *d, constants *k) {
 
 static void fill_constants(const nk_dense *d, constants *k) {
     const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
+    const int32_t most = (int32_t)(terms * (d->flip ? 128 : 255) * 128);
     fill_bias(d, k);
     for (uint32_t c = 0; c < d->outputs; c += 16)
-        k->lanes[c / 16] = nk_lanes16_of(d->stage, d->first_out + c, d->outputs - c, 1, (int32_t)(terms * (d->flip ? 128 : 255) * 128));
+        k->lanes[c / 16] = nk_lanes16_of(d->stage, d->first_out + c, d->outputs - c, 1, most);
 }
 
 /* Bytes of the constants of `outputs` channels. */
@@ -212,7 +218,8 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
 
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     return run(call, &call->operands[NK_CONV2D_WEIGHTS], &call->operands[NK_CONV2D_TABLE],
-               (const nk_conv2d_params *)(const void *)call->params, &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
+               (const nk_conv2d_params *)(const void *)call->params, &call->operands[NK_CONV2D_INPUT],
+               &call->operands[NK_CONV2D_OUTPUT], stage);
 }
 
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage) {

@@ -62,7 +62,8 @@ static inline __attribute__((always_inline)) __m128i eight(const uint8_t *at, ui
 /* `count` pixels from output column x on, for windows of 3 x 3 without dilation over INT8. */
 static inline __attribute__((always_inline)) void slide(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc,
                                                         const int stride, const int part) {
-    const __m256i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2], w3 = b->weights[3], w4 = b->weights[4], w5 = b->weights[5];
+    const __m256i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2];
+    const __m256i w3 = b->weights[3], w4 = b->weights[4], w5 = b->weights[5];
     const __m256i start = b->start, absent = b->absent;
     const uint8_t *top = r->at[0], *middle = r->at[1], *bottom = r->at[2];
     const size_t s0 = r->step[0], s1 = r->step[1], s2 = r->step[2];

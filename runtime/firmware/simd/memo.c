@@ -35,7 +35,8 @@ static void forget(unsigned run) {
 void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *table, uint32_t part, size_t bytes, int *fresh) {
     const unsigned run = atomic_load_explicit(&runs, memory_order_relaxed);
     const size_t room = (bytes + 63) / 64 * 64;
-    if (run == 0 || weights->region != NEUTRON_REGION_WEIGHTS || table->region != NEUTRON_REGION_WEIGHTS || room > MOST) return NULL;
+    const int fixed = weights->region == NEUTRON_REGION_WEIGHTS && table->region == NEUTRON_REGION_WEIGHTS;
+    if (run == 0 || !fixed || room > MOST) return NULL;
     if (memo.run != run) forget(run);
     slot *s = &memo.slots[(((uintptr_t)call->params >> 3) + part) % SLOTS];
     *fresh = s->params != call->params || s->part != part || s->bytes != bytes;

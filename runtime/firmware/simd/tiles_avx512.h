@@ -106,8 +106,8 @@ static inline __attribute__((always_inline)) void nk_put4(const nk_waiting *q, u
 
 /* Upper words of four pixels of paired lanes to bytes in their order, clamped to INT8. */
 static inline __attribute__((always_inline)) __m512i nk_paired_bytes(const nk_clamps *c, const __m512i v[4]) {
-    const __m512i words = _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23, 19, 15, 11, 7, 3,
-                                           29, 25, 21, 17, 13, 9, 5, 1);
+    const __m512i words = _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23, 19, 15, 11,
+                                           7, 3, 29, 25, 21, 17, 13, 9, 5, 1);
     const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
     const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packs_epi16(front, back));
@@ -192,10 +192,12 @@ NK_STAGED_TILE(5, 1) NK_STAGED_TILE(6, 1) NK_STAGED_TILE(7, 1) NK_STAGED_TILE(8,
 
 /* By pixels, up to 24 accumulators: more leave no registers for weights and broadcasts. */
 static const nk_tile_function nk_tiles4[] = {NULL, nk_tile_1_4, nk_tile_2_4, nk_tile_3_4, nk_tile_4_4, nk_tile_5_4, nk_tile_6_4};
-static const nk_tile_function nk_tiles2[] = {NULL,        nk_tile_1_2, nk_tile_2_2, nk_tile_3_2,  nk_tile_4_2,  nk_tile_5_2, nk_tile_6_2,
-                                             nk_tile_7_2, nk_tile_8_2, nk_tile_9_2, nk_tile_10_2, nk_tile_11_2, nk_tile_12_2};
-static const nk_tile_function nk_tiles1[] = {NULL,        nk_tile_1_1, nk_tile_2_1, nk_tile_3_1,  nk_tile_4_1,  nk_tile_5_1, nk_tile_6_1,
-                                             nk_tile_7_1, nk_tile_8_1, nk_tile_9_1, nk_tile_10_1, nk_tile_11_1, nk_tile_12_1};
+static const nk_tile_function nk_tiles2[] = {NULL,        nk_tile_1_2, nk_tile_2_2,  nk_tile_3_2,  nk_tile_4_2,
+                                             nk_tile_5_2, nk_tile_6_2, nk_tile_7_2,  nk_tile_8_2,  nk_tile_9_2,
+                                             nk_tile_10_2, nk_tile_11_2, nk_tile_12_2};
+static const nk_tile_function nk_tiles1[] = {NULL,        nk_tile_1_1, nk_tile_2_1,  nk_tile_3_1,  nk_tile_4_1,
+                                             nk_tile_5_1, nk_tile_6_1, nk_tile_7_1,  nk_tile_8_1,  nk_tile_9_1,
+                                             nk_tile_10_1, nk_tile_11_1, nk_tile_12_1};
 static const nk_staged_function nk_staged[2][NK_STAGED + 1] = {
     {NULL, nk_staged_1_0, nk_staged_2_0, nk_staged_3_0, nk_staged_4_0, nk_staged_5_0, nk_staged_6_0, nk_staged_7_0, nk_staged_8_0},
     {NULL, nk_staged_1_1, nk_staged_2_1, nk_staged_3_1, nk_staged_4_1, nk_staged_5_1, nk_staged_6_1, nk_staged_7_1, nk_staged_8_1}};

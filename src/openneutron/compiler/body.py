@@ -91,17 +91,20 @@ class Body:
         self.calls, self.live, self.between = calls, live, between
         return Made(ring, tuple(fresh))
 
-    def hold(self, node: int, readers: set[int], fresh: Sequence[int], size: int) -> None:
-        """Count passing rows: from each part that starts anew to the last reading before the next such part."""
+    def hold(self, node: int, readers: set[int], fresh: Sequence[int], size: int, *, handed_on: bool = False) -> None:
+        """Count passing rows: from each part that starts anew to the last reading before the next such part.
+
+        What is `handed_on` belongs to its reader from that call on.
+        """
         starts = set(fresh)
         begin = end = -1
         for at, (called, part) in enumerate(self.calls):
             if called == node and part in starts:
-                self._add(begin, end, size)
+                self._add(begin, end - handed_on, size)
                 begin = at
             elif called in readers:
                 end = at
-        self._add(begin, end, size)
+        self._add(begin, end - handed_on, size)
 
     def use(self, node: int, size: int) -> None:
         """Count bytes that each call of a node needs only while it runs."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openneutron.compiler.body import Body
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
-from openneutron.compiler.segments import MAX_BODY, Stream, Structure, extend
+from openneutron.compiler.segments import MAX_BODY, Stream, Structure, extend, slot_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
 from openneutron.records import dataclass
@@ -174,12 +174,17 @@ class _Growth:
                 size = align(made.ring * self.rows[output])
                 if not made.transient:
                     steady += size
-                elif body is not None:
-                    body.hold(first, {use.node for use in structure.uses[output]}, made.fresh, size)
                 else:
-                    for at in range(first, structure.last_use(output) + 1):
-                        passing[at] = size + passing.get(at, 0)
-                        most = max(most, passing[at])
+                    slot = slot_of(structure, streams, output)
+                    if slot >= 0 and not streams[slot].transient:
+                        pass  # its rows are those of a ring that is held anyway
+                    elif body is not None:
+                        reading = {use.node for use in structure.uses[output]}
+                        body.hold(first, reading, made.fresh, size, handed_on=slot >= 0)
+                    else:
+                        for at in range(first, structure.last_use(output) + (slot < 0)):
+                            passing[at] = size + passing.get(at, 0)
+                            most = max(most, passing[at])
             else:
                 root = structure.graph.root(output)
                 if root in spans and spans[root][0] == first:

@@ -101,7 +101,15 @@ def _planned(
         if scratch_budget is None and least is not None and least <= tiling.memory:
             break
         for segments in _variants(structure, tiling.segments):
-            tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, constants=constants, tcm=tcm)
+            tasks = schedule(
+                graph,
+                segments,
+                target,
+                fetch_constants=fetch_constants,
+                constants=constants,
+                tcm=tcm,
+                structure=structure,
+            )
             plans.append(Plan(replace(tiling, segments=segments), allocate(tasks, effort)))
             if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
                 return plans[-1]

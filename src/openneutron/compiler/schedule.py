@@ -15,7 +15,7 @@ from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.overlap import overlaps_of
-from openneutron.compiler.segments import MAX_BODY, Segment, Stream
+from openneutron.compiler.segments import MAX_BODY, Segment, Stream, Structure, slot_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
 from openneutron.records import dataclass
@@ -33,6 +33,7 @@ class _Builder:
     target: Target
     constants: Constants
     local: Region  # where intermediates live: scratch memory, or the TCM
+    structure: Structure
     out: TaskList = field(default_factory=TaskList)
     stored: dict[int, int] = field(default_factory=dict)  # root value → buffer
     weights_buffer: int = -1
@@ -154,12 +155,19 @@ def _ring(b: _Builder, value: int, stream: Stream) -> int:
 
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
     rings = {value: (_ring(b, value, s), s) for value, s in segment.streams.items() if s.ring and not s.transient}
+    begun: set[tuple[int, int]] = set()  # transient rows that something written into them in advance has begun
     calls: list[Call] = []
     for b.step, (n, part) in enumerate(segment.body):
         output = b.graph.nodes[n].output
         stream = segment.streams[output]
-        if stream.transient and part in stream.fresh:
-            rings[output] = (_ring(b, output, stream), stream)
+        if stream.transient and (output, part) not in begun:
+            slot = slot_of(b.structure, segment.streams, output)
+            holder = slot if slot >= 0 else output
+            held = segment.streams[holder]
+            if held.transient and part in held.fresh:
+                rings[holder] = (_ring(b, holder, held), held)
+                begun.add((holder, part))
+            rings[output] = rings[holder]
         node = b.graph.nodes[n]
         roles = abi_of(node.kernel).operands
         operands: list[Operand | None] = []
@@ -210,9 +218,11 @@ def schedule(
     fetch_constants: bool = False,
     constants: Constants | None = None,
     tcm: bool = False,
+    structure: Structure | None = None,
 ) -> TaskList:
     """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
-    b = _Builder(graph, target, constants or constants_of(graph), Region.TCM if tcm else Region.SCRATCH)
+    local = Region.TCM if tcm else Region.SCRATCH
+    b = _Builder(graph, target, constants or constants_of(graph), local, structure or Structure.of(graph))
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
     ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.inputs)]
     starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.outputs)]

@@ -77,11 +77,12 @@ class Structure:
     uses: dict[int, list[Use]] = field(default_factory=dict)  # value → its readings, in the order of the nodes
     aliased: set[int] = field(default_factory=set)  # values that share storage with others: never rings
     outputs: set[int] = field(default_factory=set)
+    makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
         """Structure of a graph."""
-        made = cls(graph, outputs=set(graph.outputs))
+        made = cls(graph, outputs=set(graph.outputs), makers=graph.producers())
         for index, value in enumerate(graph.values):
             if value.alias is not None:
                 made.aliased |= {index, value.alias.root}
@@ -92,9 +93,33 @@ class Structure:
                     made.uses.setdefault(operand, []).append(Use(at, node.output, demand))
         return made
 
+    def maker(self, value: int) -> int:
+        """The node that makes a value."""
+        return self.makers[value]
+
     def last_use(self, value: int) -> int:
         """The last node that reads a value which some node reads."""
         return self.uses[value][-1].node
+
+
+def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int:
+    """The value into whose rows a transient one may be written, to be overwritten there in place; -1 where there is none.
+
+    Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
+    one reads the reader's ring between the two calls, so the row is free as early as that.
+    """
+    made, uses, graph = streams[value], structure.uses[value], structure.graph
+    reader = graph.nodes[uses[0].node]
+    target = streams.get(reader.output)
+    if not made.transient or len(uses) > 1 or target is None or not target.ring:
+        return -1
+    if made[:2] != target[:2] or made.parts != target.parts or len(made.fresh) != made.parts:
+        return -1
+    v, out = graph.values[value], graph.values[reader.output]
+    latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)
+    in_place = any(reader.operands[position] == value for position in reader.in_place)
+    same = v.shape == out.shape and v.dtype == out.dtype and not out.accumulator
+    return reader.output if in_place and same and latest == value else -1
 
 
 def whole(structure: Structure, node: int) -> Segment:

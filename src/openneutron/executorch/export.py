@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import GraphModule
+from torch.fx import Graph, GraphModule, Node
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
-from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
+from openneutron.executorch.fx import is_quantize, is_static, is_view, operator_name, value_of
 from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantizer import NeutronQuantizer
 
@@ -59,11 +59,26 @@ def prepare(program: ExportedProgram, quantizer: NeutronQuantizer) -> GraphModul
     """The module with observers, ready to calibrate."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
+    if changes_what_others_see(program.graph):
+        # Observers between a value and its change in place would part the two.
+        program = program.run_decompositions({})
     # Guards are a call of a module, which passes of other backends refuse.
     module = program.module(check_guards=False)
     # torchao folds batch norms too, but also into convolutions that something else reads.
     fold_batch_norm(module)
     return prepare_pt2e(module, quantizer)
+
+
+def changes_what_others_see(graph: Graph) -> bool:
+    """Whether an operator works in place on a value that another one reads too, or on a view."""
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
+            continue
+        changed = node.args[0]
+        if isinstance(changed, Node) and (len(changed.users) > 1 or is_view(changed)):
+            return True
+    return False
 
 
 def calibrate(prepared: GraphModule, batches: Sequence[Inputs]) -> None:
@@ -85,19 +100,7 @@ def check_program(program: ExportedProgram, *, from_module: bool) -> None:
 
     `from_module` says that we quantized it ourselves.
     """
-    user = set(program.graph_signature.user_inputs)
-    for node in program.graph.nodes:
-        if node.op != "placeholder" or node.name not in user:
-            continue
-        if not isinstance(value_of(node), torch.Tensor):
-            raise UnsupportedError(
-                f"input {node.name} is {_kind(node)}, not a tensor", hint="make it part of the module"
-            )
-        if not is_static(node):
-            raise UnsupportedError(
-                f"input {node.name} has the dynamic shape {list(value_of(node).shape)}",
-                hint="export with fixed shapes; NPU programs are compiled for one size",
-            )
+    check_shapes(program)
     if any(is_quantize(node) for node in program.graph.nodes):
         return
     if from_module:
@@ -111,6 +114,33 @@ def check_program(program: ExportedProgram, *, from_module: bool) -> None:
         hint="quantize it with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e), "
         "or give openneutron.compile the module and calibration data",
     )
+
+
+def check_shapes(program: ExportedProgram) -> None:
+    """Refuse inputs that are no tensors or have dynamic shapes, and sizes that depend on data."""
+    user = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        if node.op == "call_function" and not is_static(node):
+            raise UnsupportedError(
+                f"the shape of {node.name} is {_sizes(node)}: it depends on data", hint="compute it in another program"
+            )
+        if node.op != "placeholder" or node.name not in user:
+            continue
+        if not isinstance(value_of(node), torch.Tensor):
+            raise UnsupportedError(
+                f"input {node.name} is {_kind(node)}, not a tensor", hint="make it part of the module"
+            )
+        if not is_static(node):
+            raise UnsupportedError(
+                f"input {node.name} has the dynamic shape {list(value_of(node).shape)}",
+                hint="export with fixed shapes; NPU programs are compiled for one size",
+            )
+
+
+def _sizes(node: Node) -> str:
+    value = value_of(node)
+    first = value[0] if isinstance(value, (tuple, list)) and value else value
+    return str(list(getattr(first, "shape", ())))
 
 
 def _kind(node: Any) -> str:

@@ -100,6 +100,12 @@ def is_kept_float(node: Node) -> bool:
     return bool((node.meta.get("custom") or {}).get(_FLOAT))
 
 
+def is_view(node: Node) -> bool:
+    """Whether the node shows the memory of its first argument, so that a change in place is seen through both."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)
+
+
 def users(node: Node) -> list[Node]:
     """The readers of a node, in graph order of registration."""
     return list(node.users)

@@ -25,6 +25,7 @@ from openneutron.executorch.export import (
     Inputs,
     calibrate,
     check_program,
+    check_shapes,
     converted,
     evaluation,
     export,
@@ -183,6 +184,8 @@ def quantize(
     """Post-training quantization: the converted PT2E module, and its exported program."""
     check_model(model)
     check_samples(example_inputs, calibration)
+    if isinstance(model, ExportedProgram):
+        check_shapes(model)
     stages = stages or Stages()
     engines = engines or engines_of("neutron")
     inputs = in_layout(example_inputs, channels_last)

@@ -10,13 +10,14 @@ import numpy as np
 
 from openneutron.litert.evaluate import LARGEST, evaluate
 from openneutron.litert.graph import Array, Graph, Operator
+from openneutron.litert.resolve_shape import resolve_shape
 
 
 def fold_constants(graph: Graph) -> set[int]:
     """Give the outputs of such operators their values; returns the indices of the operators, which stay in the list.
 
-    Sizes that the file leaves open count as it states them, one in all converters' files. Graph outputs are not folded:
-    somebody must still compute them.
+    Sizes that the file leaves open count as it states them, one in all converters' files, unless they follow from the
+    inputs; the tensors' shapes are then corrected. Graph outputs are not folded: somebody must still compute them.
 
     Example:
         >>> folded = fold_constants(model.main)
@@ -25,9 +26,11 @@ def fold_constants(graph: Graph) -> set[int]:
     kept = set(graph.outputs)
     for index, op in enumerate(graph.operators):
         if not op.outputs or kept.intersection(op.outputs):
+            resolve_shape(graph, op)
             continue
         values = _values(graph, op)
         if values is None:
+            resolve_shape(graph, op)
             continue
         for tensor, value in zip(op.outputs, values, strict=True):
             graph.tensors[tensor].data = value

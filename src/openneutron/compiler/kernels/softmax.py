@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -73,11 +75,14 @@ def _exponential(a: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def exponential_table(beta: float, scale: float) -> npt.NDArray[np.uint8]:
     """exp(-d * beta * scale) for d = 0 … 255 as little-endian INT32; entries the reference leaves out are 0."""
-    m, left = multiplier(_input_factor(beta, scale))
+    m, shift = multiplier(_input_factor(beta, scale))
+    left, right = max(shift, 0), max(-shift, 0)
     largest = (((1 << _INTEGER_BITS) - 1) << _INPUT_BITS) >> left
     d = np.arange(256, dtype=np.int64)
     counted = np.minimum(d, largest)
-    exponentials = _exponential(_high_product(-(counted << left), m))
+    scaled = _high_product(-(counted << left), m)
+    # A right shift is for inputs so fine that the reference aborts: their exponentials are all but 1.
+    exponentials = _exponential(_rounding_shift(scaled, right) if right else scaled)
     table = np.where(d <= largest, exponentials, 0).astype("<i4")
     return np.frombuffer(table.tobytes(), np.uint8)
 
@@ -103,20 +108,20 @@ def output_is_probability(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("beta times the input scale must be above 2^-26")
-def factor_large_enough(op: OpSignature, target: Target) -> Verdict:
+@limit("beta must be a positive number")
+def beta_positive(op: OpSignature, target: Target) -> Verdict:
     if op.options is None:
         return no("the operator has no options", hint="the file is incomplete: convert the model again")
-    product = op.options.beta * required(op, 0).scale
-    return OK if product * (1 << _INPUT_BITS) > 1 else no(f"it is {product:.3g}", hint="calibrate on real data")
+    beta = float(op.options.beta)
+    return OK if 0 < beta < math.inf else no(f"it is {beta:g}", hint="convert the model again")
 
 
 @serves(
     "SOFTMAX",
-    limits=(not_empty, byte_activations, shapes_equal, output_is_probability, factor_large_enough),
+    limits=(not_empty, byte_activations, shapes_equal, output_is_probability, beta_positive),
 )
 def legalize(state: Legalizer) -> None:
-    """As in docs/numerics.md, Softmax. Where Σexp reaches 512 the reference aborts; here all outputs are 0."""
+    """As in docs/numerics.md, Softmax; it also says what holds where the reference aborts."""
     x, y = required(state.signature, 0), state.signature.outputs[0]
     low, high = value_range(y)
     state.emit(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
+from openneutron.executorch.fx import is_view
 from openneutron.executorch.passes.aten._attributes import add_constant, tensor_of
 
 # Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
@@ -21,7 +22,10 @@ def fold_constants(model: GraphModule) -> int:
     """Fold in place; returns how many calls went. Random and mutating operators stay."""
     known: dict[Node, torch.Tensor] = {}
     folded: dict[Node, None] = {}
+    changing = _changed_elsewhere(model)
     for node in model.graph.nodes:
+        if node in changing:
+            continue
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data
@@ -53,6 +57,21 @@ def _is_small(node: Node) -> bool:
     return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() <= _LARGEST_FILLED
 
 
+def _changed_elsewhere(model: GraphModule) -> set[Node]:
+    """Values that an operator changes in place while others see them: through a view, or because they read them too."""
+    found: set[Node] = set()
+    for node in model.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
+            continue
+        chain = [node.args[0]]
+        while isinstance(chain[-1], Node) and is_view(chain[-1]):
+            chain.append(chain[-1].args[0])
+        if len(chain) > 1 or (isinstance(chain[0], Node) and len(chain[0].users) > 1):
+            found.update(one for one in chain if isinstance(one, Node))
+    return found
+
+
 def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
     """Whether an operator works in place on a value that is folded itself and that nothing else reads."""
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
@@ -61,7 +80,8 @@ def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
     mutates = [
         argument.alias_info is not None and argument.alias_info.is_write for argument in node.target._schema.arguments
     ]
-    return mutates[:1] == [True] and sum(mutates) == 1 and changed in folded and len(changed.users) == 1
+    alone = isinstance(changed, Node) and changed in folded and len(changed.users) == 1
+    return alone and mutates[:1] == [True] and sum(mutates) == 1
 
 
 def _is_pure(node: Node) -> bool:
