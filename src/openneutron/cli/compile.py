@@ -25,6 +25,10 @@ def compile_model(
         str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = "imxrt700",
     converter: Annotated[str, typer.Option(help="open: ours. nxp: NXP's SDK, if installed.")] = "open",
+    recipe: Annotated[
+        str, typer.Option(help="Engines of a PyTorch program: neutron, cortex_m (no NPU) or imxrt700cm (both).")
+    ] = "neutron",
+    placement: Annotated[str, typer.Option(help="all: whatever the NPU can run. fastest: only what pays.")] = "all",
     optimize: Annotated[
         str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
     ] = "default",
@@ -73,6 +77,8 @@ def compile_model(
 
     openneutron compile model.tflite -o out.tflite --target mcxn94x
 
+    openneutron compile cifarnet --recipe imxrt700cm
+
     openneutron compile package.module:factory --int8-io --report report.html
     """
     from openneutron.cli.compiling import Request, run_compile
@@ -83,6 +89,8 @@ def compile_model(
             output=output,
             target=target,
             converter=converter,
+            recipe=recipe,
+            placement=placement,
             optimize=optimize,
             fit=fit,
             fetch_constants_to_sram=fetch_constants_to_sram,

@@ -23,6 +23,8 @@ class Request:
     output: Path | None = None
     target: str = "imxrt700"
     converter: str = "open"
+    recipe: str = "neutron"
+    placement: str = "all"
     optimize: str = "default"
     fit: str = ""
     fetch_constants_to_sram: bool = False
@@ -77,6 +79,8 @@ def run_compile(request: Request) -> None:
             per_channel=r.per_channel,
             channels_last=r.channels_last,
             int8_io=r.int8_io,
+            recipe=r.recipe,
+            placement=r.placement,
             **options,
         )
         report = replace(program.report, notes=(*program.report.notes, *loaded.notes))

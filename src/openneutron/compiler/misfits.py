@@ -1,4 +1,4 @@
-"""Misfits: which operators to leave on the CPU when a group's smallest schedule is larger than the target's memory."""
+"""Misfits: what fits a memory without more ado, and which operators to leave on the CPU when the smallest schedule does not."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from openneutron.litert.graph import Graph
 from openneutron.targets import Target
 from openneutron.verdict import Reason
 
+_MARGIN = 1.25  # alignment, workspaces and what packing cannot fill
 _HINT = "lower the resolution or the batch, or choose a larger target"
 
 
@@ -25,6 +26,23 @@ def misfits(graph: Graph, group: Group, target: Target, attempt: int) -> dict[in
         ordered = sorted(sizes, key=lambda index: -sum(sizes[index]))
         chosen = ordered[: 1 << attempt]
     return {index: _reason(graph, index, sum(sizes[index]), target) for index in chosen}
+
+
+def fits_whole(graph: Graph, target: Target) -> bool:
+    """Whether the memory holds the graph with every tensor stored whole, so that no schedule needs to be tried.
+
+    Example:
+        >>> fits_whole(model.main, targets.load("mcxn94x"))
+    """
+    last = {t: at for at, op in enumerate(graph.operators) for t in op.inputs}
+    ends = {*graph.inputs, *graph.outputs}
+    alive = {t for t in ends if t >= 0}
+    for at, op in enumerate(graph.operators):
+        alive |= {t for t in (*op.inputs, *op.outputs) if t >= 0 and graph.tensors[t].data is None}
+        if sum(graph.tensors[t].nbytes for t in alive) * _MARGIN > target.sram_bytes:
+            return False
+        alive -= {t for t in alive if last.get(t, at) <= at and t not in ends}
+    return True
 
 
 def _sizes(graph: Graph, index: int) -> list[int]:

@@ -205,7 +205,7 @@ class NeutronPartitioner(Partitioner):
     def _all_compile(
         self, partitions: list[list[Cluster]], order: dict[Node, int], constants: Constants, check: Check
     ) -> bool:
-        """Whether each partition as a whole lowers to operators that `check` accepts; refuses the first that does not.
+        """Whether each partition as a whole lowers to operators that `check` accepts, and fits; refuses what does not.
 
         Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
         """
@@ -213,12 +213,12 @@ class NeutronPartitioner(Partitioner):
             position = {node: cluster for cluster in members for node in cluster.nodes}
             nodes = sorted(position, key=order.__getitem__)
             problem, lowered = try_lower(nodes, constants, check, self.options)
-            if problem is None and lowered is not None and self.options.converter == "nxp":
-                left = self.trials.leftover(lowered)
-                problem = None if left is None else (lowered.nodes[left[0]], left[1])
-            if problem is not None:
-                node, reason = problem
+            problems = [problem] if problem is not None else []
+            if lowered is not None:
+                problems = [(lowered.nodes[at], reason) for at, reason in self.trials.leftovers(lowered)]
+            for node, reason in problems:
                 position[node].refuse(node, reason)
+            if problems:
                 return False
         return True
 
@@ -262,7 +262,7 @@ class NeutronPartitioner(Partitioner):
             return partial(_second, check_nxp, self.options.config)
         from openneutron.compiler.kernels import check
 
-        return partial(_second, check, targets.load(self.options.config))
+        return partial(_second, partial(check, streams=True), targets.load(self.options.config))
 
 
 def _overload(node: Node) -> Any:

@@ -1,4 +1,4 @@
-"""A small U-Net (Ronneberger et al., 2015) for segmenting 128x128 images into four classes, untrained."""
+"""A small U-Net (Ronneberger et al., 2015) for segmenting 64x64 images into four classes, untrained."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def double(channels_in: int, channels_out: int) -> nn.Sequential:
 class UNet(nn.Module):
     """Four levels down by max pooling, up again by transposed convolutions; each level also sees its own way down.
 
-    >>> UNet().eval()(torch.zeros(1, 3, 128, 128)).shape
-    torch.Size([1, 4, 128, 128])
+    >>> UNet().eval()(torch.zeros(1, 3, 64, 64)).shape
+    torch.Size([1, 4, 64, 64])
     """
 
     def __init__(self) -> None:
@@ -50,4 +50,4 @@ class UNet(nn.Module):
 
 def load() -> ZooModel:
     """Return the network with seeded weights."""
-    return untrained("unet", UNet(), (1, 3, 128, 128), "U-Net for segmentation at 128x128")
+    return untrained("unet", UNet(), (1, 3, 64, 64), "U-Net for segmentation at 64x64")

@@ -77,8 +77,7 @@ def _no_kernel(code: str, where: str) -> Reason:
 def check(signature: OpSignature, target: Target, *, streams: bool = False) -> Verdict:
     """Can this operator run on the target? The one answer for partitioner and compiler.
 
-    `streams` is for the compiler, which knows what else is in the graph: a tensor may then exceed the memory, if rows
-    of it pass through. The partitioner must decide before it knows, so it takes none of these.
+    `streams` is for those who compile what was accepted: a tensor may then exceed the memory, if rows of it pass through.
 
     Example:
         >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
