@@ -18,14 +18,14 @@ demo: setup ## CifarNet from PyTorch to bit-exact execution, with a summary
 test: lint test-c test-python ## everything CI runs: lint, C tests under sanitizers, Python tests
 
 test-python: setup ## the Python tests alone
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 test-full: setup ## sweeps, all zoo models, long fuzzing
-	$(BIN)/python -m pytest -q -n 2 -m "not real" --hypothesis-profile=full
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not real" --hypothesis-profile=full
 
 test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files [KEYWORDS=file.npz]
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
-	$(BIN)/python -m pytest -q -n 2 -m real --models "$(MODELS)" --keywords "$(KEYWORDS)"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m real --models "$(MODELS)" --keywords "$(KEYWORDS)"
 
 # Seconds for all targets together. The same seed damages the same models, as many as the time allows.
 SECONDS ?= 600

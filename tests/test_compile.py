@@ -133,6 +133,11 @@ class Dynamic(torch.nn.Module):
         return x[x > 0]
 
 
+class Sums(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x, 1)
+
+
 def exported(*, dynamic: bool = False) -> torch.export.ExportedProgram:
     shapes = {"x": {0: torch.export.Dim("batch", min=2, max=8)}} if dynamic else None
     example = torch.zeros(4 if dynamic else 1, 3, 8, 8)
@@ -157,7 +162,8 @@ CASES: dict[str, tuple[Callable[[], object], type[OpenNeutronError], str]] = {
     "inputs are numbers": (bad(example_inputs=(3,)), OptionError, r"example_inputs\[0\] is a int"),
     "inputs do not fit the model": (bad(example_inputs=(torch.zeros(1, 5, 8, 8),), calibration=[(torch.zeros(1, 5, 8, 8),)]),
                                     UnsupportedError, "torch.export cannot capture the model"),
-    "nothing to quantize": (bad(source=Dynamic()), UnsupportedError, "no operator of the model can be quantized"),
+    "a size that depends on data": (bad(source=Dynamic()), UnsupportedError, "it depends on data"),
+    "nothing to quantize": (bad(source=Sums()), UnsupportedError, "no operator of the model can be quantized"),
     "unquantized program": (lambda: on.compile(exported()), UnsupportedError, "the program is not quantized"),
     "dynamic shapes": (lambda: on.compile(exported(dynamic=True)), UnsupportedError, "dynamic shape"),
     "missing file": (lambda: on.compile("nothing.tflite"), OptionError, "nothing.tflite: there is no such file"),

@@ -47,4 +47,5 @@ def test_a_residual_chain_streams() -> None:
 
 
 def test_a_pattern_that_changes_too_often_is_refused() -> None:
-    assert "four changes of pattern" in refused("ADD", shapes=[(2, 1, 2, 1, 2), (2, 2, 2, 2, 2)])
+    repeats = tuple(1 + at % 2 for at in range(8))
+    assert "six nested loops" in refused("ADD", shapes=[repeats, (2,) * 8])

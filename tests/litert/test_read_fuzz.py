@@ -10,20 +10,20 @@ from openneutron.errors import FormatError
 from openneutron.litert import read_model, write_model
 from tests.litert.samples import SAMPLES
 
-# A damaged file must be answered within this; typical is under a millisecond.
+# A damaged file must be answered within this much work, whatever else the machine does; typical is under a millisecond.
 LIMIT_S = 1.0
 
 
 def attempt(data: bytes) -> bool:
     """True when the file was read; any exception but FormatError fails the test."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         read_model(data)
         accepted = True
     except FormatError as problem:
         assert str(problem).startswith("<bytes>")
         accepted = False
-    assert time.perf_counter() - start < LIMIT_S
+    assert time.process_time() - start < LIMIT_S
     return accepted
 
 
