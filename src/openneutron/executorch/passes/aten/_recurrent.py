@@ -1,4 +1,4 @@
-"""Unrolling recurrent layers: what GRU and LSTM have in common.
+"""Unrolling recurrent layers: what GRU, LSTM and plain layers have in common.
 
 Every layer and direction multiplies the whole sequence by its input weights at once, then walks over the steps. A state
 that begins as zero is None until the first step has made one, so the first step multiplies nothing by zero.
@@ -6,14 +6,14 @@ that begins as zero is None until the first step has made one, so the first step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import GETITEM, operator_name, value_of
+from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
 from openneutron.executorch.passes.aten._insert import Insert, is_zero
 
 aten = torch.ops.aten
@@ -120,3 +120,22 @@ def is_unrollable(node: Node, *, dropout: float, training: bool) -> bool:
 def part(call: Insert, x: Node, index: int, size: int, count: int = 1) -> Node:
     """Gates `index` to `index + count` of a row of gates, `size` wide each; a vector of biases is cut likewise."""
     return call(aten.slice.Tensor, x, value_of(x).dim() - 1, index * size, (index + count) * size)
+
+
+def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
+    """Unroll every layer whose operator has a cell here; returns how many went."""
+    count = 0
+    for node in list(model.graph.nodes):
+        cell = cells.get(operator_name(node))
+        if cell is None:
+            continue
+        given = arguments(node)
+        if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
+            continue
+        states = (given["hx"],) if isinstance(given["hx"], Node) else tuple(given["hx"])
+        projected = len({value_of(state).shape[-1] for state in states}) > 1
+        weights = weights_of(given["params"], has_biases=given["has_biases"], projected=projected)
+        directions = 2 if given["bidirectional"] else 1
+        unroll(model, Recurrent(node, given["input"], states, weights, directions, given["batch_first"]), cell)
+        count += 1
+    return count

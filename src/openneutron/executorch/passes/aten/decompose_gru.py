@@ -10,35 +10,16 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import value_of
 from openneutron.executorch.passes.aten._insert import Insert
-from openneutron.executorch.passes.aten._recurrent import (
-    Recurrent,
-    State,
-    Weights,
-    is_unrollable,
-    part,
-    unroll,
-    weights_of,
-)
+from openneutron.executorch.passes.aten._recurrent import State, Weights, decompose, part
 
 aten = torch.ops.aten
 
 
 def decompose_gru(model: GraphModule) -> int:
     """Rewrite in place; returns how many layers went."""
-    count = 0
-    for node in list(model.graph.nodes):
-        if operator_name(node) != "aten.gru.input":
-            continue
-        given = arguments(node)
-        if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
-            continue
-        weights = weights_of(given["params"], has_biases=given["has_biases"])
-        directions = 2 if given["bidirectional"] else 1
-        unroll(model, Recurrent(node, given["input"], (given["hx"],), weights, directions, given["batch_first"]), _cell)
-        count += 1
-    return count
+    return decompose(model, {"aten.gru.input": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:

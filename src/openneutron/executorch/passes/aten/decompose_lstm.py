@@ -10,38 +10,16 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import value_of
 from openneutron.executorch.passes.aten._insert import Insert
-from openneutron.executorch.passes.aten._recurrent import (
-    Recurrent,
-    State,
-    Weights,
-    is_unrollable,
-    part,
-    unroll,
-    weights_of,
-)
+from openneutron.executorch.passes.aten._recurrent import State, Weights, decompose, part
 
 aten = torch.ops.aten
 
 
 def decompose_lstm(model: GraphModule) -> int:
     """Rewrite in place; returns how many layers went."""
-    count = 0
-    for node in list(model.graph.nodes):
-        if operator_name(node) != "aten.lstm.input":
-            continue
-        given = arguments(node)
-        if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
-            continue
-        hidden, cells = given["hx"]
-        projected = value_of(hidden).shape[-1] != value_of(cells).shape[-1]
-        weights = weights_of(given["params"], has_biases=given["has_biases"], projected=projected)
-        directions = 2 if given["bidirectional"] else 1
-        layer = Recurrent(node, given["input"], (hidden, cells), weights, directions, given["batch_first"])
-        unroll(model, layer, _cell)
-        count += 1
-    return count
+    return decompose(model, {"aten.lstm.input": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:

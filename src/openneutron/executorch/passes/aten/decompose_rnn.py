@@ -9,36 +9,15 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.passes.aten._insert import Insert
-from openneutron.executorch.passes.aten._recurrent import (
-    Cell,
-    Recurrent,
-    State,
-    Weights,
-    is_unrollable,
-    unroll,
-    weights_of,
-)
+from openneutron.executorch.passes.aten._recurrent import Cell, State, Weights, decompose
 
 aten = torch.ops.aten
 
 
 def decompose_rnn(model: GraphModule) -> int:
     """Rewrite in place; returns how many layers went."""
-    count = 0
-    for node in list(model.graph.nodes):
-        cell = _CELLS.get(operator_name(node))
-        if cell is None:
-            continue
-        given = arguments(node)
-        if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
-            continue
-        weights = weights_of(given["params"], has_biases=given["has_biases"])
-        directions = 2 if given["bidirectional"] else 1
-        unroll(model, Recurrent(node, given["input"], (given["hx"],), weights, directions, given["batch_first"]), cell)
-        count += 1
-    return count
+    return decompose(model, _CELLS)
 
 
 def _sum(call: Insert, gates: Node, state: State, weights: Weights) -> Node:
