@@ -25,7 +25,7 @@ test-full: setup ## sweeps, all zoo models, long fuzzing
 
 test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files [KEYWORDS=file.npz]
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m real --models "$(MODELS)" --keywords "$(KEYWORDS)"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m real tests/real --models="$(MODELS)" --keywords="$(KEYWORDS)"
 
 # Seconds for all targets together. The same seed damages the same models, as many as the time allows.
 SECONDS ?= 600
