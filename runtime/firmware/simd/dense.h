@@ -74,9 +74,11 @@ static inline void nk_fill_row(const nk_dense *d, const nk_columns *c, uint8_t *
         return;
     }
     const size_t pixel = (size_t)d->depth * NK_ITEM;
-    const uint8_t *from = nk_row(d->in, image, y) + (size_t)c->first * d->in->pixel + d->first_in;
     if (c->before) nk_fill_absent(d, to, c->before);
-    if (c->inside) nk_fill_pixels(d, to + c->before * pixel, from, (size_t)c->step * d->in->pixel, c->inside);
+    if (c->inside) { /* else `first` may lie left of the image */
+        const uint8_t *from = nk_row(d->in, image, y) + (size_t)c->first * d->in->pixel + d->first_in;
+        nk_fill_pixels(d, to + c->before * pixel, from, (size_t)c->step * d->in->pixel, c->inside);
+    }
     if (c->after) nk_fill_absent(d, to + (c->before + c->inside) * pixel, c->after);
 }
 
