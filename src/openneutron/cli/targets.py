@@ -26,12 +26,12 @@ def list_targets(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
 
     table = Table(header_style="cyan", box=None)
     table.add_column("target")
-    for heading in ("array", "MACs/cycle", "clock", "SRAM", "TCM"):
+    for heading in ("array", "MACs/cycle", "clock", "SRAM", "TCM", "flash"):
         table.add_column(heading, justify="right")
     for target in found:
         array = f"{target.cores}x{target.units}x{target.length}"
         clock = f"{target.clock_hz / 1e6:g} MHz"
-        memory = (_kib(target.sram_bytes), _kib(target.tcm_bytes))
+        memory = (_kib(target.sram_bytes), _kib(target.tcm_bytes), _kib(target.flash_bytes))
         table.add_row(target.name, array, f"{target.macs_per_cycle}", clock, *memory)
     screen = console.stdout()
     screen.print(table)

@@ -49,6 +49,7 @@ class Target:
     length: int
     clock_hz: int
     sram_bytes: int
+    flash_bytes: int  # 0: weights are not limited by a flash
     tcm_bytes: int
     tcm_banks: int
     alignment: int
