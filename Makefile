@@ -57,15 +57,18 @@ firmware: setup ## driver and firmware for Cortex-M33, and CifarNet as an image
 firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's
 	$(BIN)/python -m pytest -q tests/firmware -rs
 
-lint: setup ## ruff, mypy and import-linter
+C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
+lint: setup ## ruff, mypy, import-linter and clang-format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 
-format: setup ## rewrite the Python sources in house style
+format: setup ## rewrite the Python, C and C++ sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(C_SOURCES)
 
 docs: setup ## the documentation site in build/site; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -1,5 +1,5 @@
-/* One model on bare metal: prepare it in static memory, run it on the inputs embedded beside it, print what came out. Each
- * line is a keyword and its values, for people and for tests. */
+/* One model on bare metal: prepare it in static memory, run it on the inputs embedded beside it,
+ * print what came out. Each line is a keyword and its values, for people and for tests. */
 #include <string.h>
 
 #include "model.h"
@@ -10,8 +10,8 @@
 #define ALIGNED(bytes) (((bytes) + 15u) / 16u * 16u)
 #define CONTEXT_BYTES ALIGNED(NEUTRON_CONTEXT_BYTES + MODEL_TCM_BYTES)
 #define ARENA_BYTES \
-    (CONTEXT_BYTES + MODEL_IO_BYTES + ALIGNED(MODEL_SCRATCH_BYTES) + ALIGNED(MODEL_PREFETCH_BYTES) + \
-     ALIGNED(MODEL_PROFILE_BYTES))
+    (CONTEXT_BYTES + MODEL_IO_BYTES + ALIGNED(MODEL_SCRATCH_BYTES) + \
+     ALIGNED(MODEL_PREFETCH_BYTES) + ALIGNED(MODEL_PROFILE_BYTES))
 
 /* All the memory a model needs, known when the image is linked. */
 static _Alignas(16) uint8_t arena[ARENA_BYTES];
@@ -78,17 +78,20 @@ static void report(NeutronModelHandle model, void *const *outputs) {
 int main(void) {
     static const uint32_t output_bytes[] = MODEL_OUTPUT_BYTES;
     const uint8_t *payload = (const uint8_t *)model_payload;
-    const NeutronModelConfig config = {payload + MODEL_MICROCODE_OFFSET, payload + MODEL_WEIGHTS_OFFSET,
+    const NeutronModelConfig config = {payload + MODEL_MICROCODE_OFFSET,
+                                       payload + MODEL_WEIGHTS_OFFSET,
                                        payload + MODEL_KERNELS_OFFSET, 0};
-    const NeutronModelSizes sizes = {MODEL_MICROCODE_BYTES, MODEL_WEIGHTS_BYTES, MODEL_KERNELS_BYTES,
-                                     MODEL_SCRATCH_BYTES, MODEL_PREFETCH_BYTES};
+    const NeutronModelSizes sizes = {MODEL_MICROCODE_BYTES, MODEL_WEIGHTS_BYTES,
+                                     MODEL_KERNELS_BYTES, MODEL_SCRATCH_BYTES,
+                                     MODEL_PREFETCH_BYTES};
     NeutronModelHandle model;
     void *outputs[MODEL_OUTPUTS + 3] = {NULL};
 
     put_text(neutronGetSdkVersion());
     put_text("\n");
     NeutronError error = neutronInit();
-    if (error == NEUTRON_NONE) error = neutronModelPrepareIn(take(CONTEXT_BYTES), CONTEXT_BYTES, &config, &sizes, &model);
+    if (error == NEUTRON_NONE)
+        error = neutronModelPrepareIn(take(CONTEXT_BYTES), CONTEXT_BYTES, &config, &sizes, &model);
     if (error != NEUTRON_NONE) {
         char detail[200]; /* as long as the driver's own */
         neutronModelCheck(&config, &sizes, detail, sizeof detail);

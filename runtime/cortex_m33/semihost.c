@@ -1,6 +1,7 @@
 #include "semihost.h"
 
-/* Operation numbers of Arm's "Semihosting for AArch32 and AArch64", and its reason "the application ended". */
+/* Operation numbers of Arm's "Semihosting for AArch32 and AArch64", and its reason "the application
+ * ended". */
 enum { SYS_WRITE0 = 0x04, SYS_EXIT_EXTENDED = 0x20 };
 static const uint32_t application_exit = 0x20026;
 

@@ -1,12 +1,12 @@
-/* Start-up of a Cortex-M33: vectors, stack limit and paint, initial data, then main(). A fault ends the program with a
- * sentence instead of a silent loop. */
+/* Start-up of a Cortex-M33: vectors, stack limit and paint, initial data, then main(). A fault ends
+ * the program with a sentence instead of a silent loop. */
 #include <stdint.h>
 
 #include "semihost.h"
 #include "stack.h"
 
-extern uint32_t image_stack_bottom[], image_stack_top[], image_data_start[], image_data_end[], image_bss_start[],
-    image_bss_end[];
+extern uint32_t image_stack_bottom[], image_stack_top[], image_data_start[], image_data_end[],
+    image_bss_start[], image_bss_end[];
 extern const uint32_t image_data_load[];
 
 int main(void);
@@ -15,21 +15,21 @@ _Noreturn void image_fault(uint32_t program_counter);
 
 enum { FAULT_STATUS = 3 }; /* main() returns 0, 1 or 2 */
 
-/* Configurable Fault Status Register, and its bit for a stack pointer below its limit (Armv8-M, D1.2). */
+/* Configurable Fault Status Register, and its bit for a stack pointer below its limit (Armv8-M,
+ * D1.2). */
 #define CFSR (*(volatile uint32_t *)0xE000ED28u)
 #define CFSR_STACK_OVERFLOW (UINT32_C(1) << 20)
 
-/* The frame the processor pushed has the program counter in word 6. The handler starts on a fresh stack: the old one may be
- * what is broken. */
+/* The frame the processor pushed has the program counter in word 6. The handler starts on a fresh
+ * stack: the old one may be what is broken. */
 __attribute__((naked)) static void fault_entry(void) {
-    __asm__ volatile(
-        "mov r0, sp\n"
-        "movs r1, #0\n"
-        "msr msplim, r1\n"
-        "ldr r1, =image_stack_top\n"
-        "mov sp, r1\n"
-        "ldr r0, [r0, #24]\n"
-        "b image_fault\n");
+    __asm__ volatile("mov r0, sp\n"
+                     "movs r1, #0\n"
+                     "msr msplim, r1\n"
+                     "ldr r1, =image_stack_top\n"
+                     "mov sp, r1\n"
+                     "ldr r0, [r0, #24]\n"
+                     "b image_fault\n");
 }
 
 _Noreturn void image_fault(uint32_t program_counter) {
@@ -65,5 +65,6 @@ typedef void (*vector)(void);
 __attribute__((section(".vectors"), used)) static const struct {
     const void *stack;
     vector entry[7];
-} vectors = {image_stack_top,
-             {image_reset, fault_entry, fault_entry, fault_entry, fault_entry, fault_entry, fault_entry}};
+} vectors = {
+    image_stack_top,
+    {image_reset, fault_entry, fault_entry, fault_entry, fault_entry, fault_entry, fault_entry}};

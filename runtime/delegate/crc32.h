@@ -6,6 +6,6 @@
 
 namespace openneutron {
 
-uint32_t crc32(const uint8_t* data, size_t size);
+uint32_t crc32(const uint8_t *data, size_t size);
 
 } // namespace openneutron

@@ -7,6 +7,6 @@ namespace openneutron {
 
 /* -1 for a type that no graph takes. */
 int dtype_of(executorch::aten::ScalarType type);
-const char* dtype_name(int dtype);
+const char *dtype_name(int dtype);
 
 } // namespace openneutron

@@ -1,4 +1,5 @@
-/* Lets Python take the runtime's error sentences, which otherwise only go to standard error, into its exceptions. */
+/* Lets Python take the runtime's error sentences, which otherwise only go to standard error, into
+ * its exceptions. */
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -14,58 +15,55 @@ thread_local bool capturing = false;
 thread_local std::string captured;
 pal_emit_log_message_method forward = nullptr;
 
-/* A damaged program logs damaged names, and the wheel's own printer ends the process on bytes that are not UTF-8. */
-std::string readable(const char* message, size_t length) {
-  std::string text(message, length);
-  for (char& byte : text) {
-    if (static_cast<unsigned char>(byte) >= 0x80) {
-      byte = '?';
+/* A damaged program logs damaged names, and the wheel's own printer ends the process on bytes that
+ * are not UTF-8. */
+std::string readable(const char *message, size_t length) {
+    std::string text(message, length);
+    for (char &byte : text) {
+        if (static_cast<unsigned char>(byte) >= 0x80) {
+            byte = '?';
+        }
     }
-  }
-  return text;
+    return text;
 }
 
-void emit(
-    et_timestamp_t timestamp,
-    et_pal_log_level_t level,
-    const char* filename,
-    const char* function,
-    size_t line,
-    const char* message,
-    size_t length) {
-  if (capturing) {
-    if (level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal) {
-      captured.append(message, length).push_back('\n');
+void emit(et_timestamp_t timestamp, et_pal_log_level_t level, const char *filename,
+          const char *function, size_t line, const char *message, size_t length) {
+    if (capturing) {
+        if (level == et_pal_log_level_t::kError || level == et_pal_log_level_t::kFatal) {
+            captured.append(message, length).push_back('\n');
+        }
+    } else if (forward != nullptr) {
+        const std::string text = readable(message, length);
+        forward(timestamp, level, filename, function, line, text.c_str(), text.size());
     }
-  } else if (forward != nullptr) {
-    const std::string text = readable(message, length);
-    forward(timestamp, level, filename, function, line, text.c_str(), text.size());
-  }
 }
 
-/* The table is the runtime's own static variable. register_pal() would do the same, and remark on standard output, where
- * programs print their results, that the wheel had registered its own printer before.
+/* The table is the runtime's own static variable. register_pal() would do the same, and remark on
+ * standard output, where programs print their results, that the wheel had registered its own
+ * printer before.
  */
 void install() {
-  PalImpl* table = const_cast<PalImpl*>(get_pal_impl());
-  forward = table->emit_log_message;
-  table->emit_log_message = emit;
+    PalImpl *table = const_cast<PalImpl *>(get_pal_impl());
+    forward = table->emit_log_message;
+    table->emit_log_message = emit;
 }
 
 } // namespace
 
 #define PUBLIC extern "C" __attribute__((visibility("default")))
 
-/* From here to openneutron_log_end() this thread's log stays off standard output: errors are kept, remarks dropped. */
+/* From here to openneutron_log_end() this thread's log stays off standard output: errors are kept,
+ * remarks dropped. */
 PUBLIC void openneutron_log_begin(void) {
-  static std::once_flag once;
-  std::call_once(once, install);
-  captured.clear();
-  capturing = true;
+    static std::once_flag once;
+    std::call_once(once, install);
+    captured.clear();
+    capturing = true;
 }
 
 /* The kept lines, each with a newline; valid until this thread's next openneutron_log_begin(). */
-PUBLIC const char* openneutron_log_end(void) {
-  capturing = false;
-  return captured.c_str();
+PUBLIC const char *openneutron_log_end(void) {
+    capturing = false;
+    return captured.c_str();
 }

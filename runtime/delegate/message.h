@@ -1,4 +1,5 @@
-/* How the delegate reports: one sentence in ExecuTorch's log, marked so that the Python side can find it, and a code. */
+/* How the delegate reports: one sentence in ExecuTorch's log, marked so that the Python side can
+ * find it, and a code. */
 #pragma once
 
 #include <executorch/runtime/core/error.h>
@@ -6,18 +7,18 @@
 
 #define ON_LOG(format, ...) ET_LOG(Error, "NeutronBackend: " format, ##__VA_ARGS__)
 
-#define ON_REQUIRE(condition, code, format, ...)   \
-  do {                                             \
-    if (!(condition)) {                            \
-      ON_LOG(format, ##__VA_ARGS__);               \
-      return ::executorch::runtime::Error::code;   \
-    }                                              \
-  } while (0)
+#define ON_REQUIRE(condition, code, format, ...) \
+    do { \
+        if (!(condition)) { \
+            ON_LOG(format, ##__VA_ARGS__); \
+            return ::executorch::runtime::Error::code; \
+        } \
+    } while (0)
 
-#define ON_TRY(expression)                                   \
-  do {                                                       \
-    const ::executorch::runtime::Error error = (expression); \
-    if (error != ::executorch::runtime::Error::Ok) {         \
-      return error;                                          \
-    }                                                        \
-  } while (0)
+#define ON_TRY(expression) \
+    do { \
+        const ::executorch::runtime::Error error = (expression); \
+        if (error != ::executorch::runtime::Error::Ok) { \
+            return error; \
+        } \
+    } while (0)

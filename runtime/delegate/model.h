@@ -18,31 +18,32 @@
 namespace openneutron {
 
 class Model {
- public:
-  /* `processed` stays the runtime's and must outlive the model; it is freed at once when it had to be copied. */
-  static executorch::runtime::Result<Model*> load(executorch::runtime::FreeableBuffer& processed);
-  ~Model();
-  Model(const Model&) = delete;
-  Model& operator=(const Model&) = delete;
+  public:
+    /* `processed` stays the runtime's and must outlive the model; it is freed at once when it had
+     * to be copied. */
+    static executorch::runtime::Result<Model *> load(
+        executorch::runtime::FreeableBuffer &processed);
+    ~Model();
+    Model(const Model &) = delete;
+    Model &operator=(const Model &) = delete;
 
-  executorch::runtime::Error run(
-      executorch::runtime::Span<executorch::runtime::EValue*> args,
-      executorch::runtime::EventTracer* tracer);
+    executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue *> args,
+                                   executorch::runtime::EventTracer *tracer);
 
- private:
-  Model() = default;
-  executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer& processed);
-  executorch::runtime::Error add_ports(const Payload& payload);
-  executorch::runtime::Error add_buffers();
+  private:
+    Model() = default;
+    executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer &processed);
+    executorch::runtime::Error add_ports(const Payload &payload);
+    executorch::runtime::Error add_buffers();
 
-  Buffer payload_; /* only when the program holds its payload unaligned */
-  NeutronModelHandle handle_ = nullptr;
-  NeutronModelInfo info_{};
-  uint32_t clock_hz_ = 0;
-  std::vector<Port> inputs_, outputs_;
-  std::vector<const void*> input_data_;
-  std::vector<void*> output_data_; /* graph outputs, then scratch, profile, debug */
-  Buffer scratch_, prefetch_, profile_, debug_;
+    Buffer payload_; /* only when the program holds its payload unaligned */
+    NeutronModelHandle handle_ = nullptr;
+    NeutronModelInfo info_{};
+    uint32_t clock_hz_ = 0;
+    std::vector<Port> inputs_, outputs_;
+    std::vector<const void *> input_data_;
+    std::vector<void *> output_data_; /* graph outputs, then scratch, profile, debug */
+    Buffer scratch_, prefetch_, profile_, debug_;
 };
 
 } // namespace openneutron

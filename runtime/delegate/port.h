@@ -13,33 +13,33 @@
 
 namespace openneutron {
 
-/* Checks the argument against the tensor table, and hands the driver either the argument's own memory or a copy: the
- * latter only when its address is not aligned or its elements lie in another order.
+/* Checks the argument against the tensor table, and hands the driver either the argument's own
+ * memory or a copy: the latter only when its address is not aligned or its elements lie in another
+ * order.
  */
 class Port {
- public:
-  Port(const NeutronTensorInfo& tensor, bool channels_last, size_t argument);
+  public:
+    Port(const NeutronTensorInfo &tensor, bool channels_last, size_t argument);
 
-  executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue*> args);
-  /* For inputs, before the run. */
-  void read() const;
-  /* For outputs, after it. */
-  void write() const;
+    executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue *> args);
+    /* For inputs, before the run. */
+    void read() const;
+    /* For outputs, after it. */
+    void write() const;
 
-  void* data() const {
-    return copied_ ? copy_.data() : outside_;
-  }
+    void *data() const { return copied_ ? copy_.data() : outside_; }
 
- private:
-  executorch::runtime::Error check(const executorch::aten::Tensor& tensor, const char* what) const;
+  private:
+    executorch::runtime::Error check(const executorch::aten::Tensor &tensor,
+                                     const char *what) const;
 
-  NeutronTensorInfo tensor_;
-  bool channels_last_;
-  size_t argument_;
-  void* outside_ = nullptr;
-  bool copied_ = false;
-  Transpose transpose_{};
-  Buffer copy_; /* made when first needed, kept for the runs after */
+    NeutronTensorInfo tensor_;
+    bool channels_last_;
+    size_t argument_;
+    void *outside_ = nullptr;
+    bool copied_ = false;
+    Transpose transpose_{};
+    Buffer copy_; /* made when first needed, kept for the runs after */
 };
 
 } // namespace openneutron

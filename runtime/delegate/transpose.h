@@ -7,6 +7,7 @@
 namespace openneutron {
 
 /* target[c][r] = source[r][c]; elements of 1, 2, 4 or 8 bytes; the buffers do not overlap. */
-void transpose(const uint8_t* source, uint8_t* target, size_t rows, size_t columns, size_t element_bytes);
+void transpose(const uint8_t *source, uint8_t *target, size_t rows, size_t columns,
+               size_t element_bytes);
 
 } // namespace openneutron

@@ -25,7 +25,9 @@ NeutronError neutronRunNonBlocking(NeutronModelHandle handle, const NeutronDataC
     return NEUTRON_ERROR_NO_THREAD;
 }
 
-static int state_of(struct NeutronModel *model) { return atomic_load_explicit(&model->state, memory_order_acquire); }
+static int state_of(struct NeutronModel *model) {
+    return atomic_load_explicit(&model->state, memory_order_acquire);
+}
 
 NeutronError neutronIsReady(NeutronModelHandle handle, bool *ready) {
     const NeutronError error = nd_handle_error(handle);
@@ -41,7 +43,8 @@ NeutronError neutronWait(NeutronModelHandle handle, const NeutronDataConfig *dat
     const NeutronError error = nd_handle_error(handle);
     if (error != NEUTRON_NONE) return error;
     if (state_of(handle) == ND_IDLE) return NEUTRON_ERROR_NOT_STARTED;
-    if (data != NULL && (data->inputs != handle->data.inputs || data->outputs != handle->data.outputs)) {
+    if (data != NULL &&
+        (data->inputs != handle->data.inputs || data->outputs != handle->data.outputs)) {
         return NEUTRON_ERROR_DATA_CHANGED;
     }
     if (!ND_THREADS && state_of(handle) == ND_RUNNING) work(handle);

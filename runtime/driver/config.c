@@ -3,8 +3,8 @@
 
 #include "model.h"
 
-/* The API's own exception to "no state outside the handle": callbacks and suspension belong to the device, not to a
- * model. Set the callbacks while nothing runs. */
+/* The API's own exception to "no state outside the handle": callbacks and suspension belong to the
+ * device, not to a model. Set the callbacks while nothing runs. */
 static NeutronConfig config;
 static atomic_bool suspended;
 

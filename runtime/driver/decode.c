@@ -19,7 +19,8 @@ static uint32_t operand_offset(const nd_instruction *at, uint32_t operand) {
            operand * (uint32_t)sizeof(NeutronOperandRecord);
 }
 
-NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at, uint32_t operand) {
+NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at,
+                                       uint32_t operand) {
     NeutronOperandRecord record;
     nd_read(program, operand_offset(at, operand), &record, sizeof record);
     return record;
@@ -27,14 +28,16 @@ NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instr
 
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row) {
     NeutronTensorRecord record;
-    nd_read(program, program->header.tensors_offset + row * (uint32_t)sizeof record, &record, sizeof record);
+    nd_read(program, program->header.tensors_offset + row * (uint32_t)sizeof record, &record,
+            sizeof record);
     return record;
 }
 
 uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index) {
     switch (region) {
     case NEUTRON_REGION_INPUT: return index < program->inputs ? nd_tensor(program, index).bytes : 0;
-    case NEUTRON_REGION_OUTPUT: return index < program->outputs ? nd_tensor(program, program->inputs + index).bytes : 0;
+    case NEUTRON_REGION_OUTPUT:
+        return index < program->outputs ? nd_tensor(program, program->inputs + index).bytes : 0;
     case NEUTRON_REGION_SCRATCH: return index ? 0 : program->scratch_bytes;
     case NEUTRON_REGION_WEIGHTS: return index ? 0 : program->header.weights_bytes;
     case NEUTRON_REGION_PREFETCH: return index ? 0 : program->prefetch_bytes;
@@ -43,8 +46,10 @@ uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t inde
     }
 }
 
-uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region, uint8_t index) {
-    /* Validation keeps every write away from inputs and weights, so dropping their const is safe. */
+uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region,
+                        uint8_t index) {
+    /* Validation keeps every write away from inputs and weights, so dropping their const is safe.
+     */
     switch (region) {
     case NEUTRON_REGION_INPUT: return (uint8_t *)(uintptr_t)buffers->inputs[index];
     case NEUTRON_REGION_OUTPUT: return buffers->outputs[index];
@@ -55,8 +60,8 @@ uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, ui
     }
 }
 
-static void decode_operand(const nd_program *program, const nd_buffers *buffers, const NeutronOperandRecord *o,
-                           nk_operand *operand) {
+static void decode_operand(const nd_program *program, const nd_buffers *buffers,
+                           const NeutronOperandRecord *o, nk_operand *operand) {
     memset(operand, 0, sizeof *operand);
     if (o->channels == 0) return;
     if (buffers) {
@@ -79,14 +84,16 @@ static void decode_operand(const nd_program *program, const nd_buffers *buffers,
     operand->present = 1;
 }
 
-void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at, nk_call *call,
-                    NeutronCallRecord *record) {
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record, sizeof *record);
+void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at,
+                    nk_call *call, NeutronCallRecord *record) {
+    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record,
+            sizeof *record);
     for (uint32_t operand = 0; operand < at->operands; operand++) {
         const uint8_t *record_at = program->microcode + operand_offset(at, operand);
         decode_operand(program, buffers, (const void *)record_at, &call->operands[operand]);
     }
-    /* Microcode is 16-byte aligned and instructions are whole words, so operands and parameters may be read in place. */
+    /* Microcode is 16-byte aligned and instructions are whole words, so operands and parameters may
+     * be read in place. */
     const uint32_t params = operand_offset(at, at->operands);
     call->params = (const int32_t *)(const void *)(program->microcode + params);
     call->operand_count = at->operands;
@@ -101,10 +108,11 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
     call->context = NULL;
 }
 
-void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height, int32_t *row0, int32_t *row1) {
+void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height,
+                  int32_t *row0, int32_t *row1) {
     const int64_t first = record->first_row + (int64_t)iteration * record->row_step;
     const int64_t end = first + record->rows;
-    const int64_t low = first < 0 ? 0 : first, high = end > (int64_t)height ? (int64_t)height : end;
+    const int64_t low = first<0 ? 0 : first, high = end>(int64_t) height ? (int64_t)height : end;
     *row0 = low < high ? (int32_t)low : 0;
     *row1 = low < high ? (int32_t)high : 0;
 }

@@ -5,7 +5,8 @@ static const uint8_t item_bytes[] = {1, 1, 2, 4, 8, 4, 1};
 
 uint32_t nd_item_bytes(uint8_t dtype) { return dtype < sizeof item_bytes ? item_bytes[dtype] : 0; }
 
-/* Distance from the first to the last of `count` steps; 2^32, more than any region can hold, when it is larger. */
+/* Distance from the first to the last of `count` steps; 2^32, more than any region can hold, when
+ * it is larger. */
 static uint64_t reach(uint32_t count, uint32_t step) {
     const uint64_t distance = (uint64_t)(count - 1) * step;
     return distance > UINT32_MAX ? UINT64_C(1) << 32 : distance;
@@ -13,10 +14,13 @@ static uint64_t reach(uint32_t count, uint32_t step) {
 
 int nk_inside(const nk_operand *o) {
     const uint64_t item = nd_item_bytes(o->dtype);
-    if (!o->present || item == 0 || o->batch == 0 || o->height == 0 || o->width == 0 || o->channels == 0) return 0;
+    if (!o->present || item == 0 || o->batch == 0 || o->height == 0 || o->width == 0 ||
+        o->channels == 0)
+        return 0;
     if (o->ring == 0 || o->ring > o->height) return 0;
     /* Each part is at most 2^35, so the sum cannot wrap. */
-    const uint64_t last = reach(o->batch, o->plane) + reach(o->ring, o->pitch) + reach(o->width, o->pixel);
+    const uint64_t last =
+        reach(o->batch, o->plane) + reach(o->ring, o->pitch) + reach(o->width, o->pixel);
     return last + o->channels * item <= o->available;
 }
 
@@ -24,7 +28,9 @@ uint64_t nk_bytes(const nk_operand *o) {
     return (uint64_t)o->batch * o->height * o->width * o->channels * nd_item_bytes(o->dtype);
 }
 
-int nk_inside_flat(const nk_operand *o, uint64_t bytes) { return o->present && bytes <= o->available; }
+int nk_inside_flat(const nk_operand *o, uint64_t bytes) {
+    return o->present && bytes <= o->available;
+}
 
 int nk_inside_range(const nk_operand *o, int64_t low, int64_t high) {
     return o->present && low >= 0 && low <= high && (uint64_t)high <= o->available;
@@ -46,5 +52,6 @@ int nd_elements_bounded(const NeutronOperandRecord *o) {
 
 int nd_operand_aligned(const NeutronOperandRecord *o) {
     const uint32_t item = nd_item_bytes(o->dtype);
-    return item != 0 && o->offset % item == 0 && o->plane % item == 0 && o->pitch % item == 0 && o->pixel % item == 0;
+    return item != 0 && o->offset % item == 0 && o->plane % item == 0 && o->pitch % item == 0 &&
+           o->pixel % item == 0;
 }

@@ -1,4 +1,5 @@
-/* Address arithmetic of operands and copies: footprint.c is its only home; nothing in it can wrap. */
+/* Address arithmetic of operands and copies: footprint.c is its only home; nothing in it can wrap.
+ */
 #ifndef ND_FOOTPRINT_H
 #define ND_FOOTPRINT_H
 

@@ -28,7 +28,9 @@ bool nd_kernel(uint32_t kernel, nd_kernel_info *info) {
     return true;
 }
 
-bool nd_kernel_linked(uint32_t kernel) { return kernel < neutronKernelCount && neutronKernels[kernel] != NULL; }
+bool nd_kernel_linked(uint32_t kernel) {
+    return kernel < neutronKernelCount && neutronKernels[kernel] != NULL;
+}
 
 const char *neutronKernelName(uint32_t kernel) {
     return kernel < NEUTRON_KERNEL_LIMIT && nd_kernel_linked(kernel) ? calling[kernel].name : NULL;

@@ -2,9 +2,11 @@
 
 #include "model.h"
 
-/* Neutron-S hands its controller a list: u32 count, then that many u16 kernel ids in rising order, then zeros to fill a
- * multiple of 16 bytes at most. Neutron-C only needs the block not to be empty. */
-NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called, nd_text *detail) {
+/* Neutron-S hands its controller a list: u32 count, then that many u16 kernel ids in rising order,
+ * then zeros to fill a multiple of 16 bytes at most. Neutron-C only needs the block not to be
+ * empty. */
+NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called,
+                                    nd_text *detail) {
     const uint32_t size = program->header.kernels_bytes;
     uint32_t count = 0;
     if (size == 0) {
@@ -22,9 +24,11 @@ NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *c
     for (uint32_t kernel = 0; kernel < NEUTRON_KERNEL_LIMIT; kernel++) {
         if (!(called[kernel / 32] >> kernel % 32 & 1)) continue;
         uint16_t listed = 0;
-        if (at < count) memcpy(&listed, program->kernels + sizeof count + at * sizeof listed, sizeof listed);
+        if (at < count)
+            memcpy(&listed, program->kernels + sizeof count + at * sizeof listed, sizeof listed);
         if (listed != kernel) {
-            nd_say(detail, "entry %u of the kernels block is %u, the code calls kernel %u", at, listed, kernel);
+            nd_say(detail, "entry %u of the kernels block is %u, the code calls kernel %u", at,
+                   listed, kernel);
             return NEUTRON_ERROR_KERNELS_BLOCK;
         }
         at++;

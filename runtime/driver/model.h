@@ -12,7 +12,8 @@
 #include "threads.h"
 #include "timeline.h"
 
-/* Microcode as validated. Records are copied out of it, never pointed into, but for kernel parameters. */
+/* Microcode as validated. Records are copied out of it, never pointed into, but for kernel
+ * parameters. */
 typedef struct {
     const uint8_t *microcode, *weights, *kernels;
     NeutronHeaderRecord header;
@@ -38,9 +39,10 @@ typedef struct {
 typedef struct {
     const char *name; /* NULL: no such kernel */
     uint8_t abi, operands, optional, output, written, params, formula;
-    uint8_t moved;                                    /* mask of operands that are activations */
-    uint8_t dense;                                    /* computes its whole output, whatever rows it is called for */
-    int8_t input, weights, kernel_h, kernel_w, groups; /* operands and parameter words; -1: it has none */
+    uint8_t moved; /* mask of operands that are activations */
+    uint8_t dense; /* computes its whole output, whatever rows it is called for */
+    int8_t input, weights, kernel_h, kernel_w,
+        groups; /* operands and parameter words; -1: it has none */
 } nd_kernel_info;
 
 /* Longest sentence of detail: a kernel's reason of about 100 characters with its place. */
@@ -77,57 +79,66 @@ struct NeutronModel {
 NeutronError nd_handle_error(NeutronModelHandle handle);
 /* The same, and NEUTRON_ERROR_BUSY while a non-blocking run is in flight. */
 NeutronError nd_idle_error(NeutronModelHandle handle);
-/* kernel_info.c: false when the generated table has no such kernel; linked when this image holds it. */
+/* kernel_info.c: false when the generated table has no such kernel; linked when this image holds
+ * it. */
 bool nd_kernel(uint32_t kernel, nd_kernel_info *info);
 bool nd_kernel_linked(uint32_t kernel);
 
 /* container.c: header, checksum, identity, tensor table. */
-NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                                nd_text *detail);
+NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *config,
+                                const NeutronModelSizes *sizes, nd_text *detail);
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row);
 /* checksum.c */
 NeutronError nd_check_checksum(const nd_program *program, nd_text *detail);
 /* kernels_block.c: the block lists what is called, one bit per kernel id. */
-NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called, nd_text *detail);
+NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called,
+                                    nd_text *detail);
 /* validate.c: all of it; after NEUTRON_NONE no run leaves the declared buffers. */
-NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                         nd_text *detail);
+NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config,
+                         const NeutronModelSizes *sizes, nd_text *detail);
 /* validate_call.c, validate_copy.c */
-NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called, uint64_t *work,
+NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called,
+                           uint64_t *work, nd_text *detail);
+NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work,
                            nd_text *detail);
-NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work, nd_text *detail);
 NeutronError nd_check_wait(const nd_program *program, const nd_instruction *at, nd_text *detail);
 
 /* decode.c: conversion only, what it reads has been validated (or is about to be). */
 nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset);
 void nd_read(const nd_program *program, uint32_t offset, void *record, size_t size);
-NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at, uint32_t operand);
+NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at,
+                                       uint32_t operand);
 /* Size of a region (of input or output `index`); 0 when there is no such region. */
 uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index);
-uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region, uint8_t index);
+uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region,
+                        uint8_t index);
 /* `buffers` NULL leaves data pointers NULL, as NK_CHECK expects them. */
-void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at, nk_call *call,
-                    NeutronCallRecord *record);
+void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at,
+                    nk_call *call, NeutronCallRecord *record);
 /* Output rows of a call in iteration i of its loop, clipped to [0, height). */
-void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height, int32_t *row0, int32_t *row1);
+void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height,
+                  int32_t *row0, int32_t *row1);
 
-/* work.c: multiplications or bytes moved, for one output row of every image and for a call of so many rows. Bounds on
- * what a checked call does, not a cost: that is the machine's. */
+/* work.c: multiplications or bytes moved, for one output row of every image and for a call of so
+ * many rows. Bounds on what a checked call does, not a cost: that is the machine's. */
 uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info);
 uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
-/* Multiplications of a call of so many rows, and bytes of its operands: constants whole, activations in proportion. */
+/* Multiplications of a call of so many rows, and bytes of its operands: constants whole,
+ * activations in proportion. */
 uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
 uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
 
 #if ND_THREADS
 /* stripes.c: whether the rows of a call may be computed in any order, and at once. */
 bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info);
-/* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the kernel's own result. */
+/* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the
+ * kernel's own result. */
 int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call);
 #endif
 
 /* buffers.c: NULL and alignment; fills `buffers`. */
-NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfig *data, nd_buffers *buffers);
+NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfig *data,
+                              nd_buffers *buffers);
 /* run.c */
 NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data);
 /* observe.c: sink, trace and profile of one executed call or copy. */

@@ -2,8 +2,8 @@
 
 #include "model.h"
 
-/* Half a record of NXP's profile buffer; opCode 6 marks kernel calls, and only those are recorded: the buffer has room
- * for one record per call. Times are the low 32 bits of simulated cycles. */
+/* Half a record of NXP's profile buffer; opCode 6 marks kernel calls, and only those are recorded:
+ * the buffer has room for one record per call. Times are the low 32 bits of simulated cycles. */
 typedef struct {
     uint8_t event, opcode, function, clock;
     uint32_t time;
@@ -16,7 +16,9 @@ static void profile_event(nd_profile *profile, const NeutronEvent *event) {
         {POINT_START, OPCODE_KERNEL, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->start},
         {POINT_STOP, OPCODE_KERNEL, (uint8_t)event->kernel, CLOCK_CYCLES, (uint32_t)event->end},
     };
-    if (event->opcode != NEUTRON_OPCODE_CALL || profile->at == NULL || profile->left < sizeof points) return;
+    if (event->opcode != NEUTRON_OPCODE_CALL || profile->at == NULL ||
+        profile->left < sizeof points)
+        return;
     memcpy(profile->at, points, sizeof points);
     profile->at += sizeof points;
     profile->left -= (uint32_t)sizeof points;
@@ -25,9 +27,9 @@ static void profile_event(nd_profile *profile, const NeutronEvent *event) {
 static void trace_event(struct NeutronModel *model, const NeutronEvent *event) {
     if (!model->trace_lines || event->opcode != NEUTRON_OPCODE_CALL) return;
     const char *name = neutronKernelName(event->kernel);
-    nd_say(&model->trace, "%s node %u rows %d-%d cycles %llu-%llu\n", name ? name : "?", event->tag, event->firstRow,
-           event->firstRow + (int32_t)event->rows - 1, (unsigned long long)event->start,
-           (unsigned long long)event->end);
+    nd_say(&model->trace, "%s node %u rows %d-%d cycles %llu-%llu\n", name ? name : "?", event->tag,
+           event->firstRow, event->firstRow + (int32_t)event->rows - 1,
+           (unsigned long long)event->start, (unsigned long long)event->end);
 }
 
 void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEvent *event) {
@@ -39,7 +41,8 @@ void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEv
 NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace) {
     NeutronError error = nd_idle_error(handle);
     if (error != NEUTRON_NONE) return error;
-    if (trace == NULL || (trace->traceBuffer == NULL && trace->traceBufferSize)) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if (trace == NULL || (trace->traceBuffer == NULL && trace->traceBufferSize))
+        return NEUTRON_ERROR_ARGUMENT_NULL;
     if (trace->traceConfig & ~1u) return NEUTRON_ERROR_TRACE_CONFIG;
     handle->trace_lines = trace->traceConfig & 1u;
     handle->trace.text = trace->traceBuffer;

@@ -18,12 +18,12 @@ typedef struct {
 } nd_thread;
 #endif
 
-/* Milliseconds of a clock that only goes forward. Weak: an image with a timer defines its own; without one the clock
- * stands still and time-outs never come. */
+/* Milliseconds of a clock that only goes forward. Weak: an image with a timer defines its own;
+ * without one the clock stands still and time-outs never come. */
 uint64_t neutronClockMilliseconds(void);
 
-/* Start `work(argument)` on a thread of its own; false when there is none to be had. Without threads: always true, and
- * nothing runs until nd_thread_join's caller runs it. */
+/* Start `work(argument)` on a thread of its own; false when there is none to be had. Without
+ * threads: always true, and nothing runs until nd_thread_join's caller runs it. */
 bool nd_thread_start(nd_thread *thread, void *(*work)(void *), void *argument);
 void nd_thread_join(nd_thread *thread);
 

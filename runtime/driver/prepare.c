@@ -2,11 +2,16 @@
 
 #include "model.h"
 
-static size_t aligned(size_t size) { return (size + NEUTRON_ALIGNMENT - 1) / NEUTRON_ALIGNMENT * NEUTRON_ALIGNMENT; }
+static size_t aligned(size_t size) {
+    return (size + NEUTRON_ALIGNMENT - 1) / NEUTRON_ALIGNMENT * NEUTRON_ALIGNMENT;
+}
 
-_Static_assert(sizeof(struct NeutronModel) <= NEUTRON_CONTEXT_BYTES, "NEUTRON_CONTEXT_BYTES must hold a context");
+_Static_assert(sizeof(struct NeutronModel) <= NEUTRON_CONTEXT_BYTES,
+               "NEUTRON_CONTEXT_BYTES must hold a context");
 
-static size_t context_bytes(uint32_t tcm_bytes) { return aligned(sizeof(struct NeutronModel)) + aligned(tcm_bytes); }
+static size_t context_bytes(uint32_t tcm_bytes) {
+    return aligned(sizeof(struct NeutronModel)) + aligned(tcm_bytes);
+}
 
 NeutronError nd_handle_error(NeutronModelHandle handle) {
     if (handle == NULL) return NEUTRON_ERROR_NULL_HANDLE;
@@ -29,8 +34,8 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
 }
 
 /* Turn memory into a prepared model. */
-static NeutronModelHandle build(void *context, const nd_program *program, const NeutronModelConfig *config,
-                                uint32_t owned) {
+static NeutronModelHandle build(void *context, const nd_program *program,
+                                const NeutronModelConfig *config, uint32_t owned) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
@@ -44,27 +49,30 @@ static NeutronModelHandle build(void *context, const nd_program *program, const 
     return model;
 }
 
-static NeutronError validated(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                              NeutronModelHandle *handle) {
+static NeutronError validated(nd_program *program, const NeutronModelConfig *config,
+                              const NeutronModelSizes *sizes, NeutronModelHandle *handle) {
     nd_text nowhere = {NULL, 0, 0};
     if (handle == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     *handle = NULL;
     return nd_validate(program, config, sizes, &nowhere);
 }
 
-NeutronError neutronModelPrepareIn(void *context, size_t contextSize, const NeutronModelConfig *config,
-                                   const NeutronModelSizes *sizes, NeutronModelHandle *handle) {
+NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
+                                   const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                                   NeutronModelHandle *handle) {
     nd_program program;
     if (context == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
     const NeutronError error = validated(&program, config, sizes, handle);
     if (error != NEUTRON_NONE) return error;
-    if (contextSize < context_bytes(program.header.tcm_bytes)) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
+    if (contextSize < context_bytes(program.header.tcm_bytes))
+        return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
     *handle = build(context, &program, config, 0);
     return NEUTRON_NONE;
 }
 
-NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
+                                        const NeutronModelSizes *sizes,
                                         NeutronModelHandle *handle) {
     nd_program program;
     const NeutronError error = validated(&program, config, sizes, handle);
@@ -88,8 +96,9 @@ NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelH
     if (config == NULL || config->microcode == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     memcpy(&header, config->microcode, sizeof header);
     const int profiling = (header.flags & NEUTRON_FLAG_PROFILING) != 0;
-    const NeutronModelSizes sizes = {header.microcode_bytes, header.weights_bytes, header.kernels_bytes,
-                                     header.layout[0], profiling ? header.layout[3] : header.layout[1]};
+    const NeutronModelSizes sizes = {header.microcode_bytes, header.weights_bytes,
+                                     header.kernels_bytes, header.layout[0],
+                                     profiling ? header.layout[3] : header.layout[1]};
     return neutronModelPrepareChecked(config, &sizes, handle);
 }
 
@@ -130,7 +139,8 @@ NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *in
     return NEUTRON_NONE;
 }
 
-NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row, NeutronTensorInfo *info) {
+NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
+                                   NeutronTensorInfo *info) {
     const NeutronError error = nd_handle_error(handle);
     if (error != NEUTRON_NONE) return error;
     if (info == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;

@@ -4,8 +4,9 @@
 #include "model.h"
 #include "nk_simd.h"
 
-/* Calls that stay decoded while a loop runs: a cascade's stripes are so short that decoding and pricing each anew would cost a
- * tenth of the time. Hosts keep the calls of any cascade seen; elsewhere the stack counts. */
+/* Calls that stay decoded while a loop runs: a cascade's stripes are so short that decoding and
+ * pricing each anew would cost a tenth of the time. Hosts keep the calls of any cascade seen;
+ * elsewhere the stack counts. */
 #if ND_THREADS
 enum { KEPT = 32 };
 #else
@@ -45,12 +46,13 @@ static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
     return k;
 }
 
-/* Operations between two looks at the clock: some milliseconds of plain loops on a host, less than a second on a
- * microcontroller. */
+/* Operations between two looks at the clock: some milliseconds of plain loops on a host, less than
+ * a second on a microcontroller. */
 static const uint64_t bite_work = UINT64_C(1) << 24;
 
 #if ND_THREADS
-/* Operations that take about as long as waking a thread, some 30 microseconds, in the fastest loops. */
+/* Operations that take about as long as waking a thread, some 30 microseconds, in the fastest
+ * loops. */
 static const uint64_t worth_sharing = UINT64_C(1) << 20;
 #endif
 
@@ -73,7 +75,8 @@ static int32_t run_kernel(run *r, const nd_kernel_info *info, nk_call *call) {
 }
 
 /* Compute the call's rows, from the top down; in bites when somebody waits for a time-out. */
-static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_info *info, nk_call *call) {
+static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_info *info,
+                             nk_call *call) {
     const int32_t end = call->row1;
     int32_t step = end - call->row0;
     if (r->deadline && !info->dense) {
@@ -98,7 +101,8 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
 static NeutronError price(const run *r, kept *k, uint32_t rows) {
     if (k->priced == rows) return NEUTRON_NONE;
     const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + k->at.offset);
-    const NeutronError error = nm_encoded_call_cost(r->program->target, words, k->at.words, 0, (int32_t)rows, &k->cost);
+    const NeutronError error =
+        nm_encoded_call_cost(r->program->target, words, k->at.words, 0, (int32_t)rows, &k->cost);
     k->priced = error == NEUTRON_NONE ? rows : 0;
     return error;
 }
@@ -110,10 +114,14 @@ static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
         nd_kernel(k->record.kernel, &k->info);
         k->decoded = true;
     }
-    nd_clip_rows(&k->record, iteration, call->operands[k->info.output].height, &call->row0, &call->row1);
+    nd_clip_rows(&k->record, iteration, call->operands[k->info.output].height, &call->row0,
+                 &call->row1);
     if (call->row0 == call->row1) return NEUTRON_NONE;
-    NeutronEvent event = {k->record.kernel, NEUTRON_OPCODE_CALL, 0, k->record.tag, call->row0,
-                          (uint32_t)(call->row1 - call->row0), 0, 0, 0, 0, 0, 0, 0};
+    NeutronEvent event = {.kernel = k->record.kernel,
+                          .opcode = NEUTRON_OPCODE_CALL,
+                          .tag = k->record.tag,
+                          .firstRow = call->row0,
+                          .rows = (uint32_t)(call->row1 - call->row0)};
     NeutronError error = run_rows(r, &k->at, &k->info, call);
     if (error == NEUTRON_NONE) error = price(r, k, event.rows);
     if (error != NEUTRON_NONE) return error;
@@ -132,20 +140,28 @@ static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
 static void run_copy(run *r, const nd_instruction *at) {
     NeutronDmaRecord d;
     nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &d, sizeof d);
-    uint8_t *source = nd_region_base(r->program, &r->buffers, d.source_region, d.source_index) + d.source_offset;
-    uint8_t *target = nd_region_base(r->program, &r->buffers, d.target_region, d.source_index) + d.target_offset;
+    uint8_t *source =
+        nd_region_base(r->program, &r->buffers, d.source_region, d.source_index) + d.source_offset;
+    uint8_t *target =
+        nd_region_base(r->program, &r->buffers, d.target_region, d.source_index) + d.target_offset;
     r->config.copy(target, source, d.bytes, d.channel);
 
     const nm_cost cost = nm_dma_cost(r->program->target, d.bytes);
-    NeutronEvent event = {0, NEUTRON_OPCODE_DMA, 0, d.channel, 0, 0, 0, 0, cost.compute, cost.memory, cost.overhead,
-                          0, d.bytes};
-    nd_timeline_copy(&r->model->timeline, r->program->target, d.channel, &cost, &event.start, &event.end);
+    NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA,
+                          .tag = d.channel,
+                          .compute = cost.compute,
+                          .memory = cost.memory,
+                          .overhead = cost.overhead,
+                          .bytes = d.bytes};
+    nd_timeline_copy(&r->model->timeline, r->program->target, d.channel, &cost, &event.start,
+                     &event.end);
     nd_observe(r->model, &r->profile, &event);
 }
 
 static void run_wait(run *r, const nd_instruction *at) {
     NeutronWaitRecord wait;
-    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &wait, sizeof wait);
+    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &wait,
+            sizeof wait);
     r->config.wait(wait.channel);
     nd_timeline_wait(&r->model->timeline, wait.channel);
 }
@@ -174,7 +190,8 @@ static NeutronError run_body(run *r, uint32_t offset, uint32_t end, uint32_t ite
 
 static NeutronError run_loop(run *r, const nd_instruction *at, uint32_t *next) {
     NeutronLoopRecord loop;
-    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop, sizeof loop);
+    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop,
+            sizeof loop);
     const uint32_t body = *next;
     *next += loop.body_words * (uint32_t)sizeof(uint32_t);
     for (uint32_t iteration = 0; iteration < loop.iterations; iteration++) {
@@ -189,8 +206,9 @@ static NeutronError run_code(run *r) {
     for (uint32_t offset = r->program->header.code_offset; offset < end;) {
         kept *k = instruction_at(r, 0, offset);
         offset += k->at.words * (uint32_t)sizeof(uint32_t);
-        const NeutronError error =
-            k->at.opcode == NEUTRON_OPCODE_LOOP ? run_loop(r, &k->at, &offset) : run_instruction(r, k, 0);
+        const NeutronError error = k->at.opcode == NEUTRON_OPCODE_LOOP
+                                       ? run_loop(r, &k->at, &offset)
+                                       : run_instruction(r, k, 0);
         if (error != NEUTRON_NONE) return error;
     }
     return NEUTRON_NONE;

@@ -10,22 +10,25 @@ typedef struct {
 
 static extent extent_of(const nk_operand *o) {
     const uint64_t last = (uint64_t)(o->batch - 1) * o->plane + (uint64_t)(o->ring - 1) * o->pitch +
-                          (uint64_t)(o->width - 1) * o->pixel + (uint64_t)o->channels * nd_item_bytes(o->dtype);
+                          (uint64_t)(o->width - 1) * o->pixel +
+                          (uint64_t)o->channels * nd_item_bytes(o->dtype);
     const extent found = {(uintptr_t)o->data, (uintptr_t)o->data + last};
     return found;
 }
 
 /* Every row of every image in memory of its own. */
 static bool rows_apart(const nk_operand *o) {
-    const uint64_t row = (uint64_t)(o->width - 1) * o->pixel + (uint64_t)o->channels * nd_item_bytes(o->dtype);
+    const uint64_t row =
+        (uint64_t)(o->width - 1) * o->pixel + (uint64_t)o->channels * nd_item_bytes(o->dtype);
     const uint64_t image = (uint64_t)(o->ring - 1) * o->pitch + row;
     return o->pitch >= row && (o->batch == 1 || o->plane >= image);
 }
 
 static bool same_elements(const nk_operand *a, const nk_operand *b) {
-    return a->data == b->data && a->dtype == b->dtype && a->plane == b->plane && a->pitch == b->pitch &&
-           a->pixel == b->pixel && a->ring == b->ring && a->batch == b->batch && a->height == b->height &&
-           a->width == b->width && a->channels == b->channels;
+    return a->data == b->data && a->dtype == b->dtype && a->plane == b->plane &&
+           a->pitch == b->pitch && a->pixel == b->pixel && a->ring == b->ring &&
+           a->batch == b->batch && a->height == b->height && a->width == b->width &&
+           a->channels == b->channels;
 }
 
 /* Output row y reads row y alone of an input with the output's shape. */
@@ -40,7 +43,9 @@ bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info) {
     const extent written = extent_of(out);
     for (uint32_t at = 0; at < call->operand_count; at++) {
         const nk_operand *o = &call->operands[at];
-        if (at == info->output || !o->present || (element_wise(call->kernel) && same_elements(o, out))) continue;
+        if (at == info->output || !o->present ||
+            (element_wise(call->kernel) && same_elements(o, out)))
+            continue;
         const extent read = extent_of(o);
         if (read.first < written.end && written.first < read.end) return false;
     }

@@ -1,4 +1,5 @@
-/* Bounded text without stdio: sentences of errors and lines of traces, on bare metal as on a host. */
+/* Bounded text without stdio: sentences of errors and lines of traces, on bare metal as on a host.
+ */
 #ifndef ND_TEXT_H
 #define ND_TEXT_H
 
@@ -9,7 +10,8 @@ typedef struct {
     size_t size, used; /* `used` leaves out the final zero, which is always there when size > 0 */
 } nd_text;
 
-/* The compiler checks formats where uint32_t is unsigned int; on Arm's newlib it is unsigned long, of the same size. */
+/* The compiler checks formats where uint32_t is unsigned int; on Arm's newlib it is unsigned long,
+ * of the same size. */
 #if defined(__unix__)
 #define ND_FORMAT __attribute__((format(printf, 2, 3)))
 #else

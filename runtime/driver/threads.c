@@ -47,7 +47,8 @@ nd_pool *nd_pool_make(uint32_t threads) {
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->finished, NULL);
-    while (pool->threads + 1 < threads && pthread_create(&pool->ids[pool->threads], NULL, serve, pool) == 0) {
+    while (pool->threads + 1 < threads &&
+           pthread_create(&pool->ids[pool->threads], NULL, serve, pool) == 0) {
         pool->threads++;
     }
     if (pool->threads + 1 == threads) return pool;

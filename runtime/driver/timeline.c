@@ -12,8 +12,8 @@ void nd_timeline_call(nd_timeline *timeline, const nm_cost *cost, uint64_t *star
     timeline->array = *end;
 }
 
-void nd_timeline_copy(nd_timeline *timeline, const nm_target *target, uint32_t channel, const nm_cost *cost,
-                      uint64_t *start, uint64_t *end) {
+void nd_timeline_copy(nd_timeline *timeline, const nm_target *target, uint32_t channel,
+                      const nm_cost *cost, uint64_t *start, uint64_t *end) {
     *start = later(timeline->array, timeline->copier);
     *end = *start + nm_cycles(cost);
     timeline->copier = *end;
@@ -25,4 +25,6 @@ void nd_timeline_wait(nd_timeline *timeline, uint32_t channel) {
     timeline->array = later(timeline->array, timeline->channel[channel]);
 }
 
-uint64_t nd_timeline_end(const nd_timeline *timeline) { return later(timeline->array, timeline->copier); }
+uint64_t nd_timeline_end(const nd_timeline *timeline) {
+    return later(timeline->array, timeline->copier);
+}

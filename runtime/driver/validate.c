@@ -3,11 +3,11 @@
 
 #include "model.h"
 
-/* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many still take well
- * under a minute to skip, so no file can make the driver hang. */
+/* Instructions executed in one run. The longest cascades of the zoo need some thousands; this many
+ * still take well under a minute to skip, so no file can make the driver hang. */
 static const uint64_t max_executed = UINT64_C(1) << 24;
-/* Multiplications and bytes moved in one run, copies included: a thousand times what the largest model of the zoo takes,
- * minutes of plain loops. */
+/* Multiplications and bytes moved in one run, copies included: a thousand times what the largest
+ * model of the zoo takes, minutes of plain loops. */
 static const uint64_t max_work = UINT64_C(1) << 40;
 
 /* Where the walk over the instructions stands. */
@@ -21,7 +21,8 @@ typedef struct {
     uint32_t called[(NEUTRON_KERNEL_LIMIT + 31) / 32];
 } walk;
 
-static NeutronError say(const walk *w, NeutronError error, const nd_instruction *at, const char *what) {
+static NeutronError say(const walk *w, NeutronError error, const nd_instruction *at,
+                        const char *what) {
     nd_say(w->detail, "byte %u: %s", at->offset, what);
     return error;
 }
@@ -33,12 +34,14 @@ static NeutronError check_length(const walk *w, const nd_instruction *at) {
         [NEUTRON_OPCODE_WAIT] = sizeof(NeutronInstructionRecord) + sizeof(NeutronWaitRecord),
         [NEUTRON_OPCODE_LOOP] = sizeof(NeutronInstructionRecord) + sizeof(NeutronLoopRecord),
     };
-    if (at->opcode > NEUTRON_OPCODE_LOOP) return say(w, NEUTRON_ERROR_INSTRUCTION, at, "unknown opcode");
+    if (at->opcode > NEUTRON_OPCODE_LOOP)
+        return say(w, NEUTRON_ERROR_INSTRUCTION, at, "unknown opcode");
     const uint32_t limit = w->loop_end ? w->loop_end : w->end;
     if (at->words == 0 || at->words > (limit - at->offset) / sizeof(uint32_t)) {
         return say(w, NEUTRON_ERROR_INSTRUCTION, at, "the instruction leaves the code or its loop");
     }
-    if (at->opcode != NEUTRON_OPCODE_CALL && (at->operands || at->words * sizeof(uint32_t) != bytes[at->opcode])) {
+    if (at->opcode != NEUTRON_OPCODE_CALL &&
+        (at->operands || at->words * sizeof(uint32_t) != bytes[at->opcode])) {
         return say(w, NEUTRON_ERROR_INSTRUCTION, at, "the instruction has a wrong length");
     }
     return NEUTRON_NONE;
@@ -48,7 +51,8 @@ static NeutronError open_loop(walk *w, const nd_instruction *at) {
     NeutronLoopRecord loop;
     const uint32_t body = at->offset + at->words * (uint32_t)sizeof(uint32_t);
     if (w->loop_end) return say(w, NEUTRON_ERROR_LOOP, at, "a loop inside a loop");
-    nd_read(w->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop, sizeof loop);
+    nd_read(w->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop,
+            sizeof loop);
     if (loop.iterations == 0) return say(w, NEUTRON_ERROR_LOOP, at, "a loop of no iterations");
     if (loop.body_words == 0 || loop.body_words > (w->end - body) / sizeof(uint32_t)) {
         return say(w, NEUTRON_ERROR_LOOP, at, "the body of the loop is empty or leaves the code");
@@ -77,8 +81,10 @@ static NeutronError check_instruction(walk *w, const nd_instruction *at) {
     }
     if (error != NEUTRON_NONE) return error;
     w->executed += w->iterations;
-    if (w->executed > max_executed || work > max_work / w->iterations || w->work > max_work - work * w->iterations) {
-        return say(w, NEUTRON_ERROR_CALL_COUNT, at, "one run would execute, compute or move too much");
+    if (w->executed > max_executed || work > max_work / w->iterations ||
+        w->work > max_work - work * w->iterations) {
+        return say(w, NEUTRON_ERROR_CALL_COUNT, at,
+                   "one run would execute, compute or move too much");
     }
     w->work += work * w->iterations;
     return NEUTRON_NONE;
@@ -103,20 +109,21 @@ static NeutronError check_code(walk *w) {
         return NEUTRON_ERROR_INSTRUCTION;
     }
     if (w->calls != h->call_count) {
-        nd_say(w->detail, "the code makes %llu calls, the header says %u", (unsigned long long)w->calls, h->call_count);
+        nd_say(w->detail, "the code makes %llu calls, the header says %u",
+               (unsigned long long)w->calls, h->call_count);
         return NEUTRON_ERROR_CALL_COUNT;
     }
     if (w->program->profile_bytes > w->executed * ND_PROFILE_RECORD_BYTES) {
         nd_say(w->detail, "byte %u: %u bytes of profile for %llu instructions",
-               (uint32_t)(offsetof(NeutronHeaderRecord, layout) + sizeof(uint32_t)), w->program->profile_bytes,
-               (unsigned long long)w->executed);
+               (uint32_t)(offsetof(NeutronHeaderRecord, layout) + sizeof(uint32_t)),
+               w->program->profile_bytes, (unsigned long long)w->executed);
         return NEUTRON_ERROR_HEADER;
     }
     return nd_check_kernels_block(w->program, w->called, w->detail);
 }
 
-NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                         nd_text *detail) {
+NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config,
+                         const NeutronModelSizes *sizes, nd_text *detail) {
     nd_text_reset(detail);
     const NeutronError error = nd_check_container(program, config, sizes, detail);
     if (error != NEUTRON_NONE) return error;
@@ -129,8 +136,8 @@ NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config, 
     return check_code(&w);
 }
 
-NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes, char *detail,
-                               size_t detailSize) {
+NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+                               char *detail, size_t detailSize) {
     nd_program program;
     nd_text text = {detail, detail ? detailSize : 0, 0};
     return nd_validate(&program, config, sizes, &text);

@@ -1,8 +1,8 @@
 #include "footprint.h"
 #include "model.h"
 
-/* What runs without looking at the clock: a minute or so of plain loops, a hundred times the largest row of real
- * models. */
+/* What runs without looking at the clock: a minute or so of plain loops, a hundred times the
+ * largest row of real models. */
 static const uint64_t max_row_work = UINT64_C(1) << 36;
 
 /* A call under examination, with what a message needs to say where. */
@@ -18,16 +18,18 @@ static NeutronError refuse(const subject *s, NeutronError error, const char *wha
     return error;
 }
 
-static NeutronError refuse_operand(const subject *s, NeutronError error, uint32_t operand, const char *what,
-                                   uint32_t value) {
-    nd_say(s->detail, "byte %u: %s: operand %u: %s %u", s->at->offset, s->info.name, operand, what, value);
+static NeutronError refuse_operand(const subject *s, NeutronError error, uint32_t operand,
+                                   const char *what, uint32_t value) {
+    nd_say(s->detail, "byte %u: %s: operand %u: %s %u", s->at->offset, s->info.name, operand, what,
+           value);
     return error;
 }
 
 static NeutronError check_kernel(const subject *s, const NeutronCallRecord *call) {
     const uint32_t head = sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord);
     const uint32_t bytes = head + s->info.operands * (uint32_t)sizeof(NeutronOperandRecord);
-    if (call->abi != s->info.abi) return refuse(s, NEUTRON_ERROR_KERNEL_ABI, "calling convention", call->abi);
+    if (call->abi != s->info.abi)
+        return refuse(s, NEUTRON_ERROR_KERNEL_ABI, "calling convention", call->abi);
     if (s->at->operands != s->info.operands) {
         return refuse(s, NEUTRON_ERROR_INSTRUCTION, "number of operands is", s->at->operands);
     }
@@ -45,35 +47,43 @@ static NeutronError check_operand(const subject *s, uint32_t operand) {
     const NeutronOperandRecord o = nd_operand_record(s->program, s->at, operand);
     const uint32_t mask = (uint32_t)1 << operand;
     if (o.channels == 0) {
-        return s->info.optional & mask ? NEUTRON_NONE
-                                       : refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "channels:", o.channels);
+        return s->info.optional & mask
+                   ? NEUTRON_NONE
+                   : refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "channels:", o.channels);
     }
-    if (nd_item_bytes(o.dtype) == 0) return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "unknown type", o.dtype);
-    if (o.reserved) return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "reserved byte is", o.reserved);
+    if (nd_item_bytes(o.dtype) == 0)
+        return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "unknown type", o.dtype);
+    if (o.reserved)
+        return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "reserved byte is", o.reserved);
     if (o.ring == 0 || !nd_elements_bounded(&o)) {
-        nd_say(s->detail, "byte %u: %s: operand %u: %u x %u x %u x %u elements in a ring of %u rows", s->at->offset,
-               s->info.name, operand, o.batch, o.height, o.width, o.channels, o.ring);
+        nd_say(
+            s->detail, "byte %u: %s: operand %u: %u x %u x %u x %u elements in a ring of %u rows",
+            s->at->offset, s->info.name, operand, o.batch, o.height, o.width, o.channels, o.ring);
         return NEUTRON_ERROR_OPERAND;
     }
     if (!nd_operand_aligned(&o)) {
-        return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand, "elements would be misaligned from offset", o.offset);
+        return refuse_operand(s, NEUTRON_ERROR_OPERAND, operand,
+                              "elements would be misaligned from offset", o.offset);
     }
     const uint64_t bytes = nd_region_bytes(s->program, o.region, o.index);
     if (bytes == 0 || !nd_range_inside(bytes, o.offset, nd_item_bytes(o.dtype))) {
-        nd_say(s->detail, "byte %u: %s: operand %u: offset %u in region %u, index %u, of %llu bytes", s->at->offset,
-               s->info.name, operand, o.offset, o.region, o.index, (unsigned long long)bytes);
+        nd_say(s->detail,
+               "byte %u: %s: operand %u: offset %u in region %u, index %u, of %llu bytes",
+               s->at->offset, s->info.name, operand, o.offset, o.region, o.index,
+               (unsigned long long)bytes);
         return NEUTRON_ERROR_ADDRESS;
     }
     const int writable = o.region == NEUTRON_REGION_OUTPUT || o.region == NEUTRON_REGION_SCRATCH ||
                          o.region == NEUTRON_REGION_TCM;
     if (s->info.written & mask && !writable) {
-        return refuse_operand(s, NEUTRON_ERROR_WRITE_PROTECTED, operand, "is written in region", o.region);
+        return refuse_operand(s, NEUTRON_ERROR_WRITE_PROTECTED, operand, "is written in region",
+                              o.region);
     }
     return NEUTRON_NONE;
 }
 
-NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called, uint64_t *work,
-                           nd_text *detail) {
+NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, uint32_t *called,
+                           uint64_t *work, nd_text *detail) {
     NeutronCallRecord record;
     nk_call call;
     subject s = {program, at, {.name = NULL}, detail};
@@ -81,7 +91,8 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
         nd_say(detail, "byte %u: a call of %u words", at->offset, at->words);
         return NEUTRON_ERROR_INSTRUCTION;
     }
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &record, sizeof record);
+    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &record,
+            sizeof record);
     if (!nd_kernel(record.kernel, &s.info) || !nd_kernel_linked(record.kernel)) {
         nd_say(detail, "byte %u: kernel %u (%s)", at->offset, record.kernel,
                s.info.name ? s.info.name : "unknown here");
@@ -97,12 +108,14 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
     const nk_operand *output = &call.operands[s.info.output];
     call.row1 = (int32_t)output->height;
     if (neutronKernels[record.kernel](NK_CHECK, &call) != 0) {
-        nd_say(detail, "byte %u: %s: %s", at->offset, s.info.name, call.why ? call.why : "refused without a reason");
+        nd_say(detail, "byte %u: %s: %s", at->offset, s.info.name,
+               call.why ? call.why : "refused without a reason");
         return NEUTRON_ERROR_KERNEL_REFUSED;
     }
     *work = nd_call_work(&call, &s.info, record.rows);
     if (nd_row_work(&call, &s.info) > max_row_work) {
-        nd_say(detail, "byte %u: %s: one row of the output takes more than 2^36 operations", at->offset, s.info.name);
+        nd_say(detail, "byte %u: %s: one row of the output takes more than 2^36 operations",
+               at->offset, s.info.name);
         return NEUTRON_ERROR_CALL_COUNT;
     }
     called[record.kernel / 32] |= (uint32_t)1 << record.kernel % 32;

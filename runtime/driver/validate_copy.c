@@ -1,28 +1,33 @@
 #include "footprint.h"
 #include "model.h"
 
-static int indexed(uint8_t region) { return region == NEUTRON_REGION_INPUT || region == NEUTRON_REGION_OUTPUT; }
+static int indexed(uint8_t region) {
+    return region == NEUTRON_REGION_INPUT || region == NEUTRON_REGION_OUTPUT;
+}
 
 static int writable(uint8_t region) {
-    return region == NEUTRON_REGION_OUTPUT || region == NEUTRON_REGION_SCRATCH || region == NEUTRON_REGION_PREFETCH ||
-           region == NEUTRON_REGION_TCM;
+    return region == NEUTRON_REGION_OUTPUT || region == NEUTRON_REGION_SCRATCH ||
+           region == NEUTRON_REGION_PREFETCH || region == NEUTRON_REGION_TCM;
 }
 
 static int overlap(const NeutronDmaRecord *d) {
     const uint64_t source = d->source_offset, target = d->target_offset;
-    return d->source_region == d->target_region && source < target + d->bytes && target < source + d->bytes;
+    return d->source_region == d->target_region && source < target + d->bytes &&
+           target < source + d->bytes;
 }
 
-static NeutronError refuse(const nd_instruction *at, NeutronError error, const char *what, uint32_t value,
-                           nd_text *detail) {
+static NeutronError refuse(const nd_instruction *at, NeutronError error, const char *what,
+                           uint32_t value, nd_text *detail) {
     nd_say(detail, "byte %u: copy: %s %u", at->offset, what, value);
     return error;
 }
 
-NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work, nd_text *detail) {
+NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work,
+                           nd_text *detail) {
     NeutronDmaRecord d;
     nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &d, sizeof d);
-    if (d.channel >= ND_MAX_CHANNELS) return refuse(at, NEUTRON_ERROR_COPY, "channel", d.channel, detail);
+    if (d.channel >= ND_MAX_CHANNELS)
+        return refuse(at, NEUTRON_ERROR_COPY, "channel", d.channel, detail);
     if (d.bytes == 0) return refuse(at, NEUTRON_ERROR_COPY, "length", d.bytes, detail);
     if (!writable(d.target_region)) {
         return refuse(at, NEUTRON_ERROR_WRITE_PROTECTED, "writes region", d.target_region, detail);
@@ -30,17 +35,22 @@ NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, 
     const int both = indexed(d.source_region) && indexed(d.target_region);
     const int neither = !indexed(d.source_region) && !indexed(d.target_region);
     if (both || (neither && d.source_index != 0)) {
-        return refuse(at, NEUTRON_ERROR_COPY, "at most one side may be an input or output; index", d.source_index,
-                      detail);
+        return refuse(at, NEUTRON_ERROR_COPY, "at most one side may be an input or output; index",
+                      d.source_index, detail);
     }
-    const uint64_t source = nd_region_bytes(program, d.source_region, indexed(d.source_region) ? d.source_index : 0);
-    const uint64_t target = nd_region_bytes(program, d.target_region, indexed(d.target_region) ? d.source_index : 0);
-    if (!nd_range_inside(source, d.source_offset, d.bytes) || !nd_range_inside(target, d.target_offset, d.bytes)) {
-        nd_say(detail, "byte %u: copy: %u bytes from offset %u of %llu to offset %u of %llu", at->offset, d.bytes,
-               d.source_offset, (unsigned long long)source, d.target_offset, (unsigned long long)target);
+    const uint64_t source =
+        nd_region_bytes(program, d.source_region, indexed(d.source_region) ? d.source_index : 0);
+    const uint64_t target =
+        nd_region_bytes(program, d.target_region, indexed(d.target_region) ? d.source_index : 0);
+    if (!nd_range_inside(source, d.source_offset, d.bytes) ||
+        !nd_range_inside(target, d.target_offset, d.bytes)) {
+        nd_say(detail, "byte %u: copy: %u bytes from offset %u of %llu to offset %u of %llu",
+               at->offset, d.bytes, d.source_offset, (unsigned long long)source, d.target_offset,
+               (unsigned long long)target);
         return NEUTRON_ERROR_ADDRESS;
     }
-    if (overlap(&d)) return refuse(at, NEUTRON_ERROR_COPY, "source and target overlap; length", d.bytes, detail);
+    if (overlap(&d))
+        return refuse(at, NEUTRON_ERROR_COPY, "source and target overlap; length", d.bytes, detail);
     *work = d.bytes;
     return NEUTRON_NONE;
 }

@@ -1,27 +1,36 @@
 #include "model.h"
 
 /* A product of sizes that stops at the largest number instead of wrapping. */
-static uint64_t times(uint64_t a, uint64_t b) { return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b; }
+static uint64_t times(uint64_t a, uint64_t b) {
+    return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static uint64_t elements(const nk_operand *o) { return times(times(o->batch, o->height), times(o->width, o->channels)); }
+static uint64_t elements(const nk_operand *o) {
+    return times(times(o->batch, o->height), times(o->width, o->channels));
+}
 
 static uint64_t parameter(const nk_call *call, int8_t word) {
     return word < 0 || call->params[word] < 1 ? 1 : (uint64_t)call->params[word];
 }
 
-/* Positions of the window. Without weights, which must hold every tap, only those inside the image are visited. */
+/* Positions of the window. Without weights, which must hold every tap, only those inside the image
+ * are visited. */
 static uint64_t taps(const nk_call *call, const nd_kernel_info *info, const nk_operand *in) {
-    const uint64_t rows = parameter(call, info->kernel_h), columns = parameter(call, info->kernel_w);
-    return info->weights >= 0 ? times(rows, columns) : times(least(rows, in->height), least(columns, in->width));
+    const uint64_t rows = parameter(call, info->kernel_h),
+                   columns = parameter(call, info->kernel_w);
+    return info->weights >= 0 ? times(rows, columns)
+                              : times(least(rows, in->height), least(columns, in->width));
 }
 
 uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info) {
     const nk_operand *in = &call->operands[info->input], *out = &call->operands[info->output];
     const uint64_t row = times(out->batch, times(out->width, out->channels));
     switch (info->formula) {
-    case NEUTRON_COST_CONV: return times(row, times(taps(call, info, in), in->channels / parameter(call, info->groups)));
+    case NEUTRON_COST_CONV:
+        return times(row,
+                     times(taps(call, info, in), in->channels / parameter(call, info->groups)));
     case NEUTRON_COST_LANE: return times(row, taps(call, info, in));
     case NEUTRON_COST_FC: return times(row, in->channels);
     /* The left matrix has as many rows as the output is wide; what remains of it is the depth. */
@@ -47,7 +56,8 @@ uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t
     for (uint32_t at = 0; at < call->operand_count; at++) {
         if (!call->operands[at].present) continue;
         const uint64_t whole = nk_bytes(&call->operands[at]);
-        bytes += info->moved >> at & 1 && !info->dense ? (whole * rows + height - 1) / height : whole;
+        bytes +=
+            info->moved >> at & 1 && !info->dense ? (whole * rows + height - 1) / height : whole;
     }
     return bytes;
 }

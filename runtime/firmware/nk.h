@@ -1,8 +1,9 @@
 /* What every firmware kernel sees: decoded operands with real pointers, its parameters, its rows.
  *
- * A kernel is one function with two verbs. NK_CHECK validates operands and parameters against each other and states
- * with nk_inside() and its kin every byte a run may touch; after it returns 0 a run touches nothing else. NK_RUN
- * computes output rows [row0, row1) of every image. Inputs may be rings: always address rows through nk_row().
+ * A kernel is one function with two verbs. NK_CHECK validates operands and parameters against each
+ * other and states with nk_inside() and its kin every byte a run may touch; after it returns 0 a
+ * run touches nothing else. NK_RUN computes output rows [row0, row1) of every image. Inputs may be
+ * rings: always address rows through nk_row().
  */
 #ifndef NK_H
 #define NK_H
@@ -38,7 +39,8 @@ enum { NK_CHECK = 0, NK_RUN = 1 };
 /* The entry of a kernel; the table neutronKernels[] holds one per kernel id. */
 typedef int32_t (*nk_kernel)(uint32_t verb, nk_call *call);
 
-/* Indexed by kernel id; entries may be NULL. The library's default is weak: a linked selection takes precedence. */
+/* Indexed by kernel id; entries may be NULL. The library's default is weak: a linked selection
+ * takes precedence. */
 extern int32_t (*neutronKernels[])(uint32_t verb, nk_call *call);
 extern const uint32_t neutronKernelCount;
 
@@ -52,14 +54,17 @@ static inline int32_t nk_refuse(nk_call *call, const char *why) {
     return NEUTRON_ERROR(NEUTRON_COMPONENT_FIRMWARE, NEUTRON_FIRMWARE_MICROCODE, 1);
 }
 
-/* 1 when every row of the operand, as width x channels elements at its pitches, lies inside its region; computed in
- * 64 bits so that no field can wrap. Defined in driver/footprint.c; the one home of this arithmetic. */
+/* 1 when every row of the operand, as width x channels elements at its pitches, lies inside its
+ * region; computed in 64 bits so that no field can wrap. Defined in driver/footprint.c; the one
+ * home of this arithmetic. */
 int nk_inside(const nk_operand *operand);
 /* 1 when `bytes` from the start lie inside: for flat operands (weights, tables, workspace). */
 int nk_inside_flat(const nk_operand *operand, uint64_t bytes);
-/* Bytes of the operand's elements, gaps not counted. The validator bounds each operand's elements. */
+/* Bytes of the operand's elements, gaps not counted. The validator bounds each operand's elements.
+ */
 uint64_t nk_bytes(const nk_operand *operand);
-/* 1 when byte offsets [low, high) relative to `data` lie inside: for strided N-D kernels. low may not be negative. */
+/* 1 when byte offsets [low, high) relative to `data` lie inside: for strided N-D kernels. low may
+ * not be negative. */
 int nk_inside_range(const nk_operand *operand, int64_t low, int64_t high);
 
 #endif

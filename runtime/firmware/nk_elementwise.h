@@ -1,5 +1,6 @@
-/* Shared by the kernels that map 8-bit elements to 8-bit elements: reading either sign, checking parameters, and
- * walking operands in runs as long as their layout allows. Inputs broadcast by numpy's rule: a dimension of 1 repeats.
+/* Shared by the kernels that map 8-bit elements to 8-bit elements: reading either sign, checking
+ * parameters, and walking operands in runs as long as their layout allows. Inputs broadcast by
+ * numpy's rule: a dimension of 1 repeats.
  */
 #ifndef NK_ELEMENTWISE_H
 #define NK_ELEMENTWISE_H
@@ -14,7 +15,9 @@ static inline int nk_is_byte(const nk_operand *o) {
 }
 
 /* What turns a stored byte into its value without a branch: 0x80 for INT8, 0 for UINT8. */
-static inline int32_t nk_flip(const nk_operand *o) { return o->dtype == NEUTRON_DTYPE_INT8 ? 0x80 : 0; }
+static inline int32_t nk_flip(const nk_operand *o) {
+    return o->dtype == NEUTRON_DTYPE_INT8 ? 0x80 : 0;
+}
 
 static inline int32_t nk_value(uint8_t byte, int32_t flip) { return (byte ^ flip) - flip; }
 
@@ -39,37 +42,46 @@ static inline int nk_output_ok(int32_t zero, int32_t low, int32_t high) {
 }
 
 static inline int nk_same_shape(const nk_operand *a, const nk_operand *b) {
-    return a->batch == b->batch && a->height == b->height && a->width == b->width && a->channels == b->channels;
+    return a->batch == b->batch && a->height == b->height && a->width == b->width &&
+           a->channels == b->channels;
 }
 
 static inline int nk_broadcasts(const nk_operand *a, const nk_operand *to) {
-    return (a->batch == to->batch || a->batch == 1) && (a->height == to->height || a->height == 1) &&
-           (a->width == to->width || a->width == 1) && (a->channels == to->channels || a->channels == 1);
+    return (a->batch == to->batch || a->batch == 1) &&
+           (a->height == to->height || a->height == 1) &&
+           (a->width == to->width || a->width == 1) &&
+           (a->channels == to->channels || a->channels == 1);
 }
 
 /* `count` elements of the output; a step of 0 repeats the input's element. */
-typedef void (*nk_run2)(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b,
-                        uint8_t *out, uint32_t count);
+typedef void (*nk_run2)(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
+                        uint32_t step_b, uint8_t *out, uint32_t count);
 
-/* 1 when a whole row of `o` is one run against a row of `to`: dense, or a single element that repeats. */
+/* 1 when a whole row of `o` is one run against a row of `to`: dense, or a single element that
+ * repeats. */
 static inline int nk_row_is_run(const nk_operand *o, const nk_operand *to) {
     if (o->width == 1 && o->channels == 1) return 1;
-    return o->width == to->width && o->channels == to->channels && (o->pixel == o->channels || o->width == 1);
+    return o->width == to->width && o->channels == to->channels &&
+           (o->pixel == o->channels || o->width == 1);
 }
 
 static inline uint8_t *nk_broadcast_row(const nk_operand *o, uint32_t image, int32_t y) {
     return nk_row(o, o->batch == 1 ? 0 : image, o->height == 1 ? 0 : y);
 }
 
-/* Call `run` for every run of output rows [row0, row1) of a kernel whose operands 0 and 1 broadcast to operand 2. */
+/* Call `run` for every run of output rows [row0, row1) of a kernel whose operands 0 and 1 broadcast
+ * to operand 2. */
 static inline void nk_walk2(const nk_call *call, nk_run2 run) {
     const nk_operand *a = &call->operands[0], *b = &call->operands[1], *out = &call->operands[2];
     const int whole = nk_row_is_run(a, out) && nk_row_is_run(b, out) && nk_row_is_run(out, out);
-    const uint32_t step_a = a->channels > 1 || (whole && a->width > 1), move_a = a->width > 1 ? a->pixel : 0;
-    const uint32_t step_b = b->channels > 1 || (whole && b->width > 1), move_b = b->width > 1 ? b->pixel : 0;
+    const uint32_t step_a = a->channels > 1 || (whole && a->width > 1),
+                   move_a = a->width > 1 ? a->pixel : 0;
+    const uint32_t step_b = b->channels > 1 || (whole && b->width > 1),
+                   move_b = b->width > 1 ? b->pixel : 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
-            const uint8_t *from_a = nk_broadcast_row(a, image, y), *from_b = nk_broadcast_row(b, image, y);
+            const uint8_t *from_a = nk_broadcast_row(a, image, y),
+                          *from_b = nk_broadcast_row(b, image, y);
             uint8_t *to = nk_row(out, image, y);
             if (whole) {
                 run(call, from_a, step_a, from_b, step_b, to, out->width * out->channels);
@@ -92,14 +104,16 @@ static inline int32_t nk_check_walk2(nk_call *call) {
         return nk_refuse(call, "inputs and output must be of one 8-bit type");
     if (!nk_broadcasts(a, out) || !nk_broadcasts(b, out))
         return nk_refuse(call, "an input does not broadcast to the output");
-    if (!nk_inside(a) || !nk_inside(b) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
+    if (!nk_inside(a) || !nk_inside(b) || !nk_inside(out))
+        return nk_refuse(call, "an operand leaves its region");
     return 0;
 }
 
 /* `count` elements of a kernel with one input of the output's shape. */
 typedef void (*nk_run1)(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count);
 
-static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_operand *out, nk_run1 run) {
+static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_operand *out,
+                            nk_run1 run) {
     const int whole = nk_row_is_run(in, out) && nk_row_is_run(out, out);
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {

@@ -1,4 +1,5 @@
-/* Exact integer arithmetic shared by kernels (docs/numerics.md). All shifts of negative values are arithmetic. */
+/* Exact integer arithmetic shared by kernels (docs/numerics.md). All shifts of negative values are
+ * arithmetic. */
 #ifndef NK_MATH_H
 #define NK_MATH_H
 
@@ -8,9 +9,14 @@
 
 static inline int32_t nk_min(int32_t a, int32_t b) { return a < b ? a : b; }
 static inline int32_t nk_max(int32_t a, int32_t b) { return a > b ? a : b; }
-static inline int32_t nk_clamp(int32_t v, int32_t lo, int32_t hi) { return v < lo ? lo : v > hi ? hi : v; }
-/* Wrapping int32 arithmetic, which the reference relies on and C leaves undefined for signed types. */
-static inline int32_t nk_wrap_add(int32_t a, int32_t b) { return (int32_t)((uint32_t)a + (uint32_t)b); }
+static inline int32_t nk_clamp(int32_t v, int32_t lo, int32_t hi) {
+    return v < lo ? lo : v > hi ? hi : v;
+}
+/* Wrapping int32 arithmetic, which the reference relies on and C leaves undefined for signed types.
+ */
+static inline int32_t nk_wrap_add(int32_t a, int32_t b) {
+    return (int32_t)((uint32_t)a + (uint32_t)b);
+}
 static inline int32_t nk_shl(int32_t a, int32_t s) { return (int32_t)((uint32_t)a << s); }
 
 /* Rounding doubling high multiply; INT32_MIN * INT32_MIN saturates. */
@@ -42,8 +48,9 @@ static inline int32_t nk_exact31(int32_t acc, int32_t multiplier, int32_t s) {
     return nk_saturate(((int64_t)acc * multiplier + ((int64_t)1 << (s - 1))) >> s);
 }
 
-/* round(double(acc) * m), halves away from zero, for m = mantissa * 2^-s with a mantissa of 53 bits: the product of 84
- * bits is rounded to 53, ties to even, as an IEEE multiplication does, and then to an integer. s in 37..127. */
+/* round(double(acc) * m), halves away from zero, for m = mantissa * 2^-s with a mantissa of 53
+ * bits: the product of 84 bits is rounded to 53, ties to even, as an IEEE multiplication does, and
+ * then to an integer. s in 37..127. */
 static inline int32_t nk_exact53(int32_t acc, uint64_t mantissa, int32_t s) {
     const uint32_t magnitude = acc < 0 ? 0u - (uint32_t)acc : (uint32_t)acc;
     const uint64_t low = (uint64_t)magnitude * (uint32_t)mantissa;
@@ -57,18 +64,23 @@ static inline int32_t nk_exact53(int32_t acc, uint64_t mantissa, int32_t s) {
         kept += rest > half || (rest == half && (kept & 1u));
     }
     const int32_t right = s - dropped;
-    const int64_t whole = right > 55 ? 0 : (int64_t)((kept + ((uint64_t)1 << (right - 1))) >> right);
+    const int64_t whole =
+        right > 55 ? 0 : (int64_t)((kept + ((uint64_t)1 << (right - 1))) >> right);
     return nk_saturate(acc < 0 ? -whole : whole);
 }
 
-/* Per-channel requantization table in the weights: bias[c], multiplier[c], shift[c], each padded to the group. In
- * NEUTRON_ROUNDING_EXACT53 the multiplier is the mantissa's upper 31 bits and the shift word s | lower 22 bits << 8. */
-/* A table's shift made safe for the mode, once per channel: a corrupt table gives wrong numbers, never undefined ones. */
+/* Per-channel requantization table in the weights: bias[c], multiplier[c], shift[c], each padded to
+ * the group. In NEUTRON_ROUNDING_EXACT53 the multiplier is the mantissa's upper 31 bits and the
+ * shift word s | lower 22 bits << 8. */
+/* A table's shift made safe for the mode, once per channel: a corrupt table gives wrong numbers,
+ * never undefined ones. */
 static inline int32_t nk_safe_shift(uint8_t rounding, int32_t shift) {
     switch (rounding) {
     case NEUTRON_ROUNDING_DOUBLE: return nk_clamp(shift, -31, 30);
     case NEUTRON_ROUNDING_EXACT31: return nk_clamp(shift, 1, 62);
-    default: return (int32_t)(((uint32_t)shift & 0x3FFFFF00u) | (uint32_t)nk_clamp(shift & 0xFF, 37, 127));
+    default:
+        return (int32_t)(((uint32_t)shift & 0x3FFFFF00u) |
+                         (uint32_t)nk_clamp(shift & 0xFF, 37, 127));
     }
 }
 
@@ -76,7 +88,10 @@ static inline int32_t nk_rescale(uint8_t rounding, int32_t acc, int32_t multipli
     switch (rounding) {
     case NEUTRON_ROUNDING_DOUBLE: return nk_mbqm(acc, multiplier, shift);
     case NEUTRON_ROUNDING_EXACT31: return nk_exact31(acc, multiplier, shift);
-    default: return nk_exact53(acc, (uint64_t)((uint32_t)multiplier & 0x7FFFFFFFu) << 22 | (uint32_t)shift >> 8, shift & 0xFF);
+    default:
+        return nk_exact53(
+            acc, (uint64_t)((uint32_t)multiplier & 0x7FFFFFFFu) << 22 | (uint32_t)shift >> 8,
+            shift & 0xFF);
     }
 }
 

@@ -1,9 +1,11 @@
-/* The seam between the kernels' definitions and the loops of firmware/simd/: a kernel offers a checked call to the
- * instruction set in use, which either runs all of it and answers 1, or has no loop for such a call and answers 0.
+/* The seam between the kernels' definitions and the loops of firmware/simd/: a kernel offers a
+ * checked call to the instruction set in use, which either runs all of it and answers 1, or has no
+ * loop for such a call and answers 0.
  *
- * A loop gives the bytes the definition gives. It may read and write in another order, so it relies on what the compiler
- * keeps: an output shares no byte with an input of the same call, unless they are the same elements of an element-wise
- * kernel. Microcode that breaks this gets other numbers; it never makes a loop leave the declared operands.
+ * A loop gives the bytes the definition gives. It may read and write in another order, so it relies
+ * on what the compiler keeps: an output shares no byte with an input of the same call, unless they
+ * are the same elements of an element-wise kernel. Microcode that breaks this gets other numbers;
+ * it never makes a loop leave the declared operands.
  */
 #ifndef NK_SIMD_H
 #define NK_SIMD_H
@@ -31,13 +33,15 @@ typedef struct {
     int (*lut)(const nk_call *call);
 } nk_simd;
 
-/* The instruction set in use, NULL for none: the processor's best, or what OPENNEUTRON_ISA names. Chosen on first use. */
+/* The instruction set in use, NULL for none: the processor's best, or what OPENNEUTRON_ISA names.
+ * Chosen on first use. */
 const nk_simd *nk_simd_active(void);
 
 extern const nk_simd nk_simd_avx2, nk_simd_avx512;
 
-/* Choose by name: "portable", "avx2", "avx512vnni", or NULL for the environment's choice; false when this processor or this
- * library has no such set. For tests and benchmarks: no run may be in flight. */
+/* Choose by name: "portable", "avx2", "avx512vnni", or NULL for the environment's choice; false
+ * when this processor or this library has no such set. For tests and benchmarks: no run may be in
+ * flight. */
 NEUTRON_API bool neutronSetIsa(const char *name);
 /* Name of the instruction set in use. */
 NEUTRON_API const char *neutronGetIsa(void);

@@ -1,4 +1,5 @@
-/* Registers the host kernels with the ExecuTorch runtime of this process when the library is loaded. */
+/* Registers the host kernels with the ExecuTorch runtime of this process when the library is
+ * loaded. */
 #include <executorch/runtime/kernel/operator_registry.h>
 
 #include "kernels.h"
@@ -35,13 +36,15 @@ const Kernel kernels[] = {
 };
 
 /* Someone who registered kernels of these names before keeps them; ours are then not needed. */
-const bool registered = executorch::runtime::register_kernels({kernels, sizeof(kernels) / sizeof(kernels[0])}) ==
+const bool registered =
+    executorch::runtime::register_kernels({kernels, sizeof(kernels) / sizeof(kernels[0])}) ==
     executorch::runtime::Error::Ok;
 
 } // namespace
 } // namespace host_ops
 
-/* 1 when programs of this process reach these kernels, 0 when another library had registered its own. */
+/* 1 when programs of this process reach these kernels, 0 when another library had registered its
+ * own. */
 extern "C" __attribute__((visibility("default"))) int openneutron_host_ops_registered(void) {
-  return host_ops::registered ? 1 : 0;
+    return host_ops::registered ? 1 : 0;
 }

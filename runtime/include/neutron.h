@@ -1,8 +1,8 @@
 /* The driver's public contract: NXP's names, our implementation.
  *
- * Buffers handed in are 16-byte aligned. Only neutronModelPrepare* and neutronSetThreads allocate, and nothing keeps state
- * outside the handle. Every function returns NEUTRON_NONE (0) or an error word; neutronErrorString() turns it into a
- * sentence.
+ * Buffers handed in are 16-byte aligned. Only neutronModelPrepare* and neutronSetThreads allocate,
+ * and nothing keeps state outside the handle. Every function returns NEUTRON_NONE (0) or an error
+ * word; neutronErrorString() turns it into a sentence.
  */
 #ifndef NEUTRON_H
 #define NEUTRON_H
@@ -25,12 +25,17 @@ typedef int32_t NeutronError;
 typedef struct NeutronModel *NeutronModelHandle;
 
 /* Error word: bits 0-2 component, 3-7 category, 8-30 code. */
-#define NEUTRON_ERROR(component, category, code) ((NeutronError)((component) | ((category) << 3) | ((code) << 8)))
+#define NEUTRON_ERROR(component, category, code) \
+    ((NeutronError)((component) | ((category) << 3) | ((code) << 8)))
 #define NEUTRON_COMPONENT(error) ((error) & 7)
 #define NEUTRON_CATEGORY(error) (((error) >> 3) & 31)
 #define NEUTRON_CODE(error) (((error) >> 8) & 0x7FFFFF)
 
-enum { NEUTRON_COMPONENT_LIBRARY = 1, NEUTRON_COMPONENT_FIRMWARE = 2, NEUTRON_COMPONENT_DRIVER = 3 };
+enum {
+    NEUTRON_COMPONENT_LIBRARY = 1,
+    NEUTRON_COMPONENT_FIRMWARE = 2,
+    NEUTRON_COMPONENT_DRIVER = 3
+};
 
 enum {
     NEUTRON_FIRMWARE_GENERIC = 1,
@@ -63,7 +68,8 @@ typedef struct {
     uint32_t timeoutSeconds; /* 0: no limit */
 } NeutronModelConfig;
 
-/* Real sizes of the blocks and of the caller's buffers: what NXP's structs do not carry and validation needs. */
+/* Real sizes of the blocks and of the caller's buffers: what NXP's structs do not carry and
+ * validation needs. */
 typedef struct {
     size_t microcode;
     size_t weights;
@@ -74,7 +80,8 @@ typedef struct {
 
 typedef struct {
     const void **inputs;
-    void **outputs; /* outputs[nOut + 3]: the graph's outputs, then scratch, profile, debug (the last two may be NULL) */
+    void **outputs; /* outputs[nOut + 3]: the graph's outputs, then scratch, profile, debug (the
+                       last two may be NULL) */
     void *scratch;
     void *scratchWeights;
 } NeutronDataConfig;
@@ -109,69 +116,87 @@ typedef struct {
     bool profiling;
 } NeutronModelInfo;
 
-/* The simulator's timeline of one executed kernel call or copy, in cycles from the start of the run. */
+/* The simulator's timeline of one executed kernel call or copy, in cycles from the start of the
+ * run. */
 typedef struct {
-    uint16_t kernel;   /* kernel id; 0 for a copy */
-    uint8_t opcode;    /* CALL or DMA */
+    uint16_t kernel; /* kernel id; 0 for a copy */
+    uint8_t opcode;  /* CALL or DMA */
     uint8_t reserved;
-    uint32_t tag;      /* L1 node of a call, channel of a copy */
-    int32_t firstRow;  /* clipped output rows of this call */
+    uint32_t tag;     /* L1 node of a call, channel of a copy */
+    int32_t firstRow; /* clipped output rows of this call */
     uint32_t rows;
     uint64_t start, end;
     uint64_t compute, memory, overhead; /* the machine model's parts */
-    uint64_t macs;  /* multiplications */
-    uint64_t bytes; /* of the operands or of the copy: constants whole, activations in proportion to the rows */
+    uint64_t macs;                      /* multiplications */
+    uint64_t bytes; /* of the operands or of the copy: constants whole, activations in proportion to
+                       the rows */
 } NeutronEvent;
 
 NEUTRON_API NeutronError neutronInit(void);
 NEUTRON_API NeutronError neutronDeinit(void);
 NEUTRON_API const char *neutronGetSdkVersion(void);
 NEUTRON_API const char *neutronErrorString(NeutronError error);
-/* Name of an error word, such as "CHECKSUM"; NULL when there is no such error. neutron_errors.h has the constants. */
+/* Name of an error word, such as "CHECKSUM"; NULL when there is no such error. neutron_errors.h has
+ * the constants. */
 NEUTRON_API const char *neutronErrorName(NeutronError error);
 /* The error word in row `index` of the table of all errors, for listings; false past the end. */
 NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
-/* Names the byte offset or value behind the last error of this handle; "" when there is nothing to add. */
+/* Names the byte offset or value behind the last error of this handle; "" when there is nothing to
+ * add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
-/* Room for the context of any model without TCM (Neutron-C), on any processor, for static allocation; the exact figure
- * is neutronGetModelContextSize(). */
+/* Room for the context of any model without TCM (Neutron-C), on any processor, for static
+ * allocation; the exact figure is neutronGetModelContextSize(). */
 #define NEUTRON_CONTEXT_BYTES 768
-/* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open microcode. */
+/* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
+ * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
-/* Trusts its caller about the sizes (NXP's signature has none): use the checked form for anything read from a file. */
-NEUTRON_API NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelHandle *handle);
-NEUTRON_API NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
+/* Trusts its caller about the sizes (NXP's signature has none): use the checked form for anything
+ * read from a file. */
+NEUTRON_API NeutronError neutronModelPrepare(const NeutronModelConfig *config,
+                                             NeutronModelHandle *handle);
+NEUTRON_API NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
+                                                    const NeutronModelSizes *sizes,
                                                     NeutronModelHandle *handle);
-/* Validates as the checked form does, prepares nothing, and writes one sentence of detail (byte offset, value, reason)
- * into `detail`: how a caller whose prepare failed, and who therefore has no handle, learns what was wrong. Pass NULL,
- * 0 for the error word alone. */
-NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes,
-                                           char *detail, size_t detailSize);
-/* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no allocation at all. */
-NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize, const NeutronModelConfig *config,
-                                               const NeutronModelSizes *sizes, NeutronModelHandle *handle);
+/* Validates as the checked form does, prepares nothing, and writes one sentence of detail (byte
+ * offset, value, reason) into `detail`: how a caller whose prepare failed, and who therefore has no
+ * handle, learns what was wrong. Pass NULL, 0 for the error word alone. */
+NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config,
+                                           const NeutronModelSizes *sizes, char *detail,
+                                           size_t detailSize);
+/* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no
+ * allocation at all. */
+NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
+                                               const NeutronModelConfig *config,
+                                               const NeutronModelSizes *sizes,
+                                               NeutronModelHandle *handle);
 NEUTRON_API NeutronError neutronModelUnprepare(NeutronModelHandle handle);
 NEUTRON_API NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info);
-NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row, NeutronTensorInfo *info);
+NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
+                                               NeutronTensorInfo *info);
 
-/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where NXP's callers put
- * it. */
+/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where
+ * NXP's callers put it. */
 NEUTRON_API NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data);
-NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
-/* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must live until
- * neutronWait. Where there are no threads (bare metal) the run happens inside the first neutronIsReady or neutronWait.
- * One run per handle at a time; several handles may run at once. */
-NEUTRON_API NeutronError neutronRunNonBlocking(NeutronModelHandle handle, const NeutronDataConfig *data);
+NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle,
+                                            const NeutronDataConfig *data);
+/* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must
+ * live until neutronWait. Where there are no threads (bare metal) the run happens inside the first
+ * neutronIsReady or neutronWait. One run per handle at a time; several handles may run at once. */
+NEUTRON_API NeutronError neutronRunNonBlocking(NeutronModelHandle handle,
+                                               const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronWait(NeutronModelHandle handle, const NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronIsReady(NeutronModelHandle handle, bool *ready);
-/* Let runs of this model compute independent rows of large calls on up to `threads` threads, 1 to 16; results are the
- * same bytes whatever the number. The threads are made here and end with the model. Models that the driver allocates
- * start with what the environment's OPENNEUTRON_THREADS says, others with 1. Bare metal takes 1 only. */
+/* Let runs of this model compute independent rows of large calls on up to `threads` threads, 1 to
+ * 16; results are the same bytes whatever the number. The threads are made here and end with the
+ * model. Models that the driver allocates start with what the environment's OPENNEUTRON_THREADS
+ * says, others with 1. Bare metal takes 1 only. */
 NEUTRON_API NeutronError neutronSetThreads(NeutronModelHandle handle, uint32_t threads);
 NEUTRON_API NeutronError neutronSetConfig(const NeutronConfig *config);
-NEUTRON_API NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace);
-NEUTRON_API NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text, size_t *size);
+NEUTRON_API NeutronError neutronSetTrace(NeutronModelHandle handle,
+                                         const NeutronTraceConfig *trace);
+NEUTRON_API NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text,
+                                         size_t *size);
 NEUTRON_API NeutronError neutronSuspend(void);
 NEUTRON_API NeutronError neutronResume(void);
 NEUTRON_API void *neutronMemAlloc(size_t alignment, size_t size);
@@ -179,8 +204,10 @@ NEUTRON_API void neutronMemFree(void *pointer);
 
 /* Called for each executed call and copy when set; `context` is handed back. No cost when NULL. */
 typedef void (*NeutronEventSink)(void *context, const NeutronEvent *event);
-NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink, void *context);
-/* The model's TCM as it is now, for debuggers: an event sink sees what each call left there. Size 0 without TCM. */
+NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink,
+                                             void *context);
+/* The model's TCM as it is now, for debuggers: an event sink sees what each call left there. Size 0
+ * without TCM. */
 NEUTRON_API NeutronError neutronGetTcm(NeutronModelHandle handle, const void **bytes, size_t *size);
 /* Simulated cycles of the last run: its own timeline of array, copy engine and waits. */
 NEUTRON_API NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles);

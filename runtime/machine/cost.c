@@ -1,7 +1,9 @@
 #include "formulas.h"
 #include "generated/microcode.h"
 
-enum { STEPS_PER_CYCLE = 1024 }; /* constants are in 1/1024 cycle so that all arithmetic is integer */
+enum {
+    STEPS_PER_CYCLE = 1024
+}; /* constants are in 1/1024 cycle so that all arithmetic is integer */
 
 nm_cost nm_call_cost(const nm_target *target, const nm_work *work) {
     const nm_cost nothing = {0, 0, 0};
@@ -24,5 +26,6 @@ nm_cost nm_dma_cost(const nm_target *target, uint64_t bytes) {
 }
 
 uint64_t nm_cycles(const nm_cost *cost) {
-    return nm_ceil_div(nm_add(nm_add(cost->compute, cost->memory), cost->overhead), STEPS_PER_CYCLE);
+    return nm_ceil_div(nm_add(nm_add(cost->compute, cost->memory), cost->overhead),
+                       STEPS_PER_CYCLE);
 }

@@ -11,7 +11,8 @@ static const struct {
 } basics[NEUTRON_KERNEL_LIMIT] = {NEUTRON_KERNEL_TABLE(BASICS)};
 #undef BASICS
 
-/* Where a kernel keeps what the formulas ask for: positions of operands and parameter words, -1 when it has none. */
+/* Where a kernel keeps what the formulas ask for: positions of operands and parameter words, -1
+ * when it has none. */
 #define PLACES(id, written, moved, input, weights, kernel_h, kernel_w, groups, dense) \
     [id] = {moved, input, weights, kernel_h, kernel_w, groups},
 static const struct {
@@ -23,10 +24,13 @@ static const struct {
 /* Bytes per element, by NEUTRON_DTYPE_*. */
 static const uint8_t item_bytes[] = {1, 1, 2, 4, 8, 4, 1};
 
-/* In place: records are whole words, and copies of them would cost a simulated call more than its price. */
+/* In place: records are whole words, and copies of them would cost a simulated call more than its
+ * price. */
 static const NeutronOperandRecord *operand_at(const uint32_t *words, uint32_t operand) {
-    const size_t head = (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) / sizeof(uint32_t);
-    return (const void *)(words + head + operand * (sizeof(NeutronOperandRecord) / sizeof(uint32_t)));
+    const size_t head =
+        (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) / sizeof(uint32_t);
+    return (const void *)(words + head +
+                          operand * (sizeof(NeutronOperandRecord) / sizeof(uint32_t)));
 }
 
 static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
@@ -34,27 +38,33 @@ static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
     return nm_mul(nm_mul(nm_mul(o->batch, rows), nm_mul(o->width, o->channels)), item);
 }
 
-/* A Neutron-S computes in its TCM: rows that lie elsewhere come and go over the data mover, which works beside the array
- * on the other of two buffers, so a call takes the longer of the two. Constants travel whole. */
+/* A Neutron-S computes in its TCM: rows that lie elsewhere come and go over the data mover, which
+ * works beside the array on the other of two buffers, so a call takes the longer of the two.
+ * Constants travel whole. */
 static void move_from_outside(const nm_target *target, const uint32_t *words, uint32_t operands,
                               const NeutronOperandRecord *output, uint32_t rows, nm_cost *cost) {
     uint64_t bytes = 0;
     for (uint32_t at = 0; at < operands; at++) {
         const NeutronOperandRecord *o = operand_at(words, at);
         if (o->region == NEUTRON_REGION_TCM) continue;
-        const int constant = o->region == NEUTRON_REGION_WEIGHTS || o->region == NEUTRON_REGION_PREFETCH;
+        const int constant =
+            o->region == NEUTRON_REGION_WEIGHTS || o->region == NEUTRON_REGION_PREFETCH;
         const uint64_t whole = bytes_of(o, o->height);
-        const uint64_t share = output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
+        const uint64_t share =
+            output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
         bytes = nm_add(bytes, constant ? whole : share);
     }
-    const uint64_t busy = nm_add(cost->compute, cost->memory), moving = nm_mul(target->cost.dma_byte, bytes);
+    const uint64_t busy = nm_add(cost->compute, cost->memory),
+                   moving = nm_mul(target->cost.dma_byte, bytes);
     if (moving > busy) cost->memory = nm_add(cost->memory, moving - busy);
 }
 
-static uint32_t parameter(const uint32_t *params, int8_t word) { return word < 0 ? 1 : params[word]; }
+static uint32_t parameter(const uint32_t *params, int8_t word) {
+    return word < 0 ? 1 : params[word];
+}
 
-NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0,
-                                  int32_t row1, nm_cost *cost) {
+NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count,
+                                  int32_t row0, int32_t row1, nm_cost *cost) {
     NeutronInstructionRecord head;
     NeutronCallRecord call;
     if (target == NULL || words == NULL || cost == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
@@ -62,10 +72,12 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     memcpy(&head, words, sizeof head);
     memcpy(&call, words + 1, sizeof call);
     if (head.opcode != NEUTRON_OPCODE_CALL || head.words > count) return NEUTRON_ERROR_INSTRUCTION;
-    if (call.kernel >= NEUTRON_KERNEL_LIMIT || !basics[call.kernel].known) return NEUTRON_ERROR_KERNEL_MISSING;
+    if (call.kernel >= NEUTRON_KERNEL_LIMIT || !basics[call.kernel].known)
+        return NEUTRON_ERROR_KERNEL_MISSING;
     const uint32_t operands = basics[call.kernel].operands;
     const size_t before = sizeof head + sizeof call + operands * sizeof(NeutronOperandRecord);
-    if (head.operands != operands || head.words != before / sizeof(uint32_t) + basics[call.kernel].params) {
+    if (head.operands != operands ||
+        head.words != before / sizeof(uint32_t) + basics[call.kernel].params) {
         return NEUTRON_ERROR_INSTRUCTION;
     }
 
@@ -86,15 +98,18 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         .channels = output->channels,
     };
     if (places[call.kernel].weights >= 0) {
-        const NeutronOperandRecord *weights = operand_at(words, (uint32_t)places[call.kernel].weights);
+        const NeutronOperandRecord *weights =
+            operand_at(words, (uint32_t)places[call.kernel].weights);
         work.weight_bytes = bytes_of(weights, weights->height);
     }
     for (uint32_t at = 0; at < operands; at++) {
         if (!(places[call.kernel].moved >> at & 1)) continue;
-        /* The same share of every operand as of the output: kernels know row by row what they read, this need not. */
+        /* The same share of every operand as of the output: kernels know row by row what they read,
+         * this need not. */
         const NeutronOperandRecord *o = operand_at(words, at);
         const uint64_t whole = bytes_of(o, o->height);
-        const uint64_t share = output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
+        const uint64_t share =
+            output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
         work.moved_bytes = nm_add(work.moved_bytes, share);
     }
     *cost = nm_call_cost(target, &work);

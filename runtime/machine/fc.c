@@ -1,7 +1,8 @@
 #include "formulas.h"
 
-/* Fully connected: a 1x1 convolution whose pixels are the vectors of the batch, so almost always bound by its weights.
- * The published autoencoder latency leaves no room for a set-up per row, so there is none. */
+/* Fully connected: a 1x1 convolution whose pixels are the vectors of the batch, so almost always
+ * bound by its weights. The published autoencoder latency leaves no room for a set-up per row, so
+ * there is none. */
 nm_cost nm_fc_cost(const nm_target *target, const nm_work *work) {
     const uint64_t depth = nm_ceil_div(work->input_channels, target->length);
     const uint64_t passes = nm_channel_groups(target, work->channels);

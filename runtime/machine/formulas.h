@@ -1,4 +1,5 @@
-/* The cost formulas, one file each, and the saturating arithmetic that keeps them total on any geometry. */
+/* The cost formulas, one file each, and the saturating arithmetic that keeps them total on any
+ * geometry. */
 #ifndef NM_FORMULAS_H
 #define NM_FORMULAS_H
 
@@ -8,7 +9,9 @@ static inline uint64_t nm_mul(uint64_t a, uint64_t b) {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
-static inline uint64_t nm_add(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+static inline uint64_t nm_add(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
 static inline uint64_t nm_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 static inline uint64_t nm_at_least_one(uint32_t value) { return value ? value : 1; }
 
@@ -17,7 +20,8 @@ static inline uint64_t nm_pixels(const nm_work *work) {
     return nm_mul(nm_mul(work->batch, work->rows), work->width);
 }
 
-/* Passes over the array's output channels: all cores work on neighbouring groups of M in lock-step. */
+/* Passes over the array's output channels: all cores work on neighbouring groups of M in lock-step.
+ */
 static inline uint64_t nm_channel_groups(const nm_target *target, uint64_t channels) {
     return nm_ceil_div(channels, (uint64_t)target->units * target->cores);
 }
@@ -28,9 +32,11 @@ static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, ui
     return nm_add(nm_mul(nm_mul(target->cost.row, rows), passes), target->cost.call);
 }
 
-/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The weights of a pass
- * load while its tile computes, so a tile takes the longer of the two. Overhead is left zero. */
-nm_cost nm_tiled_cost(const nm_target *target, uint64_t pixels, uint64_t depth, uint64_t passes, uint64_t weight_bytes);
+/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The
+ * weights of a pass load while its tile computes, so a tile takes the longer of the two. Overhead
+ * is left zero. */
+nm_cost nm_tiled_cost(const nm_target *target, uint64_t pixels, uint64_t depth, uint64_t passes,
+                      uint64_t weight_bytes);
 
 nm_cost nm_conv_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_lane_cost(const nm_target *target, const nm_work *work);

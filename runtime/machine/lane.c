@@ -1,7 +1,7 @@
 #include "formulas.h"
 
-/* Depth-wise convolution and pooling: no operand is shared between channels, so one tap of M channels per step. Weights
- * load beside it and show only where a call has next to no pixels. */
+/* Depth-wise convolution and pooling: no operand is shared between channels, so one tap of M
+ * channels per step. Weights load beside it and show only where a call has next to no pixels. */
 nm_cost nm_lane_cost(const nm_target *target, const nm_work *work) {
     const uint64_t taps = nm_mul(nm_at_least_one(work->kernel_h), nm_at_least_one(work->kernel_w));
     const uint64_t passes = nm_channel_groups(target, work->channels);

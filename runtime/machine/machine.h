@@ -1,5 +1,6 @@
-/* THE cycle model: pure functions of target constants and a call's geometry. The compiler calls them while searching, the
- * simulator for each executed call; no prediction is stored in a file. All arithmetic is integer, in 1/1024 cycle.
+/* THE cycle model: pure functions of target constants and a call's geometry. The compiler calls
+ * them while searching, the simulator for each executed call; no prediction is stored in a file.
+ * All arithmetic is integer, in 1/1024 cycle.
  */
 #ifndef NEUTRON_MACHINE_H
 #define NEUTRON_MACHINE_H
@@ -10,7 +11,8 @@
 #include "neutron.h"
 
 typedef struct {
-    uint32_t mac, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start, dma_overlaps;
+    uint32_t mac, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start,
+        dma_overlaps;
 } nm_constants;
 
 typedef struct {
@@ -22,7 +24,8 @@ typedef struct {
     nm_constants cost;
 } nm_target;
 
-/* Parts of one call in 1/1024 cycle: array busy, stalls that weight or data loading adds beyond it, set-up. */
+/* Parts of one call in 1/1024 cycle: array busy, stalls that weight or data loading adds beyond it,
+ * set-up. */
 typedef struct {
     uint64_t compute, memory, overhead;
 } nm_cost;
@@ -40,10 +43,13 @@ typedef struct {
 NEUTRON_API const nm_target *nm_target_find(const char *name);
 NEUTRON_API nm_cost nm_call_cost(const nm_target *target, const nm_work *work);
 NEUTRON_API nm_cost nm_dma_cost(const nm_target *target, uint64_t bytes);
-/* Whole cycles of a cost: rounded up once per call, so that prediction and simulation add the same integers. */
+/* Whole cycles of a cost: rounded up once per call, so that prediction and simulation add the same
+ * integers. */
 NEUTRON_API uint64_t nm_cycles(const nm_cost *cost);
-/* Cost of an encoded CALL instruction (its first word on) for output rows [row0, row1); 0 or an error word. */
-NEUTRON_API NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count, int32_t row0,
-                                              int32_t row1, nm_cost *cost);
+/* Cost of an encoded CALL instruction (its first word on) for output rows [row0, row1); 0 or an
+ * error word. */
+NEUTRON_API NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words,
+                                              size_t count, int32_t row0, int32_t row1,
+                                              nm_cost *cost);
 
 #endif

@@ -1,6 +1,7 @@
 #include "formulas.h"
 
-/* Product of two activations: per image a 1x1 convolution whose weights are the second operand, padded to the array. */
+/* Product of two activations: per image a 1x1 convolution whose weights are the second operand,
+ * padded to the array. */
 nm_cost nm_matmul_cost(const nm_target *target, const nm_work *work) {
     const uint64_t depth = nm_ceil_div(work->input_channels, target->length);
     const uint64_t passes = nm_channel_groups(target, work->channels);

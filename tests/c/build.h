@@ -1,4 +1,5 @@
-/* Hand-built microcode for tests of driver and validator: one input, one output, kernel 1 replaced by "add one". */
+/* Hand-built microcode for tests of driver and validator: one input, one output, kernel 1 replaced
+ * by "add one". */
 #ifndef BUILD_H
 #define BUILD_H
 
@@ -8,7 +9,13 @@
 #include "crc.h"
 #include "model.h"
 
-enum { IMAGE = 4 * 4 * 2, SCRATCH = 64, WEIGHTS = 32, CODE_AT = 128 + 48 + 2 * 48, KERNEL = NEUTRON_KERNEL_CONV2D };
+enum {
+    IMAGE = 4 * 4 * 2,
+    SCRATCH = 64,
+    WEIGHTS = 32,
+    CODE_AT = 128 + 48 + 2 * 48,
+    KERNEL = NEUTRON_KERNEL_CONV2D
+};
 
 typedef struct {
     _Alignas(16) uint8_t microcode[4096];
@@ -23,21 +30,26 @@ typedef struct {
 
 /* Stands in for conv2d: output = input + 1, on whole tensors and rings alike. */
 static inline int32_t add_one(uint32_t verb, nk_call *call) {
-    const nk_operand *in = &call->operands[NK_CONV2D_INPUT], *out = &call->operands[NK_CONV2D_OUTPUT];
+    const nk_operand *in = &call->operands[NK_CONV2D_INPUT],
+                     *out = &call->operands[NK_CONV2D_OUTPUT];
     if (verb == NK_CHECK) {
         if (!nk_inside(in)) return nk_refuse(call, "the input leaves its region");
         if (!nk_inside(out)) return nk_refuse(call, "the output leaves its region");
-        if (in->width != out->width || in->channels != out->channels) return nk_refuse(call, "the shapes differ");
-        if (in->height != out->height || in->batch != out->batch) return nk_refuse(call, "the shapes differ");
-        return nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], 16) ? 0
-                                                                      : nk_refuse(call, "the weights are too short");
+        if (in->width != out->width || in->channels != out->channels)
+            return nk_refuse(call, "the shapes differ");
+        if (in->height != out->height || in->batch != out->batch)
+            return nk_refuse(call, "the shapes differ");
+        return nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], 16)
+                   ? 0
+                   : nk_refuse(call, "the weights are too short");
     }
     if (call->params[0] == 99) return nk_refuse(call, "asked to fail");
     for (uint32_t n = 0; n < out->batch; n++) {
         for (int32_t y = call->row0; y < call->row1; y++) {
             for (uint32_t x = 0; x < out->width; x++) {
                 for (uint32_t c = 0; c < out->channels; c++) {
-                    nk_row(out, n, y)[x * out->pixel + c] = (uint8_t)(nk_row(in, n, y)[x * in->pixel + c] + 1);
+                    nk_row(out, n, y)[x * out->pixel + c] =
+                        (uint8_t)(nk_row(in, n, y)[x * in->pixel + c] + 1);
                 }
             }
         }
@@ -46,8 +58,16 @@ static inline int32_t add_one(uint32_t verb, nk_call *call) {
 }
 
 static inline NeutronOperandRecord image(uint8_t region, uint32_t offset, uint32_t ring) {
-    const NeutronOperandRecord o = {.region = region, .offset = offset, .plane = ring * 8, .pitch = 8, .pixel = 2,
-                                    .ring = ring, .batch = 1, .height = 4, .width = 4, .channels = 2};
+    const NeutronOperandRecord o = {.region = region,
+                                    .offset = offset,
+                                    .plane = ring * 8,
+                                    .pitch = 8,
+                                    .pixel = 2,
+                                    .ring = ring,
+                                    .batch = 1,
+                                    .height = 4,
+                                    .width = 4,
+                                    .channels = 2};
     return o;
 }
 
@@ -61,14 +81,20 @@ static inline void append_head(block *b, uint8_t opcode, uint8_t operands, uint3
     append(b, &head, sizeof head);
 }
 
-static inline void append_call(block *b, NeutronOperandRecord in, NeutronOperandRecord out, int32_t first,
-                               uint32_t rows, int32_t step) {
-    const NeutronCallRecord call = {KERNEL, NEUTRON_CONV2D_ABI, NEUTRON_ROUNDING_DOUBLE, 7, first, rows, step};
-    const NeutronOperandRecord flat = {.region = NEUTRON_REGION_WEIGHTS, .ring = 1, .batch = 1, .height = 1, .width = 1,
+static inline void append_call(block *b, NeutronOperandRecord in, NeutronOperandRecord out,
+                               int32_t first, uint32_t rows, int32_t step) {
+    const NeutronCallRecord call = {
+        KERNEL, NEUTRON_CONV2D_ABI, NEUTRON_ROUNDING_DOUBLE, 7, first, rows, step};
+    const NeutronOperandRecord flat = {.region = NEUTRON_REGION_WEIGHTS,
+                                       .ring = 1,
+                                       .batch = 1,
+                                       .height = 1,
+                                       .width = 1,
                                        .channels = 16};
     const NeutronOperandRecord operands[] = {in, flat, flat, {0}, out};
     const int32_t params[NEUTRON_CONV2D_PARAM_WORDS] = {1, 1, 1, 1, 1, 1, 0, 0, 1};
-    append_head(b, NEUTRON_OPCODE_CALL, NK_CONV2D_OPERANDS, sizeof call + sizeof operands + sizeof params);
+    append_head(b, NEUTRON_OPCODE_CALL, NK_CONV2D_OPERANDS,
+                sizeof call + sizeof operands + sizeof params);
     append(b, &call, sizeof call);
     append(b, operands, sizeof operands);
     append(b, params, sizeof params);
@@ -95,12 +121,22 @@ static inline void append_loop(block *b, uint32_t iterations, uint32_t body_word
 static inline void start(block *b) {
     memset(b, 0, sizeof *b);
     const NeutronTensorRecord tensor = {.rank = 4, .bytes = IMAGE, .dims = {1, 4, 4, 2}};
-    b->header = (NeutronHeaderRecord){.magic = NEUTRON_MAGIC, .version = NEUTRON_VERSION_WORD, .header_bytes = 128,
-                                      .identity_offset = 128, .tensors_offset = 128 + 48, .weights_bytes = WEIGHTS,
-                                      .kernels_bytes = 1, .layout = {SCRATCH, 0, 1, 1}, .tensor_count = 2,
+    b->header = (NeutronHeaderRecord){.magic = NEUTRON_MAGIC,
+                                      .version = NEUTRON_VERSION_WORD,
+                                      .header_bytes = 128,
+                                      .identity_offset = 128,
+                                      .tensors_offset = 128 + 48,
+                                      .weights_bytes = WEIGHTS,
+                                      .kernels_bytes = 1,
+                                      .layout = {SCRATCH, 0, 1, 1},
+                                      .tensor_count = 2,
                                       .code_offset = CODE_AT};
-    b->identity = (NeutronIdentityRecord){.target = "imxrt700", .format_version = 1, .hw_version = 2, .cores = 1,
-                                          .units = 8, .length = 8};
+    b->identity = (NeutronIdentityRecord){.target = "imxrt700",
+                                          .format_version = 1,
+                                          .hw_version = 2,
+                                          .cores = 1,
+                                          .units = 8,
+                                          .length = 8};
     b->tensors[0] = b->tensors[1] = tensor;
     b->tensors[1].kind = 1;
     b->size = CODE_AT;

@@ -21,8 +21,8 @@ static int check_failures;
         const int64_t found_ = (int64_t)(found), expected_ = (int64_t)(expected); \
         if (found_ != expected_) { \
             check_failures++; \
-            fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, #found, found_, \
-                    expected_); \
+            fprintf(stderr, "%s:%d: %s is %" PRId64 ", not %" PRId64 "\n", __FILE__, __LINE__, \
+                    #found, found_, expected_); \
         } \
     } while (0)
 

@@ -1,11 +1,12 @@
-/* mutate MICROCODE WEIGHTS KERNELS RANDOM: changes every byte of a real microcode block to many values, makes the
- * checksum right again, prepares, and runs what is accepted, in buffers of exactly the declared sizes so that the
- * address sanitizer sees a single byte too many. Then RANDOM mutants with several changes at once, then the bytes of
- * the weights, then addresses that leave their region by as little as an element.
+/* mutate MICROCODE WEIGHTS KERNELS RANDOM: changes every byte of a real microcode block to many
+ * values, makes the checksum right again, prepares, and runs what is accepted, in buffers of
+ * exactly the declared sizes so that the address sanitizer sees a single byte too many. Then RANDOM
+ * mutants with several changes at once, then the bytes of the weights, then addresses that leave
+ * their region by as little as an element.
  *
- * Prints how many mutants were rejected and how many reached execution. Exit status 1 when a rejection has no name or
- * no detail, when a mutant of the checksum itself or one that leaves its region is accepted, or when the unchanged
- * program does not run.
+ * Prints how many mutants were rejected and how many reached execution. Exit status 1 when a
+ * rejection has no name or no detail, when a mutant of the checksum itself or one that leaves its
+ * region is accepted, or when the unchanged program does not run.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -17,7 +18,8 @@
 #include "generated/microcode.h"
 #include "model.h"
 
-/* HEADROOM: beyond what the unchanged program asks for, so that grown sizes get through to the other checks. */
+/* HEADROOM: beyond what the unchanged program asks for, so that grown sizes get through to the
+ * other checks. */
 enum { HEADROOM = 1 << 16, MAX_TENSORS = 512, WEIGHT_MUTANTS = 400, DETAIL = 256 };
 
 typedef struct {
@@ -84,7 +86,8 @@ static NeutronError run(NeutronModelHandle model) {
         if (at < info.inputs) inputs[at] = exactly(tensor.bytes);
         else outputs[at - info.inputs] = exactly(tensor.bytes);
     }
-    NeutronDataConfig data = {inputs, outputs, exactly(info.scratchBytes), exactly(info.prefetchBytes)};
+    NeutronDataConfig data = {inputs, outputs, exactly(info.scratchBytes),
+                              exactly(info.prefetchBytes)};
     outputs[info.outputs] = data.scratch;
     outputs[info.outputs + 1] = exactly(info.profileBytes);
     outputs[info.outputs + 2] = NULL;
@@ -99,8 +102,8 @@ static NeutronError run(NeutronModelHandle model) {
 
 static NeutronError attempt(session *s, const char *what, size_t where) {
     const NeutronModelConfig config = {s->microcode.bytes, s->weights.bytes, s->kernels.bytes, 20};
-    const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size, (size_t)s->scratch + HEADROOM,
-                                     (size_t)s->prefetch + HEADROOM};
+    const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size,
+                                     (size_t)s->scratch + HEADROOM, (size_t)s->prefetch + HEADROOM};
     NeutronModelHandle model = NULL;
     char detail[DETAIL] = "";
     const NeutronError error = neutronModelPrepareChecked(&config, &sizes, &model);
@@ -112,8 +115,8 @@ static NeutronError attempt(session *s, const char *what, size_t where) {
         return NEUTRON_NONE;
     }
     s->rejected++;
-    if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error || neutronErrorName(error) == NULL ||
-        detail[0] == 0) {
+    if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error ||
+        neutronErrorName(error) == NULL || detail[0] == 0) {
         fprintf(stderr, "%s %zu: error %d (%s) with detail \"%s\"\n", what, where, (int)error,
                 neutronErrorString(error), detail);
         s->wrong = 1;
@@ -168,14 +171,16 @@ static void several_at_once(session *s, const uint8_t *original, uint32_t count)
         memcpy(s->microcode.bytes, original, s->microcode.size);
         for (uint32_t changes = 2 + next_random(&state) % 3; changes; changes--) {
             const size_t at = next_random(&state) % s->microcode.size;
-            s->microcode.bytes[at] = (uint8_t)(s->microcode.bytes[at] ^ (1u << next_random(&state) % 8));
+            s->microcode.bytes[at] =
+                (uint8_t)(s->microcode.bytes[at] ^ (1u << next_random(&state) % 8));
         }
         seal(s);
         attempt(s, "random mutant", mutant);
     }
 }
 
-/* Nothing in the weights may lead out of bounds or into undefined arithmetic: shifts and tables are in them. */
+/* Nothing in the weights may lead out of bounds or into undefined arithmetic: shifts and tables are
+ * in them. */
 static void weights(session *s, const uint8_t *original) {
     const size_t step = s->weights.size / WEIGHT_MUTANTS + 1;
     memcpy(s->microcode.bytes, original, s->microcode.size);
@@ -218,20 +223,25 @@ static uint32_t needed(nk_operand operand) {
     return high;
 }
 
-/* `strided`: its own steps are used; constants and the operands of dense kernels are taken from their start on. */
-static void operand_out_of_range(session *s, const uint8_t *original, const nk_operand *o, size_t record,
-                                 int strided) {
+/* `strided`: its own steps are used; constants and the operands of dense kernels are taken from
+ * their start on. */
+static void operand_out_of_range(session *s, const uint8_t *original, const nk_operand *o,
+                                 size_t record, int strided) {
     const uint32_t item = nd_item_bytes(o->dtype), room = o->available, need = needed(*o);
     NeutronOperandRecord was;
     memcpy(&was, original + record, sizeof was);
     const size_t offset = record + offsetof(NeutronOperandRecord, offset);
-    must_leave(s, original, offset, was.offset + (room - need) / item * item + item); /* the last element */
+    must_leave(s, original, offset,
+               was.offset + (room - need) / item * item + item); /* the last element */
     must_leave(s, original, offset, was.offset + room);
     must_leave(s, original, offset, UINT32_MAX / item * item);
     if (!strided) return;
-    if (o->width > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, pixel), was.pixel + room);
-    if (o->ring > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, pitch), was.pitch + room);
-    if (o->batch > 1) must_leave(s, original, record + offsetof(NeutronOperandRecord, plane), was.plane + room);
+    if (o->width > 1)
+        must_leave(s, original, record + offsetof(NeutronOperandRecord, pixel), was.pixel + room);
+    if (o->ring > 1)
+        must_leave(s, original, record + offsetof(NeutronOperandRecord, pitch), was.pitch + room);
+    if (o->batch > 1)
+        must_leave(s, original, record + offsetof(NeutronOperandRecord, plane), was.plane + room);
 }
 
 /* The copy kernel's own steps, in its parameters. */
@@ -248,20 +258,25 @@ static void loops_out_of_range(session *s, const uint8_t *original, const nk_cal
     }
 }
 
-static void copy_out_of_range(session *s, const uint8_t *original, const nd_program *p, size_t record) {
+static void copy_out_of_range(session *s, const uint8_t *original, const nd_program *p,
+                              size_t record) {
     NeutronDmaRecord d;
     memcpy(&d, original + record, sizeof d);
     const uint32_t source = (uint32_t)nd_region_bytes(p, d.source_region, d.source_index);
     const uint32_t target = (uint32_t)nd_region_bytes(p, d.target_region, d.source_index);
-    must_leave(s, original, record + offsetof(NeutronDmaRecord, source_offset), source - d.bytes + 1);
-    must_leave(s, original, record + offsetof(NeutronDmaRecord, target_offset), target - d.bytes + 1);
-    must_leave(s, original, record + offsetof(NeutronDmaRecord, bytes), source - d.source_offset + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, source_offset),
+               source - d.bytes + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, target_offset),
+               target - d.bytes + 1);
+    must_leave(s, original, record + offsetof(NeutronDmaRecord, bytes),
+               source - d.source_offset + 1);
     must_leave(s, original, record + offsetof(NeutronDmaRecord, bytes), UINT32_MAX);
 }
 
 static void out_of_range(session *s, const uint8_t *original) {
     const NeutronModelConfig config = {original, s->weights.bytes, s->kernels.bytes, 0};
-    const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size, s->scratch, s->prefetch};
+    const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size,
+                                     s->scratch, s->prefetch};
     nd_program program;
     nd_text nowhere = {NULL, 0, 0};
     if (nd_validate(&program, &config, &sizes, &nowhere) != NEUTRON_NONE) exit(2);
@@ -290,7 +305,8 @@ static void out_of_range(session *s, const uint8_t *original) {
 
 static void report(session *s, const char *what) {
     printf("%s: %llu rejected, %llu reached execution (%llu of them failed while running)\n", what,
-           (unsigned long long)s->rejected, (unsigned long long)s->executed, (unsigned long long)s->failed);
+           (unsigned long long)s->rejected, (unsigned long long)s->executed,
+           (unsigned long long)s->failed);
     s->rejected = s->executed = s->failed = 0;
 }
 

@@ -1,5 +1,6 @@
-/* The driver's API, function by function, where the other tests do not reach: memory, callbacks, several models at once,
- * time-outs inside a call, limits on work, and what happens when the system refuses memory or threads. */
+/* The driver's API, function by function, where the other tests do not reach: memory, callbacks,
+ * several models at once, time-outs inside a call, limits on work, and what happens when the system
+ * refuses memory or threads. */
 #define _POSIX_C_SOURCE 200809L /* setenv */
 
 #include <pthread.h>
@@ -17,9 +18,12 @@ void *__wrap_aligned_alloc(size_t alignment, size_t size) {
     return no_memory ? NULL : __real_aligned_alloc(alignment, size);
 }
 
-int __real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *), void *argument) {
+int __real_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *),
+                          void *argument);
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *),
+                          void *argument);
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*work)(void *),
+                          void *argument) {
     if (threads_left == 0) return 11; /* EAGAIN */
     threads_left--;
     return __real_pthread_create(id, attributes, work, argument);
@@ -67,7 +71,9 @@ static void windowed(block *b, int32_t taps) {
     finish(b, 1);
 }
 
-static void version(void) { CHECK_TEXT(neutronGetSdkVersion(), "openneutron " OPENNEUTRON_VERSION); }
+static void version(void) {
+    CHECK_TEXT(neutronGetSdkVersion(), "openneutron " OPENNEUTRON_VERSION);
+}
 
 static void memory(void) {
     for (size_t alignment = 1; alignment <= 4096; alignment *= 2) {
@@ -104,18 +110,30 @@ static void callbacks(void) {
     start(&b);
     b.header.layout[1] = PREFETCH;
     b.sizes.prefetch = PREFETCH;
-    append_copy(&b, (NeutronDmaRecord){.channel = 2, .source_region = NEUTRON_REGION_WEIGHTS, .source_offset = 16,
-                                       .target_region = NEUTRON_REGION_PREFETCH, .target_offset = 8, .bytes = 12});
-    append_copy(&b, (NeutronDmaRecord){.channel = 15, .source_region = NEUTRON_REGION_INPUT,
-                                       .target_region = NEUTRON_REGION_SCRATCH, .target_offset = 32, .bytes = IMAGE});
+    append_copy(&b, (NeutronDmaRecord){.channel = 2,
+                                       .source_region = NEUTRON_REGION_WEIGHTS,
+                                       .source_offset = 16,
+                                       .target_region = NEUTRON_REGION_PREFETCH,
+                                       .target_offset = 8,
+                                       .bytes = 12});
+    append_copy(&b, (NeutronDmaRecord){.channel = 15,
+                                       .source_region = NEUTRON_REGION_INPUT,
+                                       .target_region = NEUTRON_REGION_SCRATCH,
+                                       .target_offset = 32,
+                                       .bytes = IMAGE});
     append_wait(&b, 15);
-    append_call(&b, image(NEUTRON_REGION_SCRATCH, 32, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
-    append_copy(&b, (NeutronDmaRecord){.channel = 0, .source_region = NEUTRON_REGION_OUTPUT, .source_offset = 1,
-                                       .target_region = NEUTRON_REGION_SCRATCH, .bytes = 1});
+    append_call(&b, image(NEUTRON_REGION_SCRATCH, 32, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4,
+                0);
+    append_copy(&b, (NeutronDmaRecord){.channel = 0,
+                                       .source_region = NEUTRON_REGION_OUTPUT,
+                                       .source_offset = 1,
+                                       .target_region = NEUTRON_REGION_SCRATCH,
+                                       .bytes = 1});
     append_wait(&b, 2);
     finish(&b, 1);
     NeutronModelHandle model = prepare(&b, 0);
-    const NeutronConfig both = {record_copy, record_wait}, alone = {record_copy, NULL}, none = {NULL, record_wait};
+    const NeutronConfig both = {record_copy, record_wait}, alone = {record_copy, NULL},
+                        none = {NULL, record_wait};
     CHECK_EQUAL(neutronSetConfig(NULL), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronSetConfig(&none), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronSetConfig(&both), NEUTRON_NONE);
@@ -137,7 +155,8 @@ static void callbacks(void) {
     CHECK_EQUAL(waits[1], 2);
     for (int at = 0; at < IMAGE; at++) CHECK_EQUAL(output[at], at + 1);
 
-    CHECK_EQUAL(neutronSetConfig(&alone), NEUTRON_NONE); /* copies that are done when the callback returns */
+    CHECK_EQUAL(neutronSetConfig(&alone),
+                NEUTRON_NONE); /* copies that are done when the callback returns */
     CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_NONE);
     CHECK_EQUAL(copy_count, 6);
     CHECK_EQUAL(wait_count, 2);
@@ -158,9 +177,12 @@ static void several_models(void) {
     for (uint32_t at = 0; at < MODELS; at++) {
         start(&blocks[at]);
         for (uint32_t call = 0; call <= at; call++) {
-            const NeutronOperandRecord from = call ? image(NEUTRON_REGION_SCRATCH, 0, 4) : image(NEUTRON_REGION_INPUT, 0, 4);
+            const NeutronOperandRecord from =
+                call ? image(NEUTRON_REGION_SCRATCH, 0, 4) : image(NEUTRON_REGION_INPUT, 0, 4);
             const int last = call == at;
-            append_call(&blocks[at], from, image(last ? NEUTRON_REGION_OUTPUT : NEUTRON_REGION_SCRATCH, 0, 4), 0, 4, 0);
+            append_call(&blocks[at], from,
+                        image(last ? NEUTRON_REGION_OUTPUT : NEUTRON_REGION_SCRATCH, 0, 4), 0, 4,
+                        0);
         }
         finish(&blocks[at], at + 1);
         models[at] = prepare(&blocks[at], 0);
@@ -177,7 +199,8 @@ static void several_models(void) {
         for (size_t letter = 0; letter < size; letter++) lines += text[letter] == '\n';
         CHECK_EQUAL(lines, at + 1);
     }
-    for (uint32_t at = 0; at < MODELS; at++) CHECK_EQUAL(neutronModelUnprepare(models[at]), NEUTRON_NONE);
+    for (uint32_t at = 0; at < MODELS; at++)
+        CHECK_EQUAL(neutronModelUnprepare(models[at]), NEUTRON_NONE);
 }
 
 /* A call that takes long stops between two of its rows; without a time-out it is one call. */
@@ -194,7 +217,8 @@ static void timeout_inside_a_call(void) {
     model = prepare(&b, 1);
     atomic_store(&calls, 0);
     CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_ERROR_TIMEOUT);
-    CHECK_TEXT(neutronModelErrorDetail(model), "byte 272: stopped before this instruction was done");
+    CHECK_TEXT(neutronModelErrorDetail(model),
+               "byte 272: stopped before this instruction was done");
     CHECK_EQUAL(calls, 2);
     CHECK_EQUAL(output[15], 16);
     CHECK_EQUAL(output[16], 0xEE);
@@ -220,9 +244,11 @@ static void work_is_bounded(void) {
     for (uint32_t iterations = 64; iterations <= 65; iterations++) {
         start(&b);
         append_loop(&b, iterations, CALL_BYTES / 4);
-        append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
+        append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4,
+                    0);
         const int32_t window[2] = {1 << 14, 1 << 14};
-        memcpy(b.microcode + CODE_AT + 12 + 24 + 5 * sizeof(NeutronOperandRecord), window, sizeof window);
+        memcpy(b.microcode + CODE_AT + 12 + 24 + 5 * sizeof(NeutronOperandRecord), window,
+               sizeof window);
         finish(&b, iterations);
         const NeutronError error = verdict(&b, detail, sizeof detail);
         CHECK_EQUAL(error, iterations == 64 ? NEUTRON_NONE : NEUTRON_ERROR_CALL_COUNT);
@@ -321,7 +347,8 @@ static void null_arguments(void) {
     CHECK_EQUAL(neutronModelPrepareChecked(&config, &b.sizes, NULL), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronModelPrepareChecked(NULL, &b.sizes, &model), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronModelPrepareChecked(&config, NULL, &model), NEUTRON_ERROR_ARGUMENT_NULL);
-    CHECK_EQUAL(neutronModelPrepareIn(NULL, 0, &config, &b.sizes, &model), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(neutronModelPrepareIn(NULL, 0, &config, &b.sizes, &model),
+                NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronModelPrepare(NULL, &model), NEUTRON_ERROR_ARGUMENT_NULL);
     CHECK_EQUAL(neutronGetModelContextSize(NULL, 0), 0);
     CHECK_EQUAL(neutronModelUnprepare(NULL), NEUTRON_ERROR_NULL_HANDLE);

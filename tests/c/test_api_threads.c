@@ -1,11 +1,12 @@
-/* Several threads on separate handles, blocking and not, with and without threads of their own: what the thread sanitizer
- * is for. */
+/* Several threads on separate handles, blocking and not, with and without threads of their own:
+ * what the thread sanitizer is for. */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "build.h"
 
-int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb, nk_call *call) = {[KERNEL] = add_one};
+int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb,
+                                                nk_call *call) = {[KERNEL] = add_one};
 const uint32_t neutronKernelCount = NEUTRON_KERNEL_LIMIT;
 
 enum { THREADS = 6, RUNS = 60 };
@@ -18,7 +19,9 @@ typedef struct {
     uint64_t cycles;
 } user;
 
-static void count_event(void *context, const NeutronEvent *event) { *(uint64_t *)context += event->end - event->start; }
+static void count_event(void *context, const NeutronEvent *event) {
+    *(uint64_t *)context += event->end - event->start;
+}
 
 static uint32_t run_once(user *u, NeutronModelHandle model, NeutronDataConfig *data, uint32_t run) {
     uint64_t cycles = 0;
@@ -60,11 +63,14 @@ int main(void) {
     static user users[THREADS];
     pthread_t ids[THREADS];
     start(&code);
-    append_call(&code, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 0, 4), 0, 4, 0);
-    append_call(&code, image(NEUTRON_REGION_SCRATCH, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
+    append_call(&code, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 0, 4), 0, 4,
+                0);
+    append_call(&code, image(NEUTRON_REGION_SCRATCH, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0,
+                4, 0);
     const int32_t window[2] = {4096, 4096}; /* counts as work, so that threads share the rows */
     for (uint32_t call = 0; call < 2; call++) {
-        memcpy(code.microcode + CODE_AT + call * CALL_BYTES + 24 + 5 * sizeof(NeutronOperandRecord), window, sizeof window);
+        memcpy(code.microcode + CODE_AT + call * CALL_BYTES + 24 + 5 * sizeof(NeutronOperandRecord),
+               window, sizeof window);
     }
     finish(&code, 2);
     for (uint32_t at = 0; at < THREADS; at++) {

@@ -1,4 +1,5 @@
-/* Non-blocking runs, time-outs and suspension, with a kernel that can be held up and a clock the test sets. */
+/* Non-blocking runs, time-outs and suspension, with a kernel that can be held up and a clock the
+ * test sets. */
 #include <pthread.h>
 
 #include "build.h"
@@ -11,8 +12,7 @@ uint64_t neutronClockMilliseconds(void) { return atomic_load(&now); }
 static int32_t gated(uint32_t verb, nk_call *call) {
     if (verb == NK_RUN) {
         atomic_store(&inside, 1);
-        while (!atomic_load(&gate)) {
-        }
+        while (!atomic_load(&gate)) {}
         atomic_fetch_add(&now, 600);
     }
     return add_one(verb, call);
@@ -57,8 +57,7 @@ static void non_blocking(const block *b) {
     atomic_store(&gate, 0);
     atomic_store(&inside, 0);
     CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_NONE);
-    while (!atomic_load(&inside)) {
-    }
+    while (!atomic_load(&inside)) {}
     CHECK_EQUAL(neutronIsReady(model, &ready), NEUTRON_NONE);
     CHECK(!ready);
     CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_ERROR_BUSY);
@@ -104,7 +103,8 @@ static void timeouts(const block *b) {
     neutronModelUnprepare(model);
 }
 
-/* neutronWait hands over what stopped a run that nobody watched; the handle then works as before. */
+/* neutronWait hands over what stopped a run that nobody watched; the handle then works as before.
+ */
 static void stopped_in_flight(const block *b) {
     buffers r;
     bool ready = false;
@@ -122,9 +122,9 @@ static void stopped_in_flight(const block *b) {
     atomic_store(&gate, 0);
     atomic_store(&inside, 0);
     CHECK_EQUAL(neutronRunNonBlocking(model, &r.data), NEUTRON_NONE);
-    while (!atomic_load(&inside)) {
-    }
-    CHECK_EQUAL(neutronSuspend(), NEUTRON_NONE); /* inside the first of two calls, which is finished */
+    while (!atomic_load(&inside)) {}
+    CHECK_EQUAL(neutronSuspend(),
+                NEUTRON_NONE); /* inside the first of two calls, which is finished */
     atomic_store(&gate, 1);
     CHECK_EQUAL(neutronWait(model, &r.data), NEUTRON_ERROR_SUSPENDED);
     CHECK_EQUAL(r.output[0], 1);

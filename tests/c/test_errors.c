@@ -23,7 +23,8 @@ int main(void) {
     CHECK_EQUAL(NEUTRON_CODE(NEUTRON_ERROR_OPERAND), 10);
     CHECK_EQUAL(NEUTRON_COMPONENT(NEUTRON_ERROR_KERNEL_REFUSED), NEUTRON_COMPONENT_FIRMWARE);
     CHECK_TEXT(neutronErrorName(NEUTRON_ERROR_CHECKSUM), "CHECKSUM");
-    CHECK(strstr(neutronErrorString(NEUTRON_ERROR_OTHER_CONVERTER), "made by NXP's converter or another one") != NULL);
+    CHECK(strstr(neutronErrorString(NEUTRON_ERROR_OTHER_CONVERTER),
+                 "made by NXP's converter or another one") != NULL);
     CHECK(neutronErrorName(12345678) == NULL);
     CHECK(strstr(neutronErrorString(12345678), "unknown error") != NULL);
     return check_result();

@@ -2,8 +2,17 @@
 #include "footprint.h"
 
 static nk_operand whole(void) {
-    const nk_operand o = {.plane = 96, .pitch = 24, .pixel = 6, .ring = 4, .batch = 2, .height = 4, .width = 4,
-                          .channels = 6, .dtype = NEUTRON_DTYPE_INT8, .present = 1, .available = 192};
+    const nk_operand o = {.plane = 96,
+                          .pitch = 24,
+                          .pixel = 6,
+                          .ring = 4,
+                          .batch = 2,
+                          .height = 4,
+                          .width = 4,
+                          .channels = 6,
+                          .dtype = NEUTRON_DTYPE_INT8,
+                          .present = 1,
+                          .available = 192};
     return o;
 }
 
@@ -70,7 +79,8 @@ static void nothing_wraps(void) {
                 *steps[f] = huge[b];
                 const unsigned __int128 last = (unsigned __int128)(o.batch - 1) * o.plane +
                                                (unsigned __int128)(o.ring - 1) * o.pitch +
-                                               (unsigned __int128)(o.width - 1) * o.pixel + o.channels;
+                                               (unsigned __int128)(o.width - 1) * o.pixel +
+                                               o.channels;
                 for (int s = 0; s < 5; s++) {
                     o.available = huge[s];
                     CHECK_EQUAL(nk_inside(&o), last <= o.available);
@@ -97,8 +107,16 @@ static void flat_and_range(void) {
 }
 
 static void records(void) {
-    NeutronOperandRecord o = {.dtype = NEUTRON_DTYPE_INT32, .offset = 4, .plane = 8, .pitch = 4, .pixel = 0, .ring = 1,
-                              .batch = 1, .height = 1, .width = 1, .channels = 1};
+    NeutronOperandRecord o = {.dtype = NEUTRON_DTYPE_INT32,
+                              .offset = 4,
+                              .plane = 8,
+                              .pitch = 4,
+                              .pixel = 0,
+                              .ring = 1,
+                              .batch = 1,
+                              .height = 1,
+                              .width = 1,
+                              .channels = 1};
     CHECK(nd_operand_aligned(&o));
     o.offset = 6;
     CHECK(!nd_operand_aligned(&o));

@@ -3,11 +3,13 @@
 #include "generated/microcode.h"
 #include "neutron_errors.h"
 
-/* Constants of this test's own, so that calibration may change those of the targets: M = N = 8; mac 1275, lane 1536, row
- * 28672, weight byte 478, element 128, call 153600, tile 32. The expected values below are worked out by hand from the
- * formulas of the design, not from the code. */
-static const nm_target array = {"array", 2, 0, 0, 1, 8, 8, 324000000,
-                                {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
+/* Constants of this test's own, so that calibration may change those of the targets: M = N = 8; mac
+ * 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32. The expected
+ * values below are worked out by hand from the formulas of the design, not from the code. */
+static const nm_target array = {
+    "array", 2,         0,
+    0,       1,         8,
+    8,       324000000, {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
 
 static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t overhead) {
     CHECK_EQUAL(found.compute, compute);
@@ -16,7 +18,8 @@ static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t o
 }
 
 static void convolution(const nm_target *t) {
-    /* CifarNet's first layer: 1024 pixels, 25 taps, 4 channel groups; a tile computes longer than its weights load. */
+    /* CifarNet's first layer: 1024 pixels, 25 taps, 4 channel groups; a tile computes longer than
+     * its weights load. */
     nm_work w = {.formula = NEUTRON_COST_CONV,
                  .kernel_h = 5,
                  .kernel_w = 5,
@@ -28,26 +31,44 @@ static void convolution(const nm_target *t) {
                  .channels = 32,
                  .weight_bytes = 6400};
     compare(nm_call_cost(t, &w), UINT64_C(1275) * 1024 * 25 * 4, 0, 28672 * 32 * 4 + 153600);
-    /* Eight pixels: one tile of 1275*8*25 = 255000 per group, the group's 1600 bytes take 764800. */
+    /* Eight pixels: one tile of 1275*8*25 = 255000 per group, the group's 1600 bytes take 764800.
+     */
     w.rows = 1, w.width = 8;
     compare(nm_call_cost(t, &w), 255000 * 4, (764800 - 255000) * 4, 28672 * 4 + 153600);
     /* 40 pixels: a full tile, then eight pixels that wait for weights. */
     w.width = 40;
-    compare(nm_call_cost(t, &w), UINT64_C(1275) * 40 * 25 * 4, (764800 - 255000) * 4, 28672 * 4 + 153600);
+    compare(nm_call_cost(t, &w), UINT64_C(1275) * 40 * 25 * 4, (764800 - 255000) * 4,
+            28672 * 4 + 153600);
 }
 
 static void grouped_convolution(const nm_target *t) {
     /* Two groups of 8 in, 4 out: each needs a pass of its own though both would fit one. */
-    const nm_work w = {.formula = NEUTRON_COST_CONV, .kernel_h = 1, .kernel_w = 1, .groups = 2, .input_channels = 16,
-                       .batch = 2, .rows = 4, .width = 4, .channels = 8, .weight_bytes = 128};
+    const nm_work w = {.formula = NEUTRON_COST_CONV,
+                       .kernel_h = 1,
+                       .kernel_w = 1,
+                       .groups = 2,
+                       .input_channels = 16,
+                       .batch = 2,
+                       .rows = 4,
+                       .width = 4,
+                       .channels = 8,
+                       .weight_bytes = 128};
     compare(nm_call_cost(t, &w), 1275 * 32 * 2, 0, 28672 * 8 * 2 + 153600);
 }
 
 static void cores_share_the_channels(void) {
     nm_target t = array; /* 4 cores of 16 units: 64 channels per pass */
     t.cores = 4, t.units = t.length = 16;
-    const nm_work w = {.formula = NEUTRON_COST_CONV, .kernel_h = 1, .kernel_w = 1, .groups = 1, .input_channels = 16,
-                       .batch = 1, .rows = 1, .width = 32, .channels = 65, .weight_bytes = 0};
+    const nm_work w = {.formula = NEUTRON_COST_CONV,
+                       .kernel_h = 1,
+                       .kernel_w = 1,
+                       .groups = 1,
+                       .input_channels = 16,
+                       .batch = 1,
+                       .rows = 1,
+                       .width = 32,
+                       .channels = 65,
+                       .weight_bytes = 0};
     compare(nm_call_cost(&t, &w), 1275 * 32 * 2, 0, 28672 * 2 + 153600);
 }
 
@@ -67,14 +88,25 @@ static void lanes(const nm_target *t) {
 }
 
 static void fully_connected(const nm_target *t) {
-    /* 1024 -> 10, one vector: 128 cycles of dot products in each of 2 passes, 16384 bytes of weights. */
-    const nm_work w = {.formula = NEUTRON_COST_FC, .input_channels = 1024, .batch = 1, .rows = 1, .width = 1,
-                       .channels = 10, .weight_bytes = 16384};
+    /* 1024 -> 10, one vector: 128 cycles of dot products in each of 2 passes, 16384 bytes of
+     * weights. */
+    const nm_work w = {.formula = NEUTRON_COST_FC,
+                       .input_channels = 1024,
+                       .batch = 1,
+                       .rows = 1,
+                       .width = 1,
+                       .channels = 10,
+                       .weight_bytes = 16384};
     compare(nm_call_cost(t, &w), 1275 * 128 * 2, (UINT64_C(478) * 8192 - 1275 * 128) * 2, 153600);
 }
 
 static void moved_bytes(const nm_target *t) {
-    nm_work w = {.formula = NEUTRON_COST_ELEMENT, .batch = 2, .rows = 3, .width = 5, .channels = 7, .moved_bytes = 420};
+    nm_work w = {.formula = NEUTRON_COST_ELEMENT,
+                 .batch = 2,
+                 .rows = 3,
+                 .width = 5,
+                 .channels = 7,
+                 .moved_bytes = 420};
     compare(nm_call_cost(t, &w), 0, 128 * 420, 28672 * 6 + 153600);
     w.formula = NEUTRON_COST_REDUCE;
     compare(nm_call_cost(t, &w), 1536 * 53, 0, 28672 * 6 + 153600);
@@ -83,10 +115,16 @@ static void moved_bytes(const nm_target *t) {
 }
 
 static void product_of_activations(const nm_target *t) {
-    /* Two images of 10x20 times 20x9: depth 3, 2 passes, 384 bytes of second operand, 192 per pass. */
-    const nm_work w = {.formula = NEUTRON_COST_MATMUL, .input_channels = 20, .batch = 2, .rows = 10, .width = 1,
+    /* Two images of 10x20 times 20x9: depth 3, 2 passes, 384 bytes of second operand, 192 per pass.
+     */
+    const nm_work w = {.formula = NEUTRON_COST_MATMUL,
+                       .input_channels = 20,
+                       .batch = 2,
+                       .rows = 10,
+                       .width = 1,
                        .channels = 9};
-    compare(nm_call_cost(t, &w), 1275 * 10 * 3 * 2 * 2, (478 * 192 - 1275 * 30) * 4, 28672 * 20 * 2 + 153600);
+    compare(nm_call_cost(t, &w), 1275 * 10 * 3 * 2 * 2, (478 * 192 - 1275 * 30) * 4,
+            28672 * 20 * 2 + 153600);
 }
 
 static void copies_and_rounding(const nm_target *t) {
@@ -98,9 +136,16 @@ static void copies_and_rounding(const nm_target *t) {
 }
 
 static void nothing_overflows(const nm_target *t) {
-    const nm_work w = {.kernel_h = UINT32_MAX, .kernel_w = UINT32_MAX, .groups = 1, .input_channels = UINT32_MAX,
-                       .batch = UINT32_MAX, .rows = UINT32_MAX, .width = UINT32_MAX, .channels = UINT32_MAX,
-                       .weight_bytes = UINT64_MAX, .moved_bytes = UINT64_MAX};
+    const nm_work w = {.kernel_h = UINT32_MAX,
+                       .kernel_w = UINT32_MAX,
+                       .groups = 1,
+                       .input_channels = UINT32_MAX,
+                       .batch = UINT32_MAX,
+                       .rows = UINT32_MAX,
+                       .width = UINT32_MAX,
+                       .channels = UINT32_MAX,
+                       .weight_bytes = UINT64_MAX,
+                       .moved_bytes = UINT64_MAX};
     for (uint32_t formula = NEUTRON_COST_CONV; formula <= NEUTRON_COST_MATMUL; formula++) {
         nm_work huge = w;
         huge.formula = formula;
@@ -121,12 +166,19 @@ static void encoded_call(const nm_target *t) {
     uint32_t words[sizeof code / 4];
     nm_cost cost = {0, 0, 0};
     memset(&code, 0, sizeof code);
-    code.head = (NeutronInstructionRecord){NEUTRON_OPCODE_CALL, NK_CONV2D_OPERANDS, sizeof code / 4};
+    code.head =
+        (NeutronInstructionRecord){NEUTRON_OPCODE_CALL, NK_CONV2D_OPERANDS, sizeof code / 4};
     code.call.kernel = NEUTRON_KERNEL_CONV2D;
-    const NeutronOperandRecord in = {.ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 3};
-    const NeutronOperandRecord out = {.ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 32};
-    const NeutronOperandRecord weights = {
-        .region = NEUTRON_REGION_WEIGHTS, .ring = 1, .batch = 1, .height = 1, .width = 1, .channels = 6400};
+    const NeutronOperandRecord in = {
+        .ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 3};
+    const NeutronOperandRecord out = {
+        .ring = 32, .batch = 1, .height = 32, .width = 32, .channels = 32};
+    const NeutronOperandRecord weights = {.region = NEUTRON_REGION_WEIGHTS,
+                                          .ring = 1,
+                                          .batch = 1,
+                                          .height = 1,
+                                          .width = 1,
+                                          .channels = 6400};
     code.operands[NK_CONV2D_INPUT] = in;
     code.operands[NK_CONV2D_WEIGHTS] = weights;
     code.operands[NK_CONV2D_OUTPUT] = out;
@@ -136,29 +188,40 @@ static void encoded_call(const nm_target *t) {
     CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
     compare(cost, UINT64_C(1275) * 128 * 25 * 4, 0, 28672 * 4 * 4 + 153600);
 
-    /* With a TCM, what lies outside it comes over the data mover: 4 of 32 rows of input and output, all weights. */
+    /* With a TCM, what lies outside it comes over the data mover: 4 of 32 rows of input and output,
+     * all weights. */
     nm_target with_tcm = *t;
     const uint64_t computing = UINT64_C(1275) * 128 * 25 * 4;
     with_tcm.tcm_bytes = 1 << 20;
     with_tcm.cost.dma_byte = 1024;
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+                NEUTRON_NONE);
     compare(cost, computing, 0, 28672 * 4 * 4 + 153600); /* beside the array: nothing to wait for */
     with_tcm.cost.dma_byte = 102400;
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
-    compare(cost, computing, UINT64_C(102400) * (32 * 4 * 3 + 32 * 4 * 32 + 6400) - computing, 28672 * 4 * 4 + 153600);
-    for (uint32_t at = 0; at < NK_CONV2D_OPERANDS; at++) code.operands[at].region = NEUTRON_REGION_TCM;
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+                NEUTRON_NONE);
+    compare(cost, computing, UINT64_C(102400) * (32 * 4 * 3 + 32 * 4 * 32 + 6400) - computing,
+            28672 * 4 * 4 + 153600);
+    for (uint32_t at = 0; at < NK_CONV2D_OPERANDS; at++)
+        code.operands[at].region = NEUTRON_REGION_TCM;
     memcpy(words, &code, sizeof code);
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+                NEUTRON_NONE);
     compare(cost, computing, 0, 28672 * 4 * 4 + 153600);
 
-    CHECK_EQUAL(nm_encoded_call_cost(NULL, words, sizeof words / 4, 4, 8, &cost), NEUTRON_ERROR_ARGUMENT_NULL);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4 - 1, 4, 8, &cost), NEUTRON_ERROR_INSTRUCTION);
+    CHECK_EQUAL(nm_encoded_call_cost(NULL, words, sizeof words / 4, 4, 8, &cost),
+                NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4 - 1, 4, 8, &cost),
+                NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(nm_encoded_call_cost(t, words, 3, 4, 8, &cost), NEUTRON_ERROR_INSTRUCTION);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 33, &cost), NEUTRON_ERROR_OPERAND);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, -1, 3, &cost), NEUTRON_ERROR_OPERAND);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 33, &cost),
+                NEUTRON_ERROR_OPERAND);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, -1, 3, &cost),
+                NEUTRON_ERROR_OPERAND);
     code.call.kernel = NEUTRON_KERNEL_LIMIT;
     memcpy(words, &code, sizeof code);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost), NEUTRON_ERROR_KERNEL_MISSING);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost),
+                NEUTRON_ERROR_KERNEL_MISSING);
 }
 
 int main(void) {

@@ -1,9 +1,11 @@
 #include "build.h"
 
-int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb, nk_call *call) = {[KERNEL] = add_one};
+int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb,
+                                                nk_call *call) = {[KERNEL] = add_one};
 const uint32_t neutronKernelCount = NEUTRON_KERNEL_LIMIT;
 
-static _Alignas(16) uint8_t input[IMAGE], output[IMAGE], scratch[SCRATCH], profile[64], other[IMAGE + 1];
+static _Alignas(16) uint8_t input[IMAGE], output[IMAGE], scratch[SCRATCH], profile[64],
+    other[IMAGE + 1];
 static const void *inputs[] = {input};
 static void *outputs[] = {output, scratch, profile, NULL};
 static NeutronDataConfig data = {inputs, outputs, scratch, NULL};
@@ -62,13 +64,16 @@ static void one_call(void) {
     CHECK_EQUAL(neutronModelUnprepare(model), NEUTRON_NONE);
 }
 
-/* Two calls through a ring of two rows, the second a row behind: the same body fills, works and drains. */
+/* Two calls through a ring of two rows, the second a row behind: the same body fills, works and
+ * drains. */
 static void loop_through_a_ring(void) {
     block b;
     start(&b);
     append_loop(&b, 5, 2 * CALL_BYTES / 4);
-    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 0, 2), 0, 1, 1);
-    append_call(&b, image(NEUTRON_REGION_SCRATCH, 0, 2), image(NEUTRON_REGION_OUTPUT, 0, 4), -1, 1, 1);
+    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 0, 2), 0, 1,
+                1);
+    append_call(&b, image(NEUTRON_REGION_SCRATCH, 0, 2), image(NEUTRON_REGION_OUTPUT, 0, 4), -1, 1,
+                1);
     finish(&b, 10);
     NeutronModelHandle model = prepare(&b, 0);
     for (int twice = 0; twice < 2; twice++) {
@@ -77,7 +82,8 @@ static void loop_through_a_ring(void) {
         for (int at = 0; at < IMAGE; at++) CHECK_EQUAL(output[at], at + 2);
         for (int at = 16; at < SCRATCH; at++) CHECK_EQUAL(scratch[at], 0xEE);
         CHECK_EQUAL(event_count, 8); /* the empty first and last calls do not run */
-        for (uint32_t at = 1; at < event_count; at++) CHECK_EQUAL(events[at].start, events[at - 1].end);
+        for (uint32_t at = 1; at < event_count; at++)
+            CHECK_EQUAL(events[at].start, events[at - 1].end);
     }
     neutronModelUnprepare(model);
 }
@@ -99,16 +105,23 @@ static void copies(const char *target, int overlaps) {
     block b;
     start(&b);
     if (overlaps) {
-        b.identity = (NeutronIdentityRecord){.target = "imx95", .format_version = 1, .hw_version = 2, .cores = 4,
-                                             .units = 16, .length = 16};
+        b.identity = (NeutronIdentityRecord){.target = "imx95",
+                                             .format_version = 1,
+                                             .hw_version = 2,
+                                             .cores = 4,
+                                             .units = 16,
+                                             .length = 16};
         const uint16_t list[] = {1, 0, KERNEL};
         memcpy(b.kernels, list, sizeof list);
         b.header.kernels_bytes = sizeof list;
     }
-    append_copy(&b, (NeutronDmaRecord){3, NEUTRON_REGION_INPUT, 0, NEUTRON_REGION_SCRATCH, 0, 0, IMAGE});
-    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 32, 4), 0, 1, 0);
+    append_copy(
+        &b, (NeutronDmaRecord){3, NEUTRON_REGION_INPUT, 0, NEUTRON_REGION_SCRATCH, 0, 0, IMAGE});
+    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_SCRATCH, 32, 4), 0, 1,
+                0);
     append_wait(&b, 3);
-    append_call(&b, image(NEUTRON_REGION_SCRATCH, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
+    append_call(&b, image(NEUTRON_REGION_SCRATCH, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4,
+                0);
     finish(&b, 2);
     NeutronModelHandle model = prepare(&b, 0);
     const NeutronConfig config = {count_copy, count_wait};
@@ -140,7 +153,8 @@ static void trace_and_profile(void) {
     append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 2, 0);
     append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 2, 2, 0);
     finish(&b, 2);
-    const uint32_t layout[6] = {SCRATCH, 0x80000000u | 24, 0, 0, 1, 1}; /* room for one record and a half */
+    const uint32_t layout[6] = {SCRATCH, 0x80000000u | 24, 0, 0, 1,
+                                1}; /* room for one record and a half */
     memcpy(b.header.layout, layout, sizeof layout);
     seal(&b);
     NeutronModelHandle model = prepare(&b, 0);
@@ -153,7 +167,8 @@ static void trace_and_profile(void) {
     CHECK_EQUAL(neutronGetTrace(model, &text, &size), NEUTRON_NONE);
     const unsigned long long once = events[0].end;
     snprintf(expected, sizeof expected,
-             "conv2d node 7 rows 0-1 cycles 0-%llu\nconv2d node 7 rows 2-3 cycles %llu-%llu\n", once, once, 2 * once);
+             "conv2d node 7 rows 0-1 cycles 0-%llu\nconv2d node 7 rows 2-3 cycles %llu-%llu\n",
+             once, once, 2 * once);
     CHECK_TEXT(text, expected);
     CHECK_EQUAL(size, strlen(expected));
     memcpy(words, profile, sizeof words);
@@ -199,8 +214,10 @@ static void caller_memory(void) {
     CHECK(size >= sizeof(struct NeutronModel) && size < 2048);
     CHECK_EQUAL(neutronGetModelContextSize(b.microcode, 127), 0);
     uint8_t *context = neutronMemAlloc(16, size);
-    CHECK_EQUAL(neutronModelPrepareIn(context, size - 1, &config, &b.sizes, &model), NEUTRON_ERROR_CONTEXT_TOO_SMALL);
-    CHECK_EQUAL(neutronModelPrepareIn(context + 8, size, &config, &b.sizes, &model), NEUTRON_ERROR_ALIGNMENT);
+    CHECK_EQUAL(neutronModelPrepareIn(context, size - 1, &config, &b.sizes, &model),
+                NEUTRON_ERROR_CONTEXT_TOO_SMALL);
+    CHECK_EQUAL(neutronModelPrepareIn(context + 8, size, &config, &b.sizes, &model),
+                NEUTRON_ERROR_ALIGNMENT);
     CHECK_EQUAL(neutronModelPrepareIn(context, size, &config, &b.sizes, &model), NEUTRON_NONE);
     CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_NONE);
     CHECK_EQUAL(neutronModelUnprepare(model), NEUTRON_NONE);

@@ -1,6 +1,7 @@
-/* Every loop of firmware/simd/ against the kernel's definition, byte for byte, on random calls: odd channels, ragged widths,
- * gaps between pixels and rows, rings, extreme weights, multipliers, shifts, biases and clamps. Each operand is its own
- * allocation of exactly the declared size, so that the sanitizers see a byte too many. */
+/* Every loop of firmware/simd/ against the kernel's definition, byte for byte, on random calls: odd
+ * channels, ragged widths, gaps between pixels and rows, rings, extreme weights, multipliers,
+ * shifts, biases and clamps. Each operand is its own allocation of exactly the declared size, so
+ * that the sanitizers see a byte too many. */
 #include "check.h"
 #include "nk_simd.h"
 
@@ -20,12 +21,15 @@ static uint32_t next(void) {
 }
 
 /* A number in [low, high]. */
-static int32_t between(int32_t low, int32_t high) { return low + (int32_t)(next() % (uint32_t)(high - low + 1)); }
+static int32_t between(int32_t low, int32_t high) {
+    return low + (int32_t)(next() % (uint32_t)(high - low + 1));
+}
 
 static int one_in(uint32_t n) { return next() % n == 0; }
 
 static int32_t any_of(const int32_t *values, uint32_t count) { return values[next() % count]; }
-#define ANY_OF(...) any_of((const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+#define ANY_OF(...) \
+    any_of((const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
 
 /* Bytes: uniform, one value nearly everywhere, or the extremes alone. */
 static void fill_bytes(uint8_t *to, size_t count) {
@@ -33,9 +37,13 @@ static void fill_bytes(uint8_t *to, size_t count) {
     const uint8_t common = (uint8_t)next();
     for (size_t i = 0; i < count; ++i) {
         const uint8_t any = (uint8_t)next();
-        to[i] = kind == 0 ? (any & 1 ? 0x80 : 0x7F) : kind == 1 ? (any < 230 ? common : (uint8_t)next()) : kind == 2 ? 0x80 : any;
+        to[i] = kind == 0   ? (any & 1 ? 0x80 : 0x7F)
+                : kind == 1 ? (any < 230 ? common : (uint8_t)next())
+                : kind == 2 ? 0x80
+                            : any;
     }
-    if (kind == 2 && one_in(2)) for (size_t i = 0; i < count; ++i) to[i] = (uint8_t)next();
+    if (kind == 2 && one_in(2))
+        for (size_t i = 0; i < count; ++i) to[i] = (uint8_t)next();
 }
 
 typedef struct {
@@ -56,30 +64,48 @@ static uint8_t *allocate(size_t size) {
     return memories[used++].data;
 }
 
-/* An image operand with gaps between pixels, rows and images, and a ring of at least `rows` rows. */
-static nk_operand image(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t width, uint32_t channels, uint32_t rows) {
+/* An image operand with gaps between pixels, rows and images, and a ring of at least `rows` rows.
+ */
+static nk_operand image(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t width,
+                        uint32_t channels, uint32_t rows) {
     const uint32_t item = dtype == NEUTRON_DTYPE_INT32 ? 4 : 1;
-    nk_operand o = {.batch = batch, .height = height, .width = width, .channels = channels, .dtype = dtype, .present = 1};
+    nk_operand o = {.batch = batch,
+                    .height = height,
+                    .width = width,
+                    .channels = channels,
+                    .dtype = dtype,
+                    .present = 1};
     o.ring = one_in(2) ? height : (uint32_t)between((int32_t)rows, (int32_t)height);
     o.pixel = channels * item + (one_in(4) ? (uint32_t)between(1, 5) : 0);
     o.pitch = o.pixel * width + (one_in(4) ? (uint32_t)between(1, 9) : 0);
     o.plane = o.pitch * o.ring + (one_in(4) ? (uint32_t)between(1, 9) : 0);
-    const size_t size = (size_t)(batch - 1) * o.plane + (size_t)(o.ring - 1) * o.pitch + (size_t)(width - 1) * o.pixel + channels * item;
+    const size_t size = (size_t)(batch - 1) * o.plane + (size_t)(o.ring - 1) * o.pitch +
+                        (size_t)(width - 1) * o.pixel + channels * item;
     o.available = (uint32_t)size;
     o.data = allocate(size);
     return o;
 }
 
 static nk_operand flat(size_t size) {
-    nk_operand o = {.plane = (uint32_t)size, .pitch = (uint32_t)size, .pixel = (uint32_t)size, .ring = 1, .batch = 1, .height = 1,
-                    .width = 1, .channels = (uint32_t)size, .dtype = NEUTRON_DTYPE_UINT8, .present = 1, .available = (uint32_t)size};
+    nk_operand o = {.plane = (uint32_t)size,
+                    .pitch = (uint32_t)size,
+                    .pixel = (uint32_t)size,
+                    .ring = 1,
+                    .batch = 1,
+                    .height = 1,
+                    .width = 1,
+                    .channels = (uint32_t)size,
+                    .dtype = NEUTRON_DTYPE_UINT8,
+                    .present = 1,
+                    .available = (uint32_t)size};
     o.data = allocate(size);
     o.region = NEUTRON_REGION_WEIGHTS;
     return o;
 }
 
 static int32_t any_multiplier(void) {
-    return one_in(6) ? ANY_OF(0, 1, 1 << 30, INT32_MAX, (1 << 30) + 1) : (int32_t)((1u << 30) | (next() >> 2));
+    return one_in(6) ? ANY_OF(0, 1, 1 << 30, INT32_MAX, (1 << 30) + 1)
+                     : (int32_t)((1u << 30) | (next() >> 2));
 }
 
 /* bias, multiplier and shift of `channels`, filled up to groups of 8. */
@@ -88,17 +114,22 @@ static nk_operand table(uint32_t channels, uint8_t rounding, int edges) {
     nk_operand o = flat((size_t)12 * padded);
     const int wild = one_in(8), spread = between(0, 14);
     for (uint32_t c = 0; c < padded; ++c) {
-        int32_t bias = one_in(20) ? ANY_OF(0, 1 << 23, -(1 << 23), (1 << 29) - 1, 1 << 29, INT32_MIN, INT32_MAX) : between(-20000, 20000);
+        int32_t bias = one_in(20) ? ANY_OF(0, 1 << 23, -(1 << 23), (1 << 29) - 1, 1 << 29,
+                                           INT32_MIN, INT32_MAX)
+                                  : between(-20000, 20000);
         int32_t shift = -between(0, spread), multiplier = any_multiplier();
         if (edges && multiplier > 0 && shift <= 0) {
-            /* An accumulator within 2 of where the output steps from k - 1 to k; inputs are 0 then. */
+            /* An accumulator within 2 of where the output steps from k - 1 to k; inputs are 0 then.
+             */
             const int64_t k = between(-140, 140), step = (2 * k - 1) * ((int64_t)1 << (30 - shift));
             const int64_t near = step / multiplier + between(-2, 2);
             if (near > -(1 << 28) && near < 1 << 28) bias = (int32_t)near;
         }
-        if (wild && one_in(4)) shift = between(-40, 6), multiplier = one_in(9) ? -multiplier : multiplier;
+        if (wild && one_in(4))
+            shift = between(-40, 6), multiplier = one_in(9) ? -multiplier : multiplier;
         if (rounding == NEUTRON_ROUNDING_EXACT31) shift = between(30, 46);
-        if (rounding == NEUTRON_ROUNDING_EXACT53) shift = between(50, 70) | between(0, (1 << 22) - 1) << 8;
+        if (rounding == NEUTRON_ROUNDING_EXACT53)
+            shift = between(50, 70) | between(0, (1 << 22) - 1) << 8;
         memcpy(o.data + 4 * c, &bias, 4);
         memcpy(o.data + 4 * (padded + c), &multiplier, 4);
         memcpy(o.data + 4 * (2 * padded + c), &shift, 4);
@@ -107,12 +138,16 @@ static nk_operand table(uint32_t channels, uint8_t rounding, int edges) {
 }
 
 static uint8_t any_rounding(void) {
-    return (uint8_t)(one_in(6) ? ANY_OF(NEUTRON_ROUNDING_EXACT31, NEUTRON_ROUNDING_EXACT53) : NEUTRON_ROUNDING_DOUBLE);
+    return (uint8_t)(one_in(6) ? ANY_OF(NEUTRON_ROUNDING_EXACT31, NEUTRON_ROUNDING_EXACT53)
+                               : NEUTRON_ROUNDING_DOUBLE);
 }
 
-static uint8_t any_dtype(void) { return (uint8_t)(one_in(3) ? NEUTRON_DTYPE_UINT8 : NEUTRON_DTYPE_INT8); }
+static uint8_t any_dtype(void) {
+    return (uint8_t)(one_in(3) ? NEUTRON_DTYPE_UINT8 : NEUTRON_DTYPE_INT8);
+}
 
-/* Zero point and clamp of a byte type: its range, one side at the zero point, anything, or what no compiler makes. */
+/* Zero point and clamp of a byte type: its range, one side at the zero point, anything, or what no
+ * compiler makes. */
 static void any_clamp(uint8_t dtype, int32_t *zero, int32_t *low, int32_t *high) {
     const int32_t lowest = dtype == NEUTRON_DTYPE_INT8 ? -128 : 0;
     *zero = one_in(3) ? lowest : between(lowest, lowest + 255);
@@ -152,10 +187,18 @@ static void any_rows(scene *s, uint32_t height) {
 }
 
 #define KERNEL(name) int32_t nk_##name(uint32_t verb, nk_call *call)
-KERNEL(conv2d); KERNEL(depthwise_conv2d); KERNEL(fully_connected); KERNEL(max_pool2d); KERNEL(avg_pool2d);
-KERNEL(pool_sum); KERNEL(add); KERNEL(requantize); KERNEL(lut);
+KERNEL(conv2d);
+KERNEL(depthwise_conv2d);
+KERNEL(fully_connected);
+KERNEL(max_pool2d);
+KERNEL(avg_pool2d);
+KERNEL(pool_sum);
+KERNEL(add);
+KERNEL(requantize);
+KERNEL(lut);
 
-static uint32_t out_size(uint32_t in, int32_t kernel, int32_t stride, int32_t dilation, int32_t *pad) {
+static uint32_t out_size(uint32_t in, int32_t kernel, int32_t stride, int32_t dilation,
+                         int32_t *pad) {
     const int32_t extent = (kernel - 1) * dilation + 1;
     *pad = one_in(3) ? 0 : between(0, extent - 1);
     const int32_t room = (int32_t)in + *pad + between(0, extent - 1) - extent;
@@ -170,9 +213,12 @@ static void make_conv2d(scene *s) {
     p->stride_h = one_in(2) ? 1 : between(1, 3), p->stride_w = one_in(2) ? 1 : between(1, 3);
     p->dilation_h = one_in(5) ? between(1, 3) : 1, p->dilation_w = one_in(5) ? between(1, 3) : 1;
     p->groups = one_in(5) ? between(1, 3) : 1;
-    const uint32_t inputs = (uint32_t)(one_in(2) ? ANY_OF(1, 3, 8, 16, 24, 40) : between(1, big ? 300 : 40));
-    const uint32_t outputs = (uint32_t)(one_in(2) ? ANY_OF(1, 8, 16, 24, 32, 40, 48) : between(1, big ? 120 : 50));
-    const uint32_t height = (uint32_t)between(1, 9), width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
+    const uint32_t inputs =
+        (uint32_t)(one_in(2) ? ANY_OF(1, 3, 8, 16, 24, 40) : between(1, big ? 300 : 40));
+    const uint32_t outputs =
+        (uint32_t)(one_in(2) ? ANY_OF(1, 8, 16, 24, 32, 40, 48) : between(1, big ? 120 : 50));
+    const uint32_t height = (uint32_t)between(1, 9),
+                   width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
     const uint32_t batch = one_in(5) ? 2 : 1, groups = (uint32_t)p->groups;
     const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, p->dilation_h, &p->pad_top);
     const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, p->dilation_w, &p->pad_left);
@@ -180,13 +226,17 @@ static void make_conv2d(scene *s) {
     nk_operand *o = s->call.operands;
     o[NK_CONV2D_INPUT] = image(any_dtype(), batch, height, width, inputs * groups, 1);
     s->call.rounding = any_rounding();
-    o[NK_CONV2D_WEIGHTS] = flat((size_t)groups * nk_blocks(outputs, 8) * (uint32_t)(p->kernel_h * p->kernel_w) * nk_blocks(inputs, 8) * 64);
+    o[NK_CONV2D_WEIGHTS] = flat((size_t)groups * nk_blocks(outputs, 8) *
+                                (uint32_t)(p->kernel_h * p->kernel_w) * nk_blocks(inputs, 8) * 64);
     const int edges = one_in(4);
     if (edges) memset(o[NK_CONV2D_INPUT].data, 0, o[NK_CONV2D_INPUT].available);
     o[NK_CONV2D_TABLE] = table(outputs * groups, s->call.rounding, edges);
     o[NK_CONV2D_LUT] = one_in(6) ? flat(256) : no_operand();
-    o[NK_CONV2D_OUTPUT] = image(any_dtype(), batch, oh, ow, outputs * groups, (uint32_t)(s->call.row1 - s->call.row0));
-    p->input_zero = edges ? 0 : o[NK_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127) : between(0, 255);
+    o[NK_CONV2D_OUTPUT] = image(any_dtype(), batch, oh, ow, outputs * groups,
+                                (uint32_t)(s->call.row1 - s->call.row0));
+    p->input_zero = edges                                            ? 0
+                    : o[NK_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127)
+                                                                     : between(0, 255);
     p->weights_zero = one_in(6) ? between(-128, 127) : 0;
     any_clamp(o[NK_CONV2D_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
 }
@@ -199,8 +249,10 @@ static void make_depthwise_conv2d(scene *s) {
     p->stride_h = between(1, 2), p->stride_w = one_in(8) ? 3 : between(1, 2);
     p->dilation_h = one_in(6) ? 2 : 1, p->dilation_w = one_in(6) ? 2 : 1;
     p->depth_multiplier = one_in(6) ? between(1, 4) : 1;
-    const uint32_t channels = (uint32_t)(one_in(2) ? ANY_OF(8, 16, 24, 32, 64, 96) : between(1, 70));
-    const uint32_t height = (uint32_t)between(1, 9), width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
+    const uint32_t channels =
+        (uint32_t)(one_in(2) ? ANY_OF(8, 16, 24, 32, 64, 96) : between(1, 70));
+    const uint32_t height = (uint32_t)between(1, 9),
+                   width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
     const uint32_t batch = one_in(5) ? 2 : 1, outputs = channels * (uint32_t)p->depth_multiplier;
     const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, p->dilation_h, &p->pad_top);
     const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, p->dilation_w, &p->pad_left);
@@ -208,11 +260,14 @@ static void make_depthwise_conv2d(scene *s) {
     nk_operand *o = s->call.operands;
     o[NK_DEPTHWISE_CONV2D_INPUT] = image(any_dtype(), batch, height, width, channels, 1);
     s->call.rounding = any_rounding();
-    o[NK_DEPTHWISE_CONV2D_WEIGHTS] = flat((size_t)nk_blocks(outputs, 8) * 8 * (uint32_t)(p->kernel_h * p->kernel_w));
+    o[NK_DEPTHWISE_CONV2D_WEIGHTS] =
+        flat((size_t)nk_blocks(outputs, 8) * 8 * (uint32_t)(p->kernel_h * p->kernel_w));
     o[NK_DEPTHWISE_CONV2D_TABLE] = table(outputs, s->call.rounding, 0);
     o[NK_DEPTHWISE_CONV2D_LUT] = one_in(6) ? flat(256) : no_operand();
-    o[NK_DEPTHWISE_CONV2D_OUTPUT] = image(any_dtype(), batch, oh, ow, outputs, (uint32_t)(s->call.row1 - s->call.row0));
-    p->input_zero = o[NK_DEPTHWISE_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127) : between(0, 255);
+    o[NK_DEPTHWISE_CONV2D_OUTPUT] =
+        image(any_dtype(), batch, oh, ow, outputs, (uint32_t)(s->call.row1 - s->call.row0));
+    p->input_zero = o[NK_DEPTHWISE_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127)
+                                                                             : between(0, 255);
     p->weights_zero = one_in(6) ? between(-128, 127) : 0;
     any_clamp(o[NK_DEPTHWISE_CONV2D_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
 }
@@ -220,8 +275,10 @@ static void make_depthwise_conv2d(scene *s) {
 static void make_fully_connected(scene *s) {
     start(s, NK_FULLY_CONNECTED_OUTPUT, nk_fully_connected);
     nk_fully_connected_params *p = (nk_fully_connected_params *)(void *)s->params;
-    const uint32_t height = (uint32_t)(one_in(3) ? between(2, 5) : 1), width = (uint32_t)(one_in(3) ? between(2, 9) : 1);
-    const uint32_t inputs = (uint32_t)(one_in(8) ? between(1000, 3000) : between(1, 200)), outputs = (uint32_t)between(1, 90);
+    const uint32_t height = (uint32_t)(one_in(3) ? between(2, 5) : 1),
+                   width = (uint32_t)(one_in(3) ? between(2, 9) : 1);
+    const uint32_t inputs = (uint32_t)(one_in(8) ? between(1000, 3000) : between(1, 200)),
+                   outputs = (uint32_t)between(1, 90);
     any_rows(s, height);
     nk_operand *o = s->call.operands;
     o[NK_FULLY_CONNECTED_INPUT] = image(any_dtype(), 1, height, width, inputs, 1);
@@ -229,26 +286,31 @@ static void make_fully_connected(scene *s) {
     o[NK_FULLY_CONNECTED_WEIGHTS] = flat((size_t)nk_blocks(outputs, 8) * nk_blocks(inputs, 8) * 64);
     o[NK_FULLY_CONNECTED_TABLE] = table(outputs, s->call.rounding, 0);
     o[NK_FULLY_CONNECTED_LUT] = one_in(6) ? flat(256) : no_operand();
-    o[NK_FULLY_CONNECTED_OUTPUT] = image(any_dtype(), 1, height, width, outputs, (uint32_t)(s->call.row1 - s->call.row0));
+    o[NK_FULLY_CONNECTED_OUTPUT] =
+        image(any_dtype(), 1, height, width, outputs, (uint32_t)(s->call.row1 - s->call.row0));
     p->weights_zero = one_in(6) ? between(-128, 127) : 0;
     any_clamp(o[NK_FULLY_CONNECTED_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
 }
 
 static void make_pool(scene *s, int largest) {
     start(s, NK_MAX_POOL2D_OUTPUT, largest ? nk_max_pool2d : nk_avg_pool2d);
-    nk_max_pool2d_params *p = (nk_max_pool2d_params *)(void *)s->params; /* avg_pool2d has the same ones */
+    nk_max_pool2d_params *p =
+        (nk_max_pool2d_params *)(void *)s->params; /* avg_pool2d has the same ones */
     p->kernel_h = between(1, 9), p->kernel_w = between(1, 9);
     p->stride_h = between(1, 3), p->stride_w = between(1, 3);
-    const uint32_t channels = (uint32_t)between(1, 70), height = (uint32_t)between(1, 12), width = (uint32_t)between(1, 40);
+    const uint32_t channels = (uint32_t)between(1, 70), height = (uint32_t)between(1, 12),
+                   width = (uint32_t)between(1, 40);
     const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, 1, &p->pad_top);
-    const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, 1, &p->pad_left), batch = one_in(5) ? 2 : 1;
+    const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, 1, &p->pad_left),
+                   batch = one_in(5) ? 2 : 1;
     const uint8_t dtype = any_dtype();
     int32_t zero;
     any_rows(s, oh);
     nk_operand *o = s->call.operands;
     o[NK_MAX_POOL2D_INPUT] = image(dtype, batch, height, width, channels, 1);
     o[NK_MAX_POOL2D_LUT] = one_in(6) ? flat(256) : no_operand();
-    o[NK_MAX_POOL2D_OUTPUT] = image(one_in(9) ? any_dtype() : dtype, batch, oh, ow, channels, (uint32_t)(s->call.row1 - s->call.row0));
+    o[NK_MAX_POOL2D_OUTPUT] = image(one_in(9) ? any_dtype() : dtype, batch, oh, ow, channels,
+                                    (uint32_t)(s->call.row1 - s->call.row0));
     any_clamp(dtype, &zero, &p->clamp_low, &p->clamp_high);
 }
 
@@ -268,23 +330,27 @@ static void make_pool_sum(scene *s) {
 }
 
 /* A shape that broadcasts to the given one; `whole` keeps it. */
-static nk_operand broadcast(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t width, uint32_t channels, int whole) {
-    return image(dtype, whole || one_in(2) ? batch : 1, whole || one_in(2) ? height : 1, whole || one_in(2) ? width : 1,
-                 whole || one_in(2) ? channels : 1, 1);
+static nk_operand broadcast(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t width,
+                            uint32_t channels, int whole) {
+    return image(dtype, whole || one_in(2) ? batch : 1, whole || one_in(2) ? height : 1,
+                 whole || one_in(2) ? width : 1, whole || one_in(2) ? channels : 1, 1);
 }
 
 static void make_add(scene *s) {
     start(s, NK_ADD_OUTPUT, nk_add);
     nk_add_params *p = (nk_add_params *)(void *)s->params;
     const uint8_t dtype = any_dtype();
-    const uint32_t batch = one_in(5) ? 2 : 1, height = (uint32_t)between(1, 6), width = (uint32_t)between(1, 20);
+    const uint32_t batch = one_in(5) ? 2 : 1, height = (uint32_t)between(1, 6),
+                   width = (uint32_t)between(1, 20);
     const uint32_t channels = (uint32_t)between(1, 40);
     any_rows(s, height);
     s->call.operands[NK_ADD_INPUT1] = broadcast(dtype, batch, height, width, channels, !one_in(4));
     s->call.operands[NK_ADD_INPUT2] = broadcast(dtype, batch, height, width, channels, !one_in(4));
-    s->call.operands[NK_ADD_OUTPUT] = image(dtype, batch, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
+    s->call.operands[NK_ADD_OUTPUT] =
+        image(dtype, batch, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
     p->zero1 = between(-128, 255), p->zero2 = between(-128, 255), p->subtract = one_in(2);
-    p->multiplier1 = any_multiplier(), p->multiplier2 = any_multiplier(), p->output_multiplier = any_multiplier();
+    p->multiplier1 = any_multiplier(), p->multiplier2 = any_multiplier(),
+    p->output_multiplier = any_multiplier();
     p->shift1 = -between(0, one_in(4) ? 31 : 6), p->shift2 = -between(0, one_in(4) ? 31 : 6);
     p->output_shift = -(one_in(4) ? between(0, 31) : between(15, 22));
     if (one_in(2)) p->multiplier1 = 1 << 30, p->shift1 = 0;
@@ -295,30 +361,36 @@ static void make_add(scene *s) {
 static void make_requantize(scene *s) {
     start(s, NK_REQUANTIZE_OUTPUT, nk_requantize);
     nk_requantize_params *p = (nk_requantize_params *)(void *)s->params;
-    const uint32_t height = (uint32_t)between(1, 6), width = (uint32_t)between(1, 20), channels = (uint32_t)between(1, 40);
+    const uint32_t height = (uint32_t)between(1, 6), width = (uint32_t)between(1, 20),
+                   channels = (uint32_t)between(1, 40);
     any_rows(s, height);
     s->call.operands[NK_REQUANTIZE_INPUT] = image(any_dtype(), 1, height, width, channels, 1);
-    s->call.operands[NK_REQUANTIZE_OUTPUT] = image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
+    s->call.operands[NK_REQUANTIZE_OUTPUT] =
+        image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
     p->input_zero = between(-128, 255);
     p->multiplier = one_in(4) ? 1 << 30 : any_multiplier();
     p->shift = one_in(4) ? 1 : between(-31, one_in(4) ? 30 : 4);
-    any_clamp(s->call.operands[NK_REQUANTIZE_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
+    any_clamp(s->call.operands[NK_REQUANTIZE_OUTPUT].dtype, &p->output_zero, &p->clamp_low,
+              &p->clamp_high);
 }
 
 static void make_lut(scene *s) {
     start(s, NK_LUT_OUTPUT, nk_lut);
-    const uint32_t height = (uint32_t)between(1, 6), width = (uint32_t)between(1, 20), channels = (uint32_t)between(1, 90);
+    const uint32_t height = (uint32_t)between(1, 6), width = (uint32_t)between(1, 20),
+                   channels = (uint32_t)between(1, 90);
     any_rows(s, height);
     s->params[0] = 256;
     s->call.operands[NK_LUT_INPUT] = image(any_dtype(), 1, height, width, channels, 1);
     s->call.operands[NK_LUT_TABLE] = flat(256);
-    s->call.operands[NK_LUT_OUTPUT] = image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
+    s->call.operands[NK_LUT_OUTPUT] =
+        image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
 }
 
 /* Bytes of operand `o` as allocated. */
 static size_t size_of(const nk_operand *o) { return o->available; }
 
-/* The call's rows, in stripes of random height as a cascade's, so that constants kept between calls are used. */
+/* The call's rows, in stripes of random height as a cascade's, so that constants kept between calls
+ * are used. */
 static int run_with(scene *s, const char *isa, const uint8_t *before) {
     nk_operand *out = &s->call.operands[s->output];
     const int32_t first = s->call.row0, last = s->call.row1;
@@ -355,9 +427,15 @@ static int compare(scene *s, const char *isa) {
 static const struct {
     const char *name;
     void (*make)(scene *s);
-} kernels[] = {{"conv2d", make_conv2d}, {"depthwise_conv2d", make_depthwise_conv2d}, {"fully_connected", make_fully_connected},
-               {"max_pool2d", make_max_pool2d}, {"avg_pool2d", make_avg_pool2d}, {"pool_sum", make_pool_sum},
-               {"add", make_add}, {"requantize", make_requantize}, {"lut", make_lut}};
+} kernels[] = {{"conv2d", make_conv2d},
+               {"depthwise_conv2d", make_depthwise_conv2d},
+               {"fully_connected", make_fully_connected},
+               {"max_pool2d", make_max_pool2d},
+               {"avg_pool2d", make_avg_pool2d},
+               {"pool_sum", make_pool_sum},
+               {"add", make_add},
+               {"requantize", make_requantize},
+               {"lut", make_lut}};
 
 static void loops_equal_definitions(const char *isa, uint32_t cases) {
     if (!neutronSetIsa(isa)) {
@@ -374,7 +452,8 @@ static void loops_equal_definitions(const char *isa, uint32_t cases) {
             ran += result != REFUSED;
             if (result != DIFFERENT) continue;
             ++check_failures;
-            fprintf(stderr, "%s of %s differs from the definition, state %#" PRIx64 "\n", kernels[k].name, isa, seed);
+            fprintf(stderr, "%s of %s differs from the definition, state %#" PRIx64 "\n",
+                    kernels[k].name, isa, seed);
             break;
         }
         CHECK(ran >= cases / 2); /* a kernel may refuse zero points and clamps beyond its type */
@@ -391,8 +470,10 @@ static void ordinary_layers_are_taken(const char *isa) {
         make_conv2d(&s);
         nk_conv2d_params *p = (nk_conv2d_params *)(void *)s.params;
         p->weights_zero = 0;
-        const nk_stage stage = nk_make_stage(&s.call, &s.call.operands[NK_CONV2D_TABLE], &s.call.operands[NK_CONV2D_LUT],
-                                             s.call.operands[NK_CONV2D_OUTPUT].channels, p->output_zero, p->clamp_low, p->clamp_high);
+        const nk_stage stage = nk_make_stage(&s.call, &s.call.operands[NK_CONV2D_TABLE],
+                                             &s.call.operands[NK_CONV2D_LUT],
+                                             s.call.operands[NK_CONV2D_OUTPUT].channels,
+                                             p->output_zero, p->clamp_low, p->clamp_high);
         taken += (uint32_t)nk_simd_active()->conv2d(&s.call, &stage);
     }
     CHECK_EQUAL(taken, 50);

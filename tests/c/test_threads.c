@@ -1,5 +1,5 @@
-/* Threads: a pool runs every part once, and rows computed by several threads are the rows one thread computes, for real
- * kernels and every number of threads. */
+/* Threads: a pool runs every part once, and rows computed by several threads are the rows one
+ * thread computes, for real kernels and every number of threads. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -21,10 +21,12 @@ static void every_part_once(void) {
         CHECK(pool != NULL);
         CHECK_EQUAL(nd_pool_threads(pool), threads);
         for (uint32_t round = 0; round < ROUNDS; round++) {
-            const uint32_t parts = 1 + round % ND_MAX_THREADS; /* fewer and more than there are threads */
+            const uint32_t parts =
+                1 + round % ND_MAX_THREADS; /* fewer and more than there are threads */
             memset(seen, 0, sizeof seen);
             nd_pool_run(pool, mark, seen, parts);
-            for (uint32_t part = 0; part < ND_MAX_THREADS; part++) CHECK_EQUAL(seen[part], part < parts);
+            for (uint32_t part = 0; part < ND_MAX_THREADS; part++)
+                CHECK_EQUAL(seen[part], part < parts);
         }
         nd_pool_free(pool);
     }
@@ -43,19 +45,36 @@ enum { ROWS = 37, COLUMNS = 11, CHANNELS = 24, ROOM = 2 * ROWS * 2 * COLUMNS * 2
 
 /* A byte image of two batches in `at`. */
 static nk_operand image(uint8_t *at, uint32_t height, uint32_t width, uint32_t channels) {
-    const nk_operand o = {.data = at, .plane = height * width * channels, .pitch = width * channels, .pixel = channels,
-                          .ring = height, .batch = 2, .height = height, .width = width, .channels = channels,
-                          .dtype = NEUTRON_DTYPE_INT8, .present = 1, .available = ROOM};
+    const nk_operand o = {.data = at,
+                          .plane = height * width * channels,
+                          .pitch = width * channels,
+                          .pixel = channels,
+                          .ring = height,
+                          .batch = 2,
+                          .height = height,
+                          .width = width,
+                          .channels = channels,
+                          .dtype = NEUTRON_DTYPE_INT8,
+                          .present = 1,
+                          .available = ROOM};
     return o;
 }
 
 static nk_operand flat(uint8_t *at, uint32_t bytes) {
-    const nk_operand o = {.data = at, .ring = 1, .batch = 1, .height = 1, .width = 1, .channels = bytes, .present = 1,
-                          .dtype = NEUTRON_DTYPE_UINT8, .available = bytes};
+    const nk_operand o = {.data = at,
+                          .ring = 1,
+                          .batch = 1,
+                          .height = 1,
+                          .width = 1,
+                          .channels = bytes,
+                          .present = 1,
+                          .dtype = NEUTRON_DTYPE_UINT8,
+                          .available = bytes};
     return o;
 }
 
-static uint8_t one[ROOM], two[ROOM], out[ROOM], expected[ROOM], weights[9 * CHANNELS * CHANNELS], table[12 * CHANNELS];
+static uint8_t one[ROOM], two[ROOM], out[ROOM], expected[ROOM], weights[9 * CHANNELS * CHANNELS],
+    table[12 * CHANNELS];
 
 typedef struct {
     const char *name;
@@ -101,7 +120,8 @@ static void fully_connected(nk_call *call, int32_t *params) {
     call->operands[4] = image(out, ROWS, COLUMNS, CHANNELS);
 }
 
-static void pool2d(nk_call *call, int32_t *params) { /* maximum and average have the same parameters */
+static void pool2d(nk_call *call,
+                   int32_t *params) { /* maximum and average have the same parameters */
     const nk_max_pool2d_params p = {3, 3, 1, 1, 1, 1, -128, 127};
     memcpy(params, &p, sizeof p);
     call->operands[0] = image(one, ROWS, COLUMNS, CHANNELS);
@@ -144,7 +164,8 @@ static void lut(nk_call *call, int32_t *params) {
 }
 
 static void reduce(nk_call *call, int32_t *params) {
-    const nk_reduce_params p = {.axes = 4, .multiplier = 1 << 30, .shift = -3, .clamp_low = -128, .clamp_high = 127};
+    const nk_reduce_params p = {
+        .axes = 4, .multiplier = 1 << 30, .shift = -3, .clamp_low = -128, .clamp_high = 127};
     memcpy(params, &p, sizeof p);
     call->operands[0] = image(one, ROWS, COLUMNS, CHANNELS);
     call->operands[1] = image(out, ROWS, 1, CHANNELS);
@@ -198,7 +219,9 @@ static void fill_memory(void) {
     fill_bytes(out, sizeof out);
     fill_bytes(weights, sizeof weights);
     for (uint32_t at = 0; at < 3 * CHANNELS; at++) { /* bias, multiplier, shift */
-        const int32_t word = at < CHANNELS ? (int32_t)(any() % 2000) : at < 2 * CHANNELS ? 1 << 30 : -8;
+        const int32_t word = at < CHANNELS       ? (int32_t)(any() % 2000)
+                             : at < 2 * CHANNELS ? 1 << 30
+                                                 : -8;
         memcpy(table + 4 * at, &word, sizeof word);
     }
 }
@@ -256,7 +279,8 @@ int main(void) {
     every_part_once();
     for (uint32_t threads = 2; threads <= 4; threads++) {
         nd_pool *pool = nd_pool_make(threads);
-        for (size_t at = 0; at < sizeof samples / sizeof samples[0]; at++) threads_change_nothing(&samples[at], pool);
+        for (size_t at = 0; at < sizeof samples / sizeof samples[0]; at++)
+            threads_change_nothing(&samples[at], pool);
         nd_pool_free(pool);
     }
     dependent_rows_are_left_alone();

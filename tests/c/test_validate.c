@@ -1,6 +1,7 @@
 #include "build.h"
 
-int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb, nk_call *call) = {[KERNEL] = add_one};
+int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb,
+                                                nk_call *call) = {[KERNEL] = add_one};
 const uint32_t neutronKernelCount = NEUTRON_KERNEL_LIMIT;
 
 static char detail[ND_DETAIL_BYTES];
@@ -108,38 +109,45 @@ static void identity(void) {
 
 static void tensor_table(void) {
     const uint32_t row = 128 + 48;
-    CHECK_EQUAL(with_word(row, 1), NEUTRON_ERROR_TENSOR_TABLE);               /* kind, rank */
-    CHECK_EQUAL(with_word(row + 4, IMAGE + 1), NEUTRON_ERROR_TENSOR_TABLE);   /* bytes */
-    CHECK_EQUAL(with_word(row + 16, 2), NEUTRON_ERROR_TENSOR_TABLE);          /* a dimension */
-    CHECK_EQUAL(with_word(row + 16, 0), NEUTRON_ERROR_TENSOR_TABLE);          /* an empty one */
-    CHECK_EQUAL(with_word(row + 44, 1), NEUTRON_ERROR_TENSOR_TABLE);          /* one behind the rank */
-    CHECK_EQUAL(with_word(row + 48, 0x04000000), NEUTRON_ERROR_TENSOR_TABLE); /* an output that says input */
+    CHECK_EQUAL(with_word(row, 1), NEUTRON_ERROR_TENSOR_TABLE);             /* kind, rank */
+    CHECK_EQUAL(with_word(row + 4, IMAGE + 1), NEUTRON_ERROR_TENSOR_TABLE); /* bytes */
+    CHECK_EQUAL(with_word(row + 16, 2), NEUTRON_ERROR_TENSOR_TABLE);        /* a dimension */
+    CHECK_EQUAL(with_word(row + 16, 0), NEUTRON_ERROR_TENSOR_TABLE);        /* an empty one */
+    CHECK_EQUAL(with_word(row + 44, 1), NEUTRON_ERROR_TENSOR_TABLE); /* one behind the rank */
+    CHECK_EQUAL(with_word(row + 48, 0x04000000),
+                NEUTRON_ERROR_TENSOR_TABLE); /* an output that says input */
 }
 
 static void calls(void) {
     CHECK_EQUAL(with_word(CALL_WORD(kernel), 9999), NEUTRON_ERROR_KERNEL_MISSING);
     CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | 77 << 16 | NEUTRON_ROUNDING_DOUBLE << 24),
                 NEUTRON_ERROR_KERNEL_ABI);
-    CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | NEUTRON_CONV2D_ABI << 16 | 9 << 24), NEUTRON_ERROR_INSTRUCTION);
+    CHECK_EQUAL(with_word(CALL_WORD(kernel), KERNEL | NEUTRON_CONV2D_ABI << 16 | 9 << 24),
+                NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CALL_WORD(rows), 0), NEUTRON_ERROR_INSTRUCTION);
-    CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8 | (CALL_BYTES / 4 - 1) << 16), NEUTRON_ERROR_INSTRUCTION);
+    CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8 | (CALL_BYTES / 4 - 1) << 16),
+                NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 1 | 4 << 8 | CALL_BYTES / 4 << 16), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8 | 2 << 16), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 1 | 5 << 8 | 0xFFFFu << 16), NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, 77 | CALL_BYTES / 4 << 16), NEUTRON_ERROR_INSTRUCTION);
-    CHECK_EQUAL(with_word(CODE_AT + CALL_BYTES, NEUTRON_OPCODE_WAIT | 1 << 16), NEUTRON_ERROR_INSTRUCTION);
+    CHECK_EQUAL(with_word(CODE_AT + CALL_BYTES, NEUTRON_OPCODE_WAIT | 1 << 16),
+                NEUTRON_ERROR_INSTRUCTION);
     CHECK_EQUAL(with_word(CODE_AT, NEUTRON_OPCODE_END | 1 << 16), NEUTRON_ERROR_INSTRUCTION);
 }
 
 static void operands(void) {
-    CHECK_EQUAL(with_word(OPERAND_WORD(4, region), NEUTRON_REGION_INPUT), NEUTRON_ERROR_WRITE_PROTECTED);
-    CHECK_EQUAL(with_word(OPERAND_WORD(4, region), NEUTRON_REGION_WEIGHTS), NEUTRON_ERROR_WRITE_PROTECTED);
+    CHECK_EQUAL(with_word(OPERAND_WORD(4, region), NEUTRON_REGION_INPUT),
+                NEUTRON_ERROR_WRITE_PROTECTED);
+    CHECK_EQUAL(with_word(OPERAND_WORD(4, region), NEUTRON_REGION_WEIGHTS),
+                NEUTRON_ERROR_WRITE_PROTECTED);
     CHECK_EQUAL(with_word(OPERAND_WORD(4, region), NEUTRON_REGION_PREFETCH), NEUTRON_ERROR_ADDRESS);
     CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 6), NEUTRON_ERROR_ADDRESS);
-    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 1 << 8), NEUTRON_ERROR_ADDRESS);       /* input 1 of 1 */
-    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 7 << 16), NEUTRON_ERROR_OPERAND);      /* type */
-    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 1u << 24), NEUTRON_ERROR_OPERAND);     /* reserved */
+    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 1 << 8),
+                NEUTRON_ERROR_ADDRESS); /* input 1 of 1 */
+    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 7 << 16), NEUTRON_ERROR_OPERAND);  /* type */
+    CHECK_EQUAL(with_word(OPERAND_WORD(0, region), 1u << 24), NEUTRON_ERROR_OPERAND); /* reserved */
     CHECK_EQUAL(with_word(OPERAND_WORD(0, offset), 1), NEUTRON_ERROR_KERNEL_REFUSED);
     CHECK_TEXT(detail, "byte 272: conv2d: the input leaves its region");
     CHECK_EQUAL(with_word(OPERAND_WORD(0, offset), IMAGE), NEUTRON_ERROR_ADDRESS);
@@ -149,8 +157,9 @@ static void operands(void) {
     CHECK_EQUAL(with_word(OPERAND_WORD(4, ring), 0), NEUTRON_ERROR_OPERAND);
     CHECK_EQUAL(with_word(OPERAND_WORD(4, ring), 5), NEUTRON_ERROR_KERNEL_REFUSED);
     CHECK_EQUAL(with_word(OPERAND_WORD(4, height), UINT32_MAX), NEUTRON_ERROR_OPERAND);
-    CHECK_EQUAL(with_word(OPERAND_WORD(1, channels), 0), NEUTRON_ERROR_OPERAND);          /* not optional */
-    CHECK_EQUAL(with_word(OPERAND_WORD(3, channels), 1), NEUTRON_ERROR_OPERAND); /* present, other fields zero */
+    CHECK_EQUAL(with_word(OPERAND_WORD(1, channels), 0), NEUTRON_ERROR_OPERAND); /* not optional */
+    CHECK_EQUAL(with_word(OPERAND_WORD(3, channels), 1),
+                NEUTRON_ERROR_OPERAND); /* present, other fields zero */
     CHECK_EQUAL(with_word(OPERAND_WORD(1, region), 3 | NEUTRON_DTYPE_INT32 << 16), NEUTRON_NONE);
 }
 
@@ -172,7 +181,8 @@ static NeutronError looped(uint32_t iterations, uint32_t body_words, uint32_t ca
     block b;
     start(&b);
     append_loop(&b, iterations, body_words);
-    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), -1, 1, 1);
+    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), -1, 1,
+                1);
     finish(&b, calls_said);
     return verdict(&b, detail, sizeof detail);
 }
@@ -228,9 +238,12 @@ static void copies(void) {
     CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, 0, 0, 32}, 16), NEUTRON_ERROR_COPY);
     CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, 1, 0, 32}, 0), NEUTRON_ERROR_ADDRESS);
     CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, 0, 33, 32}, 0), NEUTRON_ERROR_ADDRESS);
-    CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, UINT32_MAX, 0, 32}, 0), NEUTRON_ERROR_ADDRESS);
-    CHECK_EQUAL(copied((NeutronDmaRecord){0, RAM, 0, ROM, 0, 0, 32}, 0), NEUTRON_ERROR_WRITE_PROTECTED);
-    CHECK_EQUAL(copied((NeutronDmaRecord){0, RAM, 0, IN, 0, 0, 32}, 0), NEUTRON_ERROR_WRITE_PROTECTED);
+    CHECK_EQUAL(copied((NeutronDmaRecord){0, ROM, 0, RAM, UINT32_MAX, 0, 32}, 0),
+                NEUTRON_ERROR_ADDRESS);
+    CHECK_EQUAL(copied((NeutronDmaRecord){0, RAM, 0, ROM, 0, 0, 32}, 0),
+                NEUTRON_ERROR_WRITE_PROTECTED);
+    CHECK_EQUAL(copied((NeutronDmaRecord){0, RAM, 0, IN, 0, 0, 32}, 0),
+                NEUTRON_ERROR_WRITE_PROTECTED);
     CHECK_EQUAL(copied((NeutronDmaRecord){0, IN, 1, RAM, 0, 0, 32}, 0), NEUTRON_ERROR_ADDRESS);
 }
 
@@ -238,8 +251,12 @@ static void copies(void) {
 static NeutronError listed(uint32_t count, uint16_t first, uint16_t second, uint32_t bytes) {
     block b;
     start(&b);
-    b.identity = (NeutronIdentityRecord){
-        .target = "imx95", .format_version = 1, .hw_version = 2, .cores = 4, .units = 16, .length = 16};
+    b.identity = (NeutronIdentityRecord){.target = "imx95",
+                                         .format_version = 1,
+                                         .hw_version = 2,
+                                         .cores = 4,
+                                         .units = 16,
+                                         .length = 16};
     memcpy(b.kernels, &count, sizeof count);
     memcpy(b.kernels + 4, &first, sizeof first);
     memcpy(b.kernels + 6, &second, sizeof second);

@@ -1,4 +1,5 @@
-/* What the fuzz targets share: splitting an input into blocks, making checksums right, and changing it word by word. */
+/* What the fuzz targets share: splitting an input into blocks, making checksums right, and changing
+ * it word by word. */
 #ifndef FUZZ_BLOCKS_H
 #define FUZZ_BLOCKS_H
 
@@ -25,7 +26,8 @@ enum { FUZZ_REGION_BYTES = 1 << 20 };
 
 static inline size_t fuzz_align16(size_t size) { return (size + 15) / 16 * 16; }
 
-/* Memory that ends where it is said to end, so that the address sanitizer sees one byte too many. */
+/* Memory that ends where it is said to end, so that the address sanitizer sees one byte too many.
+ */
 static inline void *fuzz_exactly(const void *bytes, size_t size) {
     void *copy = malloc(size);
     if (copy == NULL) abort();
@@ -34,7 +36,8 @@ static inline void *fuzz_exactly(const void *bytes, size_t size) {
     return copy;
 }
 
-/* Where the three blocks start in an input that begins with microcode, and how much of each is really there. */
+/* Where the three blocks start in an input that begins with microcode, and how much of each is
+ * really there. */
 typedef struct {
     size_t microcode, weights_at, weights, kernels_at, kernels;
 } fuzz_blocks;
@@ -54,14 +57,15 @@ static inline fuzz_blocks fuzz_split(const uint8_t *data, size_t size) {
     return found;
 }
 
-/* Make the microcode's checksum right for whatever the header now says; leave it where that is out of range. Without
- * this every change would end at the checksum and prove nothing. */
+/* Make the microcode's checksum right for whatever the header now says; leave it where that is out
+ * of range. Without this every change would end at the checksum and prove nothing. */
 static inline void fuzz_seal(uint8_t *data, size_t size) {
     NeutronHeaderRecord header;
     const fuzz_blocks at = fuzz_split(data, size);
     if (at.microcode < sizeof header) return;
     memcpy(&header, data, sizeof header);
-    const uint64_t field = (uint64_t)header.identity_offset + offsetof(NeutronIdentityRecord, checksum);
+    const uint64_t field =
+        (uint64_t)header.identity_offset + offsetof(NeutronIdentityRecord, checksum);
     if (field + sizeof(uint32_t) > at.microcode) return;
     memset(data + field, 0, sizeof(uint32_t));
     uint32_t crc = nd_crc32(0, data, at.microcode);
@@ -78,8 +82,9 @@ static inline uint32_t fuzz_random(uint32_t *state) { /* xorshift32 */
 }
 
 static inline uint32_t fuzz_changed(uint32_t word, uint32_t other, uint32_t *state) {
-    static const uint32_t edges[] = {0, 1, 2, 7, 8, 15, 16, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000,
-                                     0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFFF};
+    static const uint32_t edges[] = {
+        0,   1,      2,      7,      8,       15,         16,         127,        128,       255,
+        256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0, 0xFFFFFFFF};
     const uint32_t chance = fuzz_random(state);
     switch (chance % 6) {
     case 0: return edges[(chance >> 8) % (sizeof edges / sizeof edges[0])];
@@ -87,14 +92,19 @@ static inline uint32_t fuzz_changed(uint32_t word, uint32_t other, uint32_t *sta
     case 2: return word - 1 - (chance >> 8) % 8;
     case 3: return word ^ (uint32_t)1 << (chance >> 8) % 32;
     case 4: return other;
-    default: return (word & ~((uint32_t)0xFF << (chance >> 8) % 4 * 8)) | (chance >> 16 & 0xFF) << (chance >> 8) % 4 * 8;
+    default:
+        return (word & ~((uint32_t)0xFF << (chance >> 8) % 4 * 8)) | (chance >> 16 & 0xFF)
+                                                                         << (chance >> 8) % 4 * 8;
     }
 }
 
-/* Everything in these formats is a word: three changes of four are of whole words, the rest libFuzzer's own. */
+/* Everything in these formats is a word: three changes of four are of whole words, the rest
+ * libFuzzer's own. */
 static inline size_t fuzz_mutate(uint8_t *data, size_t size, size_t limit, unsigned seed) {
-    uint32_t state = seed * 2654435761u | 1; /* Knuth's multiplicative hash; xorshift must not start at 0 */
-    if (size < sizeof(uint32_t) || fuzz_random(&state) % 4 == 0) return LLVMFuzzerMutate(data, size, limit);
+    uint32_t state =
+        seed * 2654435761u | 1; /* Knuth's multiplicative hash; xorshift must not start at 0 */
+    if (size < sizeof(uint32_t) || fuzz_random(&state) % 4 == 0)
+        return LLVMFuzzerMutate(data, size, limit);
     const size_t words = size / sizeof(uint32_t);
     for (uint32_t changes = 1 + fuzz_random(&state) % 4; changes; changes--) {
         uint32_t word, other;

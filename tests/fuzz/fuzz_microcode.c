@@ -1,7 +1,8 @@
-/* Fuzz target: microcode, weights and kernels from anywhere, through validation and, when accepted, through a run of the
- * plain and of the fastest loops, in buffers of exactly the declared sizes.
+/* Fuzz target: microcode, weights and kernels from anywhere, through validation and, when accepted,
+ * through a run of the plain and of the fastest loops, in buffers of exactly the declared sizes.
  *
- * An input is microcode | weights | kernels, each padded to 16 bytes. The checksum is made right before each try.
+ * An input is microcode | weights | kernels, each padded to 16 bytes. The checksum is made right
+ * before each try.
  */
 #include "blocks.h"
 #include "nk_simd.h"
@@ -38,7 +39,8 @@ static void run(NeutronModelHandle model) {
     }
     void *outputs[MAX_TENSORS + 3];
     memcpy(outputs, tensors + info.inputs, info.outputs * sizeof *outputs);
-    void *scratch = fuzz_exactly(NULL, info.scratchBytes), *prefetch = fuzz_exactly(NULL, info.prefetchBytes);
+    void *scratch = fuzz_exactly(NULL, info.scratchBytes),
+         *prefetch = fuzz_exactly(NULL, info.prefetchBytes);
     void *profile = fuzz_exactly(NULL, info.profileBytes);
     outputs[info.outputs] = scratch;
     outputs[info.outputs + 1] = profile;
@@ -56,11 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     uint8_t *data = fuzz_exactly(input, size);
     fuzz_seal(data, size);
     const fuzz_blocks at = fuzz_split(data, size);
-    uint8_t *blocks[] = {fuzz_exactly(data, at.microcode), fuzz_exactly(data + at.weights_at, at.weights),
+    uint8_t *blocks[] = {fuzz_exactly(data, at.microcode),
+                         fuzz_exactly(data + at.weights_at, at.weights),
                          fuzz_exactly(data + at.kernels_at, at.kernels)};
     free(data);
     const NeutronModelConfig config = {blocks[0], blocks[1], blocks[2], SECONDS};
-    const NeutronModelSizes sizes = {at.microcode, at.weights, at.kernels, FUZZ_REGION_BYTES, FUZZ_REGION_BYTES};
+    const NeutronModelSizes sizes = {at.microcode, at.weights, at.kernels, FUZZ_REGION_BYTES,
+                                     FUZZ_REGION_BYTES};
     NeutronModelHandle model = NULL;
     char detail[256] = "";
     const NeutronError error = neutronModelPrepareChecked(&config, &sizes, &model);
@@ -70,8 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
         choose(NULL);
         run(model);
         neutronModelUnprepare(model);
-    } else if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error || neutronErrorName(error) == NULL ||
-               detail[0] == 0) {
+    } else if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error ||
+               neutronErrorName(error) == NULL || detail[0] == 0) {
         abort(); /* every refusal has a name and says what was wrong where */
     }
     for (int block = 0; block < 3; block++) free(blocks[block]);

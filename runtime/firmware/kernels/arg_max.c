@@ -1,14 +1,18 @@
-/* arg_max: index of the first largest (or smallest) stored value along one dimension, as INT32 or INT64. */
+/* arg_max: index of the first largest (or smallest) stored value along one dimension, as INT32 or
+ * INT64. */
 #include "nk_elementwise.h"
 
 enum { BATCH = 0, HEIGHT = 1, WIDTH = 2, CHANNELS = 3 };
 
 static uint32_t size_of(const nk_operand *o, int32_t axis) {
-    return axis == BATCH ? o->batch : axis == HEIGHT ? o->height : axis == WIDTH ? o->width : o->channels;
+    return axis == BATCH    ? o->batch
+           : axis == HEIGHT ? o->height
+           : axis == WIDTH  ? o->width
+                            : o->channels;
 }
 
-static int64_t best_index(const nk_operand *in, int32_t axis, int32_t sign, uint32_t image, int32_t y, uint32_t x,
-                          uint32_t c) {
+static int64_t best_index(const nk_operand *in, int32_t axis, int32_t sign, uint32_t image,
+                          int32_t y, uint32_t x, uint32_t c) {
     const uint32_t size = size_of(in, axis);
     const int32_t flip = nk_flip(in);
     uint32_t best = 0;
@@ -27,7 +31,8 @@ static int64_t best_index(const nk_operand *in, int32_t axis, int32_t sign, uint
 
 int32_t nk_arg_max(uint32_t verb, nk_call *call) {
     const nk_arg_max_params *p = (const nk_arg_max_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_ARG_MAX_INPUT], *out = &call->operands[NK_ARG_MAX_OUTPUT];
+    const nk_operand *in = &call->operands[NK_ARG_MAX_INPUT],
+                     *out = &call->operands[NK_ARG_MAX_OUTPUT];
     if (verb == NK_CHECK) {
         if (!nk_is_byte(in)) return nk_refuse(call, "the input must be of 8 bits");
         if (out->dtype != NEUTRON_DTYPE_INT32 && out->dtype != NEUTRON_DTYPE_INT64)
@@ -37,7 +42,8 @@ int32_t nk_arg_max(uint32_t verb, nk_call *call) {
         for (int32_t axis = BATCH; axis <= CHANNELS; ++axis)
             if (size_of(out, axis) != (axis == p->axis ? 1 : size_of(in, axis)))
                 return nk_refuse(call, "the output's shape does not follow from the axis");
-        if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
+        if (!nk_inside(in) || !nk_inside(out))
+            return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
     const size_t item = out->dtype == NEUTRON_DTYPE_INT32 ? 4 : 8;
@@ -48,10 +54,8 @@ int32_t nk_arg_max(uint32_t verb, nk_call *call) {
                 for (uint32_t c = 0; c < out->channels; ++c, to += item) {
                     const int64_t wide = best_index(in, p->axis, p->sign, image, y, x, c);
                     const int32_t narrow = (int32_t)wide;
-                    if (item == 4)
-                        memcpy(to, &narrow, sizeof narrow);
-                    else
-                        memcpy(to, &wide, sizeof wide);
+                    if (item == 4) memcpy(to, &narrow, sizeof narrow);
+                    else memcpy(to, &wide, sizeof wide);
                 }
             }
         }

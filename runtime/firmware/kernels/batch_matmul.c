@@ -1,13 +1,16 @@
-/* batch_matmul: a matrix is one row of pixels (its rows) times channels (its columns); images and rows are the batch. */
+/* batch_matmul: a matrix is one row of pixels (its rows) times channels (its columns); images and
+ * rows are the batch. */
 #include "nk_window.h"
 
 typedef struct {
     const uint8_t *data;
-    size_t outer_step, depth_step; /* bytes from one row (left) or column (right) to the next, and along the depth */
+    size_t outer_step, depth_step; /* bytes from one row (left) or column (right) to the next, and
+                                      along the depth */
     int32_t flip, zero;
 } side;
 
-/* Which image of an input belongs to output image `image`, when the input has `inner` of the output's `of` inner ones. */
+/* Which image of an input belongs to output image `image`, when the input has `inner` of the
+ * output's `of` inner ones. */
 static uint32_t image_of(const nk_operand *o, uint32_t image, uint32_t inner, uint32_t of) {
     const uint32_t outer = o->batch / inner;
     return (outer == 1 ? 0 : image / of) * inner + (inner == 1 ? 0 : image % of);
@@ -16,51 +19,65 @@ static uint32_t image_of(const nk_operand *o, uint32_t image, uint32_t inner, ui
 static int batch_ok(const nk_operand *o, int32_t inner, const nk_operand *out, int32_t of) {
     if (inner < 1 || of < 1 || o->batch % (uint32_t)inner || out->batch % (uint32_t)of) return 0;
     const uint32_t outer = o->batch / (uint32_t)inner, out_outer = out->batch / (uint32_t)of;
-    return (outer == 1 || outer == out_outer) && (inner == 1 || inner == of) && (o->height == 1 || o->height == out->height);
+    return (outer == 1 || outer == out_outer) && (inner == 1 || inner == of) &&
+           (o->height == 1 || o->height == out->height);
 }
 
 static int32_t check(nk_call *call, const nk_batch_matmul_params *p) {
-    const nk_operand *left = &call->operands[NK_BATCH_MATMUL_LEFT], *right = &call->operands[NK_BATCH_MATMUL_RIGHT];
+    const nk_operand *left = &call->operands[NK_BATCH_MATMUL_LEFT],
+                     *right = &call->operands[NK_BATCH_MATMUL_RIGHT];
     const nk_operand *out = &call->operands[NK_BATCH_MATMUL_OUTPUT];
-    if (!nk_is_byte(left) || !nk_is_byte(right) || !nk_is_byte(out)) return nk_refuse(call, "operands must be of 8 bits");
-    if ((p->transpose_left | p->transpose_right) & ~1) return nk_refuse(call, "a transpose flag is not 0 or 1");
+    if (!nk_is_byte(left) || !nk_is_byte(right) || !nk_is_byte(out))
+        return nk_refuse(call, "operands must be of 8 bits");
+    if ((p->transpose_left | p->transpose_right) & ~1)
+        return nk_refuse(call, "a transpose flag is not 0 or 1");
     const uint32_t rows = p->transpose_left ? left->channels : left->width;
     const uint32_t depth = p->transpose_left ? left->width : left->channels;
     const uint32_t inner = p->transpose_right ? right->channels : right->width;
     const uint32_t columns = p->transpose_right ? right->width : right->channels;
     if (rows != out->width || depth != inner || columns != out->channels)
         return nk_refuse(call, "the matrices do not multiply");
-    if (!batch_ok(left, p->left_inner, out, p->inner) || !batch_ok(right, p->right_inner, out, p->inner))
+    if (!batch_ok(left, p->left_inner, out, p->inner) ||
+        !batch_ok(right, p->right_inner, out, p->inner))
         return nk_refuse(call, "the batches do not broadcast");
-    if (!nk_zero_ok(p->left_zero) || !nk_zero_ok(p->right_zero) || !nk_scale_ok(p->multiplier, p->shift, 30))
+    if (!nk_zero_ok(p->left_zero) || !nk_zero_ok(p->right_zero) ||
+        !nk_scale_ok(p->multiplier, p->shift, 30))
         return nk_refuse(call, "zero point, multiplier or shift is out of range");
     if (call->units < 1) return nk_refuse(call, "the packing has no units");
-    if (!nk_inside(left) || !nk_inside(right) || !nk_inside(out) || !nk_lut_ok(&call->operands[NK_BATCH_MATMUL_LUT]))
+    if (!nk_inside(left) || !nk_inside(right) || !nk_inside(out) ||
+        !nk_lut_ok(&call->operands[NK_BATCH_MATMUL_LUT]))
         return nk_refuse(call, "an operand leaves its region");
     return 0;
 }
 
-static int32_t product(const side *left, const side *right, uint32_t row, uint32_t column, uint32_t depth) {
-    const uint8_t *a = left->data + row * left->outer_step, *b = right->data + column * right->outer_step;
+static int32_t product(const side *left, const side *right, uint32_t row, uint32_t column,
+                       uint32_t depth) {
+    const uint8_t *a = left->data + row * left->outer_step,
+                  *b = right->data + column * right->outer_step;
     uint32_t acc = 0;
     for (uint32_t k = 0; k < depth; ++k, a += left->depth_step, b += right->depth_step)
-        acc += (uint32_t)((nk_value(*a, left->flip) - left->zero) * (nk_value(*b, right->flip) - right->zero));
+        acc += (uint32_t)((nk_value(*a, left->flip) - left->zero) *
+                          (nk_value(*b, right->flip) - right->zero));
     return (int32_t)acc;
 }
 
 int32_t nk_batch_matmul(uint32_t verb, nk_call *call) {
     const nk_batch_matmul_params *p = (const nk_batch_matmul_params *)(const void *)call->params;
     if (verb == NK_CHECK) return check(call, p);
-    const nk_operand *l = &call->operands[NK_BATCH_MATMUL_LEFT], *r = &call->operands[NK_BATCH_MATMUL_RIGHT];
+    const nk_operand *l = &call->operands[NK_BATCH_MATMUL_LEFT],
+                     *r = &call->operands[NK_BATCH_MATMUL_RIGHT];
     const nk_operand *out = &call->operands[NK_BATCH_MATMUL_OUTPUT];
-    const nk_stage stage = nk_make_stage(call, NULL, &call->operands[NK_BATCH_MATMUL_LUT], 0, p->output_zero, p->clamp_low,
-                                         p->clamp_high);
-    side left = {NULL, p->transpose_left ? 1 : l->pixel, p->transpose_left ? l->pixel : 1, nk_flip(l), p->left_zero};
-    side right = {NULL, p->transpose_right ? r->pixel : 1, p->transpose_right ? 1 : r->pixel, nk_flip(r), p->right_zero};
+    const nk_stage stage = nk_make_stage(call, NULL, &call->operands[NK_BATCH_MATMUL_LUT], 0,
+                                         p->output_zero, p->clamp_low, p->clamp_high);
+    side left = {NULL, p->transpose_left ? 1 : l->pixel, p->transpose_left ? l->pixel : 1,
+                 nk_flip(l), p->left_zero};
+    side right = {NULL, p->transpose_right ? r->pixel : 1, p->transpose_right ? 1 : r->pixel,
+                  nk_flip(r), p->right_zero};
     const uint32_t depth = p->transpose_left ? l->width : l->channels;
     for (uint32_t image = 0; image < out->batch; ++image) {
         const uint32_t left_image = image_of(l, image, (uint32_t)p->left_inner, (uint32_t)p->inner);
-        const uint32_t right_image = image_of(r, image, (uint32_t)p->right_inner, (uint32_t)p->inner);
+        const uint32_t right_image =
+            image_of(r, image, (uint32_t)p->right_inner, (uint32_t)p->inner);
         for (int32_t y = call->row0; y < call->row1; ++y) {
             left.data = nk_row(l, left_image, l->height == 1 ? 0 : y);
             right.data = nk_row(r, right_image, r->height == 1 ? 0 : y);

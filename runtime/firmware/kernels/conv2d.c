@@ -1,5 +1,5 @@
-/* conv2d: dense and grouped convolution over packed weights. Taps outside the image count as the input's zero point,
- * which is already folded into the bias. */
+/* conv2d: dense and grouped convolution over packed weights. Taps outside the image count as the
+ * input's zero point, which is already folded into the bias. */
 #include "nk_simd.h"
 
 static nk_window window_of(const nk_conv2d_params *p) {
@@ -8,25 +8,31 @@ static nk_window window_of(const nk_conv2d_params *p) {
 }
 
 static int32_t check(nk_call *call, const nk_conv2d_params *p) {
-    const nk_operand *in = &call->operands[NK_CONV2D_INPUT], *out = &call->operands[NK_CONV2D_OUTPUT];
+    const nk_operand *in = &call->operands[NK_CONV2D_INPUT],
+                     *out = &call->operands[NK_CONV2D_OUTPUT];
     const nk_window window = window_of(p);
-    const int32_t common = nk_check_array(call, in, &call->operands[NK_CONV2D_TABLE], &call->operands[NK_CONV2D_LUT], out);
+    const int32_t common = nk_check_array(call, in, &call->operands[NK_CONV2D_TABLE],
+                                          &call->operands[NK_CONV2D_LUT], out);
     if (common) return common;
     if (!nk_window_ok(&window, in, out)) return nk_refuse(call, "the window is out of range");
     const uint32_t groups = (uint32_t)p->groups;
     if (p->groups < 1 || in->channels % groups || out->channels % groups)
         return nk_refuse(call, "the groups do not divide the channels");
-    if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero)) return nk_refuse(call, "a zero point is out of range");
+    if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero))
+        return nk_refuse(call, "a zero point is out of range");
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    const uint64_t bytes = nk_dense_bytes(call, out->channels / groups, taps, in->channels / groups);
+    const uint64_t bytes =
+        nk_dense_bytes(call, out->channels / groups, taps, in->channels / groups);
     if (!nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], nk_times(bytes, groups)))
         return nk_refuse(call, "the weights leave their region");
     return 0;
 }
 
-/* Accumulate all taps of one output pixel for one block of M channels; `first` is the group's first input channel. */
-static void accumulate(const nk_call *call, const nk_conv2d_params *p, uint32_t image, int32_t y, int32_t x, uint32_t first,
-                       uint32_t inputs, const int8_t *weights, uint32_t *acc) {
+/* Accumulate all taps of one output pixel for one block of M channels; `first` is the group's first
+ * input channel. */
+static void accumulate(const nk_call *call, const nk_conv2d_params *p, uint32_t image, int32_t y,
+                       int32_t x, uint32_t first, uint32_t inputs, const int8_t *weights,
+                       uint32_t *acc) {
     const nk_operand *in = &call->operands[NK_CONV2D_INPUT];
     const int32_t flip = nk_flip(in);
     const size_t tap_bytes = (size_t)nk_blocks(inputs, call->length) * call->units * call->length;
@@ -45,11 +51,14 @@ static void accumulate(const nk_call *call, const nk_conv2d_params *p, uint32_t 
     for (uint32_t m = 0; m < call->units; ++m) acc[m] -= correction;
 }
 
-static void pixel_of(const nk_call *call, const nk_conv2d_params *p, const nk_stage *stage, uint32_t image, int32_t y,
-                     int32_t x, uint8_t *to) {
-    const nk_operand *in = &call->operands[NK_CONV2D_INPUT], *out = &call->operands[NK_CONV2D_OUTPUT];
-    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
-    const size_t block_bytes = (size_t)nk_dense_bytes(call, 1, (uint64_t)p->kernel_h * (uint32_t)p->kernel_w, inputs);
+static void pixel_of(const nk_call *call, const nk_conv2d_params *p, const nk_stage *stage,
+                     uint32_t image, int32_t y, int32_t x, uint8_t *to) {
+    const nk_operand *in = &call->operands[NK_CONV2D_INPUT],
+                     *out = &call->operands[NK_CONV2D_OUTPUT];
+    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups,
+                   outputs = out->channels / groups;
+    const size_t block_bytes =
+        (size_t)nk_dense_bytes(call, 1, (uint64_t)p->kernel_h * (uint32_t)p->kernel_w, inputs);
     const int8_t *weights = (const int8_t *)call->operands[NK_CONV2D_WEIGHTS].data;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t block = 0; block < outputs; block += call->units, weights += block_bytes) {
@@ -58,7 +67,8 @@ static void pixel_of(const nk_call *call, const nk_conv2d_params *p, const nk_st
             uint32_t acc[NK_MAX_UNITS] = {0};
             accumulate(call, p, image, y, x, group * inputs, inputs, weights, acc);
             for (uint32_t m = 0; m < count; ++m) {
-                const int32_t total = nk_wrap_add((int32_t)acc[m], nk_stage_bias(stage, channel + m));
+                const int32_t total =
+                    nk_wrap_add((int32_t)acc[m], nk_stage_bias(stage, channel + m));
                 to[channel + m] = nk_stage_output(stage, channel + m, total);
             }
         }
@@ -69,8 +79,9 @@ int32_t nk_conv2d(uint32_t verb, nk_call *call) {
     const nk_conv2d_params *p = (const nk_conv2d_params *)(const void *)call->params;
     if (verb == NK_CHECK) return check(call, p);
     const nk_operand *out = &call->operands[NK_CONV2D_OUTPUT];
-    const nk_stage stage = nk_make_stage(call, &call->operands[NK_CONV2D_TABLE], &call->operands[NK_CONV2D_LUT],
-                                         out->channels, p->output_zero, p->clamp_low, p->clamp_high);
+    const nk_stage stage =
+        nk_make_stage(call, &call->operands[NK_CONV2D_TABLE], &call->operands[NK_CONV2D_LUT],
+                      out->channels, p->output_zero, p->clamp_low, p->clamp_high);
     if (NK_SIMD(conv2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {

@@ -1,6 +1,6 @@
-/* copy: up to six nested loops with signed byte strides on both sides; transposes, tiles, block rearrangements.
- * Both tensors are held densely: the strides are the call's, not the operands'. memmove, because a corrupt schedule
- * may let them overlap. */
+/* copy: up to six nested loops with signed byte strides on both sides; transposes, tiles, block
+ * rearrangements. Both tensors are held densely: the strides are the call's, not the operands'.
+ * memmove, because a corrupt schedule may let them overlap. */
 #include <string.h>
 
 #include "nk.h"
@@ -10,26 +10,27 @@ enum { RANK = 6 };
 /* No tensor reaches 2^40 bytes; bounding each step there keeps the sums below inside 64 bits. */
 #define FAR ((int64_t)1 << 40)
 
-/* Bytes [low, high) relative to the base that the loops touch; 0 when they are absurdly far away. */
-static int extent(const int32_t *dims, const int32_t *strides, int32_t offset, int64_t *low, int64_t *high) {
+/* Bytes [low, high) relative to the base that the loops touch; 0 when they are absurdly far away.
+ */
+static int extent(const int32_t *dims, const int32_t *strides, int32_t offset, int64_t *low,
+                  int64_t *high) {
     *low = *high = offset;
     for (int d = 0; d < RANK; ++d) {
         int64_t reach = (int64_t)(dims[d] - 1) * strides[d];
         if (reach > FAR || reach < -FAR) return 0;
-        if (reach < 0)
-            *low += reach;
-        else
-            *high += reach;
+        if (reach < 0) *low += reach;
+        else *high += reach;
     }
     *high += 1;
     return 1;
 }
 
-static void copy_innermost(const uint8_t *from, uint8_t *to, int32_t count, int32_t in_step, int32_t out_step) {
-    if (in_step == 1 && out_step == 1)
-        memmove(to, from, (size_t)count);
+static void copy_innermost(const uint8_t *from, uint8_t *to, int32_t count, int32_t in_step,
+                           int32_t out_step) {
+    if (in_step == 1 && out_step == 1) memmove(to, from, (size_t)count);
     else
-        for (int32_t i = 0; i < count; ++i) to[(ptrdiff_t)i * out_step] = from[(ptrdiff_t)i * in_step];
+        for (int32_t i = 0; i < count; ++i)
+            to[(ptrdiff_t)i * out_step] = from[(ptrdiff_t)i * in_step];
 }
 
 static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to) {
@@ -51,7 +52,8 @@ static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to
     }
 }
 
-static int32_t check(nk_call *call, const nk_copy_params *p, const nk_operand *in, const nk_operand *out) {
+static int32_t check(nk_call *call, const nk_copy_params *p, const nk_operand *in,
+                     const nk_operand *out) {
     const uint64_t most = nk_bytes(out);
     uint64_t bytes = 1;
     for (int d = 0; d < RANK; ++d) {

@@ -1,14 +1,13 @@
-/* gather: slices of a tensor picked by INT32 or INT64 indices known at run time. All operands are held densely: input
- * [batches, outer, axis, slice], indices [batches, count], output [batches, outer, count, slice]. An index outside the
- * axis picks its nearest end, so that no data can lead a read astray. */
+/* gather: slices of a tensor picked by INT32 or INT64 indices known at run time. All operands are
+ * held densely: input [batches, outer, axis, slice], indices [batches, count], output [batches,
+ * outer, count, slice]. An index outside the axis picks its nearest end, so that no data can lead a
+ * read astray. */
 #include "nk_elementwise.h"
 
 static uint32_t index_at(const nk_operand *indices, size_t at, uint32_t size) {
     int64_t index;
-    if (indices->dtype == NEUTRON_DTYPE_INT32)
-        index = nk_load32(indices->data + at * 4);
-    else
-        memcpy(&index, indices->data + at * 8, sizeof index);
+    if (indices->dtype == NEUTRON_DTYPE_INT32) index = nk_load32(indices->data + at * 4);
+    else memcpy(&index, indices->data + at * 8, sizeof index);
     return index < 0 ? 0 : index >= (int64_t)size ? size - 1 : (uint32_t)index;
 }
 
@@ -20,7 +19,8 @@ static uint64_t times(uint64_t a, int32_t b) {
 
 int32_t nk_gather(uint32_t verb, nk_call *call) {
     const nk_gather_params *p = (const nk_gather_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_GATHER_INPUT], *indices = &call->operands[NK_GATHER_INDICES];
+    const nk_operand *in = &call->operands[NK_GATHER_INPUT],
+                     *indices = &call->operands[NK_GATHER_INDICES];
     const nk_operand *out = &call->operands[NK_GATHER_OUTPUT];
     if (verb == NK_CHECK) {
         if (indices->dtype != NEUTRON_DTYPE_INT32 && indices->dtype != NEUTRON_DTYPE_INT64)
@@ -43,7 +43,8 @@ int32_t nk_gather(uint32_t verb, nk_call *call) {
         for (size_t outer = 0; outer < (size_t)p->outer; ++outer) {
             const uint8_t *from = in->data + (batch * (size_t)p->outer + outer) * axis * slice;
             for (size_t i = 0; i < count; ++i, to += slice)
-                memmove(to, from + index_at(indices, batch * count + i, (uint32_t)axis) * slice, slice);
+                memmove(to, from + index_at(indices, batch * count + i, (uint32_t)axis) * slice,
+                        slice);
         }
     return 0;
 }

@@ -1,8 +1,8 @@
 /* mul: product of two 8-bit tensors (docs/numerics.md, Add, sub and mul). */
 #include "nk_elementwise.h"
 
-static void mul_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b,
-                    uint8_t *out, uint32_t count) {
+static void mul_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
+                    uint32_t step_b, uint8_t *out, uint32_t count) {
     const nk_mul_params p = *(const nk_mul_params *)(const void *)call->params;
     const int32_t flip = nk_flip(&call->operands[NK_MUL_OUTPUT]);
     for (uint32_t i = 0; i < count; ++i) {
@@ -17,8 +17,10 @@ static void mul_run(const nk_call *call, const uint8_t *a, uint32_t step_a, cons
 int32_t nk_mul(uint32_t verb, nk_call *call) {
     const nk_mul_params *p = (const nk_mul_params *)(const void *)call->params;
     if (verb == NK_CHECK) {
-        if (!nk_zero_ok(p->zero1) || !nk_zero_ok(p->zero2)) return nk_refuse(call, "a zero point is out of range");
-        if (!nk_scale_ok(p->multiplier, p->shift, 30)) return nk_refuse(call, "multiplier or shift is out of range");
+        if (!nk_zero_ok(p->zero1) || !nk_zero_ok(p->zero2))
+            return nk_refuse(call, "a zero point is out of range");
+        if (!nk_scale_ok(p->multiplier, p->shift, 30))
+            return nk_refuse(call, "multiplier or shift is out of range");
         if (!nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
             return nk_refuse(call, "output zero point or clamp is out of range");
         return nk_check_walk2(call);

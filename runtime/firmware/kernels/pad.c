@@ -7,11 +7,12 @@ static void fill(const nk_operand *out, uint8_t *row, uint32_t first, uint32_t c
         memset(row + (size_t)first * out->pixel, value, (size_t)count * out->pixel);
         return;
     }
-    for (uint32_t x = first; x < first + count; ++x) memset(row + (size_t)x * out->pixel, value, out->channels);
+    for (uint32_t x = first; x < first + count; ++x)
+        memset(row + (size_t)x * out->pixel, value, out->channels);
 }
 
-static void pad_row(const nk_pad_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from,
-                    uint8_t *row) {
+static void pad_row(const nk_pad_params *p, const nk_operand *in, const nk_operand *out,
+                    const uint8_t *from, uint8_t *row) {
     const uint32_t left = (uint32_t)p->before_width, before = (uint32_t)p->before_channels;
     const uint32_t after = out->channels - before - in->channels;
     fill(out, row, 0, left, p->value);
@@ -38,20 +39,22 @@ int32_t nk_pad(uint32_t verb, nk_call *call) {
     if (verb == NK_CHECK) {
         if (!nk_is_byte(in) || in->dtype != out->dtype)
             return nk_refuse(call, "input and output must be of one 8-bit type");
-        if (!fits(p->before_batch, in->batch, out->batch) || !fits(p->before_height, in->height, out->height) ||
-            !fits(p->before_width, in->width, out->width) || !fits(p->before_channels, in->channels, out->channels))
+        if (!fits(p->before_batch, in->batch, out->batch) ||
+            !fits(p->before_height, in->height, out->height) ||
+            !fits(p->before_width, in->width, out->width) ||
+            !fits(p->before_channels, in->channels, out->channels))
             return nk_refuse(call, "the input does not fit into the output");
-        if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
+        if (!nk_inside(in) || !nk_inside(out))
+            return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *row = nk_row(out, image, y);
-            const uint32_t source = image - (uint32_t)p->before_batch, line = (uint32_t)(y - p->before_height);
-            if (source >= in->batch || line >= in->height)
-                fill(out, row, 0, out->width, p->value);
-            else
-                pad_row(p, in, out, nk_row(in, source, (int32_t)line), row);
+            const uint32_t source = image - (uint32_t)p->before_batch,
+                           line = (uint32_t)(y - p->before_height);
+            if (source >= in->batch || line >= in->height) fill(out, row, 0, out->width, p->value);
+            else pad_row(p, in, out, nk_row(in, source, (int32_t)line), row);
         }
     }
     return 0;

@@ -1,10 +1,13 @@
-/* reduce: mean, sum, maximum or minimum over any of the four dimensions (docs/numerics.md). The output has size 1
- * along the reduced ones. Output-major, so that accumulators are a few registers and no workspace is needed. */
+/* reduce: mean, sum, maximum or minimum over any of the four dimensions (docs/numerics.md). The
+ * output has size 1 along the reduced ones. Output-major, so that accumulators are a few registers
+ * and no workspace is needed. */
 #include "nk_elementwise.h"
 
 enum { BATCH = 1, HEIGHT = 2, WIDTH = 4, CHANNELS = 8 };
 enum { SUM = 0, MAXIMUM = 1, MINIMUM = 2 };
-enum { BLOCK = 32 }; /* accumulators at a time: 128 bytes of stack, enough to amortize the loops around them */
+enum {
+    BLOCK = 32
+}; /* accumulators at a time: 128 bytes of stack, enough to amortize the loops around them */
 
 /* The part of the input that makes one output pixel. */
 typedef struct {
@@ -13,26 +16,25 @@ typedef struct {
 } box;
 
 static void combine(int32_t mode, int32_t *into, int32_t v) {
-    if (mode == SUM)
-        *into = nk_wrap_add(*into, v);
-    else if (mode == MAXIMUM)
-        *into = nk_max(*into, v);
-    else
-        *into = nk_min(*into, v);
+    if (mode == SUM) *into = nk_wrap_add(*into, v);
+    else if (mode == MAXIMUM) *into = nk_max(*into, v);
+    else *into = nk_min(*into, v);
 }
 
 /* Channels [first, first + count) of the box, each on its own. */
-static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first, uint32_t count,
-                         int32_t *acc) {
+static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first,
+                         uint32_t count, int32_t *acc) {
     const int32_t flip = nk_flip(in);
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
             const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel + first;
             for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel) {
                 if (mode == SUM)
-                    for (uint32_t c = 0; c < count; ++c) acc[c] = nk_wrap_add(acc[c], nk_value(from[c], flip));
+                    for (uint32_t c = 0; c < count; ++c)
+                        acc[c] = nk_wrap_add(acc[c], nk_value(from[c], flip));
                 else
-                    for (uint32_t c = 0; c < count; ++c) combine(mode, &acc[c], nk_value(from[c], flip));
+                    for (uint32_t c = 0; c < count; ++c)
+                        combine(mode, &acc[c], nk_value(from[c], flip));
             }
         }
     }
@@ -46,7 +48,8 @@ static int32_t gather_all(const nk_operand *in, const box *b, int32_t mode, int3
         for (int32_t y = b->y0; y < b->y1; ++y) {
             const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel;
             for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel)
-                for (uint32_t c = 0; c < in->channels; ++c) combine(mode, &acc, nk_value(from[c], flip));
+                for (uint32_t c = 0; c < in->channels; ++c)
+                    combine(mode, &acc, nk_value(from[c], flip));
         }
     }
     return acc;
@@ -58,7 +61,8 @@ static uint8_t finish(const nk_reduce_params *p, int32_t acc) {
     return (uint8_t)nk_clamp(nk_wrap_add(v, p->output_zero), p->clamp_low, p->clamp_high);
 }
 
-static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const box *b, uint8_t *to) {
+static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const box *b,
+                         uint8_t *to) {
     const int32_t start = p->mode == SUM ? 0 : p->mode == MAXIMUM ? INT32_MIN : INT32_MAX;
     if (p->axes & CHANNELS) {
         *to = finish(p, gather_all(in, b, p->mode, start));
@@ -73,24 +77,31 @@ static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const 
     }
 }
 
-static int kept(int32_t axes, int32_t bit, uint32_t in, uint32_t out) { return out == (axes & bit ? 1 : in); }
+static int kept(int32_t axes, int32_t bit, uint32_t in, uint32_t out) {
+    return out == (axes & bit ? 1 : in);
+}
 
 int32_t nk_reduce(uint32_t verb, nk_call *call) {
     const nk_reduce_params *p = (const nk_reduce_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_REDUCE_INPUT], *out = &call->operands[NK_REDUCE_OUTPUT];
+    const nk_operand *in = &call->operands[NK_REDUCE_INPUT],
+                     *out = &call->operands[NK_REDUCE_OUTPUT];
     const int32_t axes = p->axes;
     if (verb == NK_CHECK) {
         if (!nk_is_byte(in) || in->dtype != out->dtype)
             return nk_refuse(call, "input and output must be of one 8-bit type");
         if (axes < 0 || axes > 15 || p->mode < SUM || p->mode > MINIMUM)
             return nk_refuse(call, "axes or mode are out of range");
-        if (!kept(axes, BATCH, in->batch, out->batch) || !kept(axes, HEIGHT, in->height, out->height) ||
-            !kept(axes, WIDTH, in->width, out->width) || !kept(axes, CHANNELS, in->channels, out->channels))
+        if (!kept(axes, BATCH, in->batch, out->batch) ||
+            !kept(axes, HEIGHT, in->height, out->height) ||
+            !kept(axes, WIDTH, in->width, out->width) ||
+            !kept(axes, CHANNELS, in->channels, out->channels))
             return nk_refuse(call, "the output's shape does not follow from the axes");
-        if (!nk_scale_ok(p->multiplier, p->shift, 30)) return nk_refuse(call, "multiplier or shift is out of range");
+        if (!nk_scale_ok(p->multiplier, p->shift, 30))
+            return nk_refuse(call, "multiplier or shift is out of range");
         if (p->mode == SUM && !nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
             return nk_refuse(call, "output zero point or clamp is out of range");
-        if (!nk_inside(in) || !nk_inside(out)) return nk_refuse(call, "an operand leaves its region");
+        if (!nk_inside(in) || !nk_inside(out))
+            return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
     for (uint32_t image = 0; image < out->batch; ++image) {
@@ -99,8 +110,8 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
                 const box b = {
                     axes & BATCH ? 0 : image, axes & BATCH ? in->batch : image + 1,
-                    axes & WIDTH ? 0 : x, axes & WIDTH ? in->width : x + 1,
-                    axes & HEIGHT ? 0 : y, axes & HEIGHT ? (int32_t)in->height : y + 1,
+                    axes & WIDTH ? 0 : x,     axes & WIDTH ? in->width : x + 1,
+                    axes & HEIGHT ? 0 : y,    axes & HEIGHT ? (int32_t)in->height : y + 1,
                 };
                 reduce_pixel(p, in, &b, to);
             }

@@ -1,5 +1,6 @@
-/* resize_nearest: output pixel (y, x) is input pixel (rows[y], columns[x]); nearest-neighbour resizing and mirrored
- * borders. The tables come from the compiler; an entry beyond the input is cut to its last row or column. */
+/* resize_nearest: output pixel (y, x) is input pixel (rows[y], columns[x]); nearest-neighbour
+ * resizing and mirrored borders. The tables come from the compiler; an entry beyond the input is
+ * cut to its last row or column. */
 #include "nk_elementwise.h"
 
 static uint32_t entry(const nk_operand *table, uint32_t at, uint32_t size) {
@@ -8,8 +9,10 @@ static uint32_t entry(const nk_operand *table, uint32_t at, uint32_t size) {
 }
 
 int32_t nk_resize_nearest(uint32_t verb, nk_call *call) {
-    const nk_resize_nearest_params *p = (const nk_resize_nearest_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_RESIZE_NEAREST_INPUT], *out = &call->operands[NK_RESIZE_NEAREST_OUTPUT];
+    const nk_resize_nearest_params *p =
+        (const nk_resize_nearest_params *)(const void *)call->params;
+    const nk_operand *in = &call->operands[NK_RESIZE_NEAREST_INPUT],
+                     *out = &call->operands[NK_RESIZE_NEAREST_OUTPUT];
     const nk_operand *rows = &call->operands[NK_RESIZE_NEAREST_ROWS];
     const nk_operand *columns = &call->operands[NK_RESIZE_NEAREST_COLUMNS];
     if (verb == NK_CHECK) {

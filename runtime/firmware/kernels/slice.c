@@ -1,5 +1,5 @@
-/* slice: output element i is input element first + i * step in each of four dimensions. The output may be a part of a
- * larger tensor, so this is also how parts are put together. */
+/* slice: output element i is input element first + i * step in each of four dimensions. The output
+ * may be a part of a larger tensor, so this is also how parts are put together. */
 #include "nk_elementwise.h"
 
 enum { IMAGE, ROW, COLUMN, CHANNEL, DIMENSIONS };
@@ -10,7 +10,8 @@ static int lies_inside(int32_t first, int32_t step, uint32_t count, uint32_t siz
     return first >= 0 && first < (int64_t)size && last >= 0 && last < (int64_t)size;
 }
 
-static int32_t check(nk_call *call, const nk_slice_params *p, const nk_operand *in, const nk_operand *out) {
+static int32_t check(nk_call *call, const nk_slice_params *p, const nk_operand *in,
+                     const nk_operand *out) {
     const uint32_t sizes[DIMENSIONS] = {in->batch, in->height, in->width, in->channels};
     const uint32_t counts[DIMENSIONS] = {out->batch, out->height, out->width, out->channels};
     if (!nk_is_byte(in) || in->dtype != out->dtype)
@@ -22,8 +23,8 @@ static int32_t check(nk_call *call, const nk_slice_params *p, const nk_operand *
     return 0;
 }
 
-static void slice_row(const nk_slice_params *p, const nk_operand *in, const nk_operand *out, const uint8_t *from,
-                      uint8_t *to) {
+static void slice_row(const nk_slice_params *p, const nk_operand *in, const nk_operand *out,
+                      const uint8_t *from, uint8_t *to) {
     const ptrdiff_t move = (ptrdiff_t)p->step[COLUMN] * in->pixel;
     from += (size_t)p->first[COLUMN] * in->pixel + (size_t)p->first[CHANNEL];
     if (p->step[CHANNEL] != 1 && out->channels > 1) {
@@ -45,7 +46,8 @@ int32_t nk_slice(uint32_t verb, nk_call *call) {
     for (uint32_t image = 0; image < out->batch; ++image)
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint32_t source = (uint32_t)(p->first[IMAGE] + (int32_t)image * p->step[IMAGE]);
-            slice_row(p, in, out, nk_row(in, source, p->first[ROW] + y * p->step[ROW]), nk_row(out, image, y));
+            slice_row(p, in, out, nk_row(in, source, p->first[ROW] + y * p->step[ROW]),
+                      nk_row(out, image, y));
         }
     return 0;
 }

@@ -1,25 +1,31 @@
-/* softmax over the channels of each pixel, in the reference's fixed point: exponentials Q0.31 from the call's table, their
- * sum Q12.19, its reciprocal by three Newton steps. */
+/* softmax over the channels of each pixel, in the reference's fixed point: exponentials Q0.31 from
+ * the call's table, their sum Q12.19, its reciprocal by three Newton steps. */
 #include "nk_window.h"
 
 /* 48/17 and 32/17 in Q2.29: the first guess of the reciprocal. */
 #define GUESS 1515870810
 #define SLOPE (-1010580540)
-/* Fraction bits that an exponential loses when it is added to the sum: 12 integer bits hold 4096 of them. */
+/* Fraction bits that an exponential loses when it is added to the sum: 12 integer bits hold 4096 of
+ * them. */
 #define SUM_SHIFT 12
 
 static int32_t check(nk_call *call) {
-    const nk_operand *in = &call->operands[NK_SOFTMAX_INPUT], *out = &call->operands[NK_SOFTMAX_OUTPUT];
-    if (!nk_is_byte(in) || !nk_is_byte(out)) return nk_refuse(call, "input and output must be of 8 bits");
+    const nk_operand *in = &call->operands[NK_SOFTMAX_INPUT],
+                     *out = &call->operands[NK_SOFTMAX_OUTPUT];
+    if (!nk_is_byte(in) || !nk_is_byte(out))
+        return nk_refuse(call, "input and output must be of 8 bits");
     if (!nk_same_shape(in, out)) return nk_refuse(call, "input and output differ in shape");
     if (call->units < 1) return nk_refuse(call, "the packing has no units");
-    if (!nk_inside(in) || !nk_inside(out) || !nk_inside_flat(&call->operands[NK_SOFTMAX_TABLE], 256 * 4) ||
+    if (!nk_inside(in) || !nk_inside(out) ||
+        !nk_inside_flat(&call->operands[NK_SOFTMAX_TABLE], 256 * 4) ||
         !nk_lut_ok(&call->operands[NK_SOFTMAX_LUT]))
         return nk_refuse(call, "an operand leaves its region");
     return 0;
 }
 
-static int32_t saturating_shl(int32_t value, int32_t bits) { return nk_saturate((int64_t)value * ((int64_t)1 << bits)); }
+static int32_t saturating_shl(int32_t value, int32_t bits) {
+    return nk_saturate((int64_t)value * ((int64_t)1 << bits));
+}
 
 static int32_t leading_zeros(uint32_t value) {
     int32_t count = 0;
@@ -38,13 +44,16 @@ static int32_t reciprocal(uint32_t mantissa) {
     return saturating_shl(x, 1);
 }
 
-static void pixel_of(const nk_stage *stage, int32_t flip, uint32_t channels, const uint8_t *from, uint8_t *to) {
+static void pixel_of(const nk_stage *stage, int32_t flip, uint32_t channels, const uint8_t *from,
+                     uint8_t *to) {
     int32_t largest = INT32_MIN;
     for (uint32_t c = 0; c < channels; ++c) largest = nk_max(largest, nk_value(from[c], flip));
-    /* A corrupt table may hold anything; the sum is kept in the range the reciprocal is made for. */
+    /* A corrupt table may hold anything; the sum is kept in the range the reciprocal is made for.
+     */
     int64_t sum = 0;
     for (uint32_t c = 0; c < channels; ++c)
-        sum += nk_rdp(nk_load32(stage->table + 4 * (size_t)(largest - nk_value(from[c], flip))), SUM_SHIFT);
+        sum += nk_rdp(nk_load32(stage->table + 4 * (size_t)(largest - nk_value(from[c], flip))),
+                      SUM_SHIFT);
     const uint32_t bounded = sum < 1 ? 1u : sum > INT32_MAX ? (uint32_t)INT32_MAX : (uint32_t)sum;
     const int32_t zeros = leading_zeros(bounded);
     const int32_t scale = reciprocal(bounded << zeros);
@@ -60,15 +69,18 @@ static void pixel_of(const nk_stage *stage, int32_t flip, uint32_t channels, con
 int32_t nk_softmax(uint32_t verb, nk_call *call) {
     const nk_softmax_params *p = (const nk_softmax_params *)(const void *)call->params;
     if (verb == NK_CHECK) return check(call);
-    const nk_operand *in = &call->operands[NK_SOFTMAX_INPUT], *out = &call->operands[NK_SOFTMAX_OUTPUT];
-    const nk_stage stage = nk_make_stage(call, &call->operands[NK_SOFTMAX_TABLE], &call->operands[NK_SOFTMAX_LUT], 0,
-                                         p->output_zero, p->clamp_low, p->clamp_high);
+    const nk_operand *in = &call->operands[NK_SOFTMAX_INPUT],
+                     *out = &call->operands[NK_SOFTMAX_OUTPUT];
+    const nk_stage stage =
+        nk_make_stage(call, &call->operands[NK_SOFTMAX_TABLE], &call->operands[NK_SOFTMAX_LUT], 0,
+                      p->output_zero, p->clamp_low, p->clamp_high);
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint8_t *from = nk_row(in, image, y);
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x)
-                pixel_of(&stage, nk_flip(in), out->channels, from + (size_t)x * in->pixel, to + (size_t)x * out->pixel);
+                pixel_of(&stage, nk_flip(in), out->channels, from + (size_t)x * in->pixel,
+                         to + (size_t)x * out->pixel);
         }
     }
     return 0;

@@ -1,18 +1,23 @@
-/* transpose_conv2d: each output pixel gathers the taps (iy, ky) with iy * stride - pad + ky equal to its row, and the
- * same for columns. Which taps exist differs from pixel to pixel, so the input's zero point is subtracted here. */
+/* transpose_conv2d: each output pixel gathers the taps (iy, ky) with iy * stride - pad + ky equal
+ * to its row, and the same for columns. Which taps exist differs from pixel to pixel, so the
+ * input's zero point is subtracted here. */
 #include "nk_window.h"
 
 static int32_t check(nk_call *call, const nk_transpose_conv2d_params *p) {
-    const nk_operand *in = &call->operands[NK_TRANSPOSE_CONV2D_INPUT], *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
-    const nk_window window = {p->kernel_h, p->kernel_w, p->stride_h, p->stride_w, 1, 1, p->pad_top, p->pad_left};
+    const nk_operand *in = &call->operands[NK_TRANSPOSE_CONV2D_INPUT],
+                     *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
+    const nk_window window = {p->kernel_h, p->kernel_w, p->stride_h, p->stride_w,
+                              1,           1,           p->pad_top,  p->pad_left};
     const int32_t common = nk_check_array(call, in, &call->operands[NK_TRANSPOSE_CONV2D_TABLE],
                                           &call->operands[NK_TRANSPOSE_CONV2D_LUT], out);
     if (common) return common;
     /* The window runs over the output here. */
     if (!nk_window_ok(&window, out, in)) return nk_refuse(call, "the window is out of range");
-    if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero)) return nk_refuse(call, "a zero point is out of range");
+    if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero))
+        return nk_refuse(call, "a zero point is out of range");
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    if (!nk_inside_flat(&call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS], nk_dense_bytes(call, out->channels, taps, in->channels)))
+    if (!nk_inside_flat(&call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS],
+                        nk_dense_bytes(call, out->channels, taps, in->channels)))
         return nk_refuse(call, "the weights leave their region");
     return 0;
 }
@@ -24,14 +29,17 @@ static int32_t source(int32_t at, int32_t pad, int32_t k, int32_t stride, uint32
     return shifted / stride;
 }
 
-static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p, const nk_stage *stage, uint32_t image,
-                     int32_t y, int32_t x, uint8_t *to) {
-    const nk_operand *in = &call->operands[NK_TRANSPOSE_CONV2D_INPUT], *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
+static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p,
+                     const nk_stage *stage, uint32_t image, int32_t y, int32_t x, uint8_t *to) {
+    const nk_operand *in = &call->operands[NK_TRANSPOSE_CONV2D_INPUT],
+                     *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
     const size_t tap_bytes = (size_t)nk_dense_bytes(call, 1, 1, in->channels);
     const int8_t *weights = (const int8_t *)call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS].data;
     for (uint32_t channel = 0; channel < out->channels; channel += call->units) {
-        const uint32_t count = out->channels - channel < call->units ? out->channels - channel : call->units;
-        /* Sums of x * w and of zero * w, whose difference counts; likewise of x and zero for a weight zero point. */
+        const uint32_t count =
+            out->channels - channel < call->units ? out->channels - channel : call->units;
+        /* Sums of x * w and of zero * w, whose difference counts; likewise of x and zero for a
+         * weight zero point. */
         uint32_t acc[NK_MAX_UNITS] = {0}, zeros[NK_MAX_UNITS] = {0}, sum = 0;
         for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
             const int32_t iy = source(y, p->pad_top, ky, p->stride_h, in->height);
@@ -52,12 +60,13 @@ static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p, c
 }
 
 int32_t nk_transpose_conv2d(uint32_t verb, nk_call *call) {
-    const nk_transpose_conv2d_params *p = (const nk_transpose_conv2d_params *)(const void *)call->params;
+    const nk_transpose_conv2d_params *p =
+        (const nk_transpose_conv2d_params *)(const void *)call->params;
     if (verb == NK_CHECK) return check(call, p);
     const nk_operand *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
-    const nk_stage stage =
-        nk_make_stage(call, &call->operands[NK_TRANSPOSE_CONV2D_TABLE], &call->operands[NK_TRANSPOSE_CONV2D_LUT],
-                      out->channels, p->output_zero, p->clamp_low, p->clamp_high);
+    const nk_stage stage = nk_make_stage(call, &call->operands[NK_TRANSPOSE_CONV2D_TABLE],
+                                         &call->operands[NK_TRANSPOSE_CONV2D_LUT], out->channels,
+                                         p->output_zero, p->clamp_low, p->clamp_high);
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *row = nk_row(out, image, y);

@@ -1,7 +1,8 @@
-/* Dense products with 16-bit multiply-adds. The panel holds activations as INT16; of the weights, [8 outputs][8 inputs] blocks
- * of 16 output channels are rearranged once per call to pairs of inputs, [inputs / 2][16 outputs][2], so that one broadcast
- * pair meets all outputs and nothing is added across lanes. Products of 8-bit values in pairs fit INT32 without
- * saturation, unlike the 8-bit multiply-add of this instruction set. */
+/* Dense products with 16-bit multiply-adds. The panel holds activations as INT16; of the weights,
+ * [8 outputs][8 inputs] blocks of 16 output channels are rearranged once per call to pairs of
+ * inputs, [inputs / 2][16 outputs][2], so that one broadcast pair meets all outputs and nothing is
+ * added across lanes. Products of 8-bit values in pairs fit INT32 without saturation, unlike the
+ * 8-bit multiply-add of this instruction set. */
 #define NK_ITEM 2
 #include "dense.h"
 #include "loops.h"
@@ -16,9 +17,10 @@
 
 #define LANES 16
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 3 KiB */
-#define MAX_TILE 6 /* 12 accumulators leave registers for two vectors of weights and two broadcasts */
+/* 12 accumulators leave registers for two vectors of weights and two broadcasts. */
+#define MAX_TILE 6
 #define EXPANDED (LANES * 1024) /* bytes of rearranged weights held at a time: 1024 inputs */
-#define KEPT 20480 /* bytes of constants and weights kept for all blocks of a call */
+#define KEPT 20480              /* bytes of constants and weights kept for all blocks of a call */
 
 /* What depends on the weights and tables of 16 channels alone; their rearranged weights follow. */
 typedef struct {
@@ -36,12 +38,15 @@ typedef struct {
 static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count) {
     const size_t bytes = (size_t)count * d->depth * NK_ITEM;
     const __m256i value = _mm256_set1_epi16((int16_t)d->p->input_zero);
-    for (size_t at = 0; at < bytes; at += 32) _mm256_storeu_si256((__m256i *)(void *)(to + at), value);
+    for (size_t at = 0; at < bytes; at += 32)
+        _mm256_storeu_si256((__m256i *)(void *)(to + at), value);
     for (uint32_t i = 0; d->inputs < d->depth && i < count; ++i)
-        memset(to + ((size_t)i * d->depth + d->inputs) * NK_ITEM, 0, (size_t)(d->depth - d->inputs) * NK_ITEM);
+        memset(to + ((size_t)i * d->depth + d->inputs) * NK_ITEM, 0,
+               (size_t)(d->depth - d->inputs) * NK_ITEM);
 }
 
-static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
+static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride,
+                           uint32_t count) {
     size_t values = d->inputs, depth = d->depth;
     if (stride == depth && values == depth) {
         values *= count, depth *= count;
@@ -51,7 +56,8 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
         size_t at = 0;
         for (; at + 16 <= values; at += 16) {
             const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + at));
-            const __m256i wide = d->flip ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
+            const __m256i wide =
+                d->flip ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
             _mm256_storeu_si256((__m256i *)(void *)(to + 2 * at), wide);
         }
         for (; at < depth; ++at) {
@@ -61,16 +67,19 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
     }
 }
 
-/* One block of each of two groups: [8][8] bytes twice to [4 pairs][16 outputs][2]. The second group may be absent. */
+/* One block of each of two groups: [8][8] bytes twice to [4 pairs][16 outputs][2]. The second group
+ * may be absent. */
 static inline void expand(const int8_t *low, const int8_t *high, int8_t *to) {
     __m256i x[4], y[4];
     for (int i = 0; i < 4; ++i) {
         const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)(low + 16 * i));
-        const __m128i b = high ? _mm_loadu_si128((const __m128i *)(const void *)(high + 16 * i)) : _mm_setzero_si128();
+        const __m128i b = high ? _mm_loadu_si128((const __m128i *)(const void *)(high + 16 * i))
+                               : _mm_setzero_si128();
         x[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(a), b, 1);
     }
     for (int i = 0; i < 2; ++i) {
-        const __m256i a = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]), b = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
+        const __m256i a = _mm256_unpacklo_epi16(x[2 * i], x[2 * i + 1]),
+                      b = _mm256_unpackhi_epi16(x[2 * i], x[2 * i + 1]);
         y[2 * i] = _mm256_unpacklo_epi16(a, b);
         y[2 * i + 1] = _mm256_unpackhi_epi16(a, b);
     }
@@ -86,8 +95,10 @@ typedef struct {
     size_t outer_step;
 } part;
 
-/* P pixels times 16 channels; accumulators of a pixel are LANES apart and already hold a start value. */
-static inline __attribute__((always_inline)) void tile(const part *t, const uint8_t *panel, size_t step, const int8_t *weights,
+/* P pixels times 16 channels; accumulators of a pixel are LANES apart and already hold a start
+ * value. */
+static inline __attribute__((always_inline)) void tile(const part *t, const uint8_t *panel,
+                                                       size_t step, const int8_t *weights,
                                                        int32_t *acc, const int P) {
     __m256i sum[MAX_TILE][2];
 #pragma GCC unroll 6
@@ -98,8 +109,10 @@ static inline __attribute__((always_inline)) void tile(const part *t, const uint
     for (uint32_t o = 0; o < t->outer; ++o, panel += t->outer_step) {
         const uint8_t *a = panel;
         for (uint32_t i = 0; i < t->length * (NK_PACK / 2); ++i, a += 4, weights += 2 * LANES) {
-            const __m256i low = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)weights));
-            const __m256i high = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)(weights + LANES)));
+            const __m256i low =
+                _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)weights));
+            const __m256i high = _mm256_cvtepi8_epi16(
+                _mm_loadu_si128((const __m128i *)(const void *)(weights + LANES)));
 #pragma GCC unroll 6
             for (int p = 0; p < P; ++p) {
                 int32_t two;
@@ -117,17 +130,21 @@ static inline __attribute__((always_inline)) void tile(const part *t, const uint
     }
 }
 
-typedef void (*tile_function)(const part *t, const uint8_t *panel, size_t step, const int8_t *weights, int32_t *acc);
+typedef void (*tile_function)(const part *t, const uint8_t *panel, size_t step,
+                              const int8_t *weights, int32_t *acc);
 
+// clang-format off
 #define TILE(P)                                                                                                    \
     static void tile_##P(const part *t, const uint8_t *panel, size_t step, const int8_t *weights, int32_t *acc) {  \
         tile(t, panel, step, weights, acc, P);                                                                     \
     }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
-static const tile_function of[] = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
+    // clang-format on
+    static const tile_function of[] = {NULL, tile_1, tile_2, tile_3, tile_4, tile_5, tile_6};
 
 /* `count` pixels of a panel row, in tiles of nearly equal size. */
-static void tiles(const part *t, const uint8_t *panel, size_t step, uint32_t count, const int8_t *weights, int32_t *acc) {
+static void tiles(const part *t, const uint8_t *panel, size_t step, uint32_t count,
+                  const int8_t *weights, int32_t *acc) {
     for (uint32_t parts = nk_blocks(count, MAX_TILE); parts; --parts) {
         const uint32_t size = nk_blocks(count, parts);
         of[size](t, panel, step, weights, acc);
@@ -135,12 +152,14 @@ static void tiles(const part *t, const uint8_t *panel, size_t step, uint32_t cou
     }
 }
 
-/* Rearranged weights of 16 channels over blocks [skip, skip + t.length) of runs [first, first + t.outer). */
-static void expand_part(const nk_dense *d, const nk_block *b, const int8_t *weights, int two, uint32_t first, uint32_t skip,
-                        const part *t, int8_t *to) {
+/* Rearranged weights of 16 channels over blocks [skip, skip + t.length) of runs [first, first +
+ * t.outer). */
+static void expand_part(const nk_dense *d, const nk_block *b, const int8_t *weights, int two,
+                        uint32_t first, uint32_t skip, const part *t, int8_t *to) {
     for (uint32_t o = 0; o < t->outer; ++o) {
         const int8_t *from = weights + ((size_t)(first + o) * b->length + skip) * NK_PACK * NK_PACK;
-        for (uint32_t i = 0; i < t->length; ++i, from += NK_PACK * NK_PACK, to += 2 * NK_PACK * NK_PACK)
+        for (uint32_t i = 0; i < t->length;
+             ++i, from += NK_PACK * NK_PACK, to += 2 * NK_PACK * NK_PACK)
             expand(from, two ? from + d->group_bytes : NULL, to);
     }
 }
@@ -150,7 +169,8 @@ static void fill_constants(const nk_dense *d, uint32_t channel, constants *k) {
     k->lanes = nk_lanes16_of(d->stage, d->first_out + channel, channels);
     for (uint32_t h = 0; h < 2; ++h) {
         const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
-        k->start[h] = _mm256_add_epi32(nk_column8(bias, channels > 8 * h ? channels - 8 * h : 0), _mm256_set1_epi32(INT32_MIN));
+        k->start[h] = _mm256_add_epi32(nk_column8(bias, channels > 8 * h ? channels - 8 * h : 0),
+                                       _mm256_set1_epi32(INT32_MIN));
     }
 }
 
@@ -164,7 +184,8 @@ static void fill_kept(const nk_dense *d, uint8_t *kept) {
         const int8_t *from = d->weights + channel / NK_PACK * d->group_bytes;
         int8_t *to = (int8_t *)kept + sizeof(constants);
         for (size_t at = 0; at < d->group_bytes; at += NK_PACK * NK_PACK)
-            expand(from + at, d->outputs - channel > NK_PACK ? from + at + d->group_bytes : NULL, to + 2 * at);
+            expand(from + at, d->outputs - channel > NK_PACK ? from + at + d->group_bytes : NULL,
+                   to + 2 * at);
     }
 }
 
@@ -187,10 +208,11 @@ static void in_parts(const slab *l, const uint8_t *panel, uint32_t count, int32_
     const uint32_t length = b->length < room ? b->length : room, outer = room / length;
     for (uint32_t o = 0; o < b->outer; o += outer) {
         for (uint32_t skip = 0; skip < b->length; skip += length) {
-            const part t = {b->outer - o < outer ? b->outer - o : outer, b->length - skip < length ? b->length - skip : length,
-                            b->outer_step};
+            const part t = {b->outer - o < outer ? b->outer - o : outer,
+                            b->length - skip < length ? b->length - skip : length, b->outer_step};
             expand_part(l->d, b, l->weights, l->channels > 8, o, skip, &t, expanded);
-            tiles(&t, panel + o * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count, expanded, acc);
+            tiles(&t, panel + o * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count,
+                  expanded, acc);
         }
     }
 }
@@ -199,22 +221,24 @@ static void pixels(const slab *l, const uint8_t *panel, uint32_t count, uint8_t 
     const nk_block *b = l->b;
     int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
     for (uint32_t i = 0; i < count; ++i)
-        for (int h = 0; h < 2; ++h) _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->k->start[h]);
+        for (int h = 0; h < 2; ++h)
+            _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->k->start[h]);
     const part all = {b->outer, b->length, b->outer_step};
     if (l->expanded) tiles(&all, panel, b->step, count, l->expanded, acc);
     else in_parts(l, panel, count, acc);
-    nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->k->lanes, l->d->first_out + l->channel, l->channels, acc, LANES, count,
-               to, l->d->out->pixel);
+    nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->k->lanes, l->d->first_out + l->channel,
+               l->channels, acc, LANES, count, to, l->d->out->pixel);
 }
 
 static void slab_rows(const slab *l) {
     const nk_block *b = l->b;
     const nk_operand *out = l->d->out;
     for (uint32_t r = 0; r < b->rows; ++r) {
-        uint8_t *to = nk_row(out, b->image, b->y + (int32_t)r) + (size_t)b->x * out->pixel + l->d->first_out + l->channel;
+        uint8_t *to = nk_row(out, b->image, b->y + (int32_t)r) + (size_t)b->x * out->pixel +
+                      l->d->first_out + l->channel;
         for (uint32_t x = 0; x < b->columns; x += CHUNK)
-            pixels(l, b->panel + r * b->row_step + x * b->step, b->columns - x < CHUNK ? b->columns - x : CHUNK,
-                   to + (size_t)x * out->pixel);
+            pixels(l, b->panel + r * b->row_step + x * b->step,
+                   b->columns - x < CHUNK ? b->columns - x : CHUNK, to + (size_t)x * out->pixel);
     }
 }
 
@@ -243,8 +267,8 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
 }
 
 /* The channels of `d`; `number` counts such parts of the call. */
-static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_dense *d, shared *s,
-                     uint32_t number, int thin) {
+static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table,
+                     const nk_dense *d, shared *s, uint32_t number, int thin) {
     int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
     uint8_t own[KEPT] __attribute__((aligned(64)));
     const nk_dense used = thin ? nk_thin(d, own_weights, 1) : *d;
@@ -253,7 +277,8 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     int fresh = 1;
     /* A call that does everything at once would fill memory for nobody. */
     const int again = call->row1 - call->row0 < (int32_t)d->out->height;
-    uint8_t *kept = again && size <= KEPT ? nk_memo(call, weights, table, number, size, &fresh) : NULL;
+    uint8_t *kept =
+        again && size <= KEPT ? nk_memo(call, weights, table, number, size, &fresh) : NULL;
     if (!kept && size <= KEPT) kept = own;
     if (kept && fresh) fill_kept(&used, kept);
     s->kept = kept;
@@ -263,27 +288,34 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
 }
 
 /* All of a call; `p` describes the window. */
-static int run(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_conv2d_params *p,
-               const nk_operand *in, const nk_operand *out, const nk_stage *stage) {
-    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
+static int run(const nk_call *call, const nk_operand *weights, const nk_operand *table,
+               const nk_conv2d_params *p, const nk_operand *in, const nk_operand *out,
+               const nk_stage *stage) {
+    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups,
+                   outputs = out->channels / groups;
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
+    if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 ||
+        out->width == 0)
+        return 0;
     if (taps * inputs * 255 * 128 >= NK_ACC_LIMIT) return 0;
     nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)taps * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);
     shared s;
-    s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
+    s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low,
+                           stage->high);
     const int thin = nk_thin_pays(&d);
-    const uint32_t slice = thin ? nk_thin_slice(&d, outputs) : nk_blocks(outputs, NK_PACK) * NK_PACK;
+    const uint32_t slice =
+        thin ? nk_thin_slice(&d, outputs) : nk_blocks(outputs, NK_PACK) * NK_PACK;
     uint32_t number = 0;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += slice) {
             d.first_in = group * inputs;
             d.first_out = group * outputs + c;
             d.outputs = outputs - c < slice ? outputs - c : slice;
-            d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
+            d.weights = (const int8_t *)weights->data +
+                        ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
             if (!run_slice(call, weights, table, &d, &s, number++, thin)) return 0;
         }
     }
@@ -292,14 +324,23 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
 
 int nk_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
     return run(call, &call->operands[NK_CONV2D_WEIGHTS], &call->operands[NK_CONV2D_TABLE],
-               (const nk_conv2d_params *)(const void *)call->params, &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
+               (const nk_conv2d_params *)(const void *)call->params,
+               &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
 }
 
 int nk_fully_connected_avx2(const nk_call *call, const nk_stage *stage) {
-    const nk_fully_connected_params *p = (const nk_fully_connected_params *)(const void *)call->params;
-    const nk_conv2d_params one = {.kernel_h = 1,   .kernel_w = 1,   .stride_h = 1, .stride_w = 1,
-                                  .dilation_h = 1, .dilation_w = 1, .groups = 1,   .weights_zero = p->weights_zero};
-    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &call->operands[NK_FULLY_CONNECTED_TABLE], &one,
+    const nk_fully_connected_params *p =
+        (const nk_fully_connected_params *)(const void *)call->params;
+    const nk_conv2d_params one = {.kernel_h = 1,
+                                  .kernel_w = 1,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  .dilation_h = 1,
+                                  .dilation_w = 1,
+                                  .groups = 1,
+                                  .weights_zero = p->weights_zero};
+    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS],
+               &call->operands[NK_FULLY_CONNECTED_TABLE], &one,
                &call->operands[NK_FULLY_CONNECTED_INPUT],
                &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
 }

@@ -1,7 +1,8 @@
-/* conv2d on packed weights as they lie: a block of [8 outputs][8 inputs] bytes is one register, 8 activation bytes are
- * broadcast to all outputs, and VPDPBUSD leaves two partial sums per output. Activations are made unsigned (+128 for
- * INT8), which adds 128 * sum(w) to each output; that is subtracted from the bias. All of it is exact modulo 2^32, as
- * the definition's accumulators are. */
+/* conv2d on packed weights as they lie: a block of [8 outputs][8 inputs] bytes is one register, 8
+ * activation bytes are broadcast to all outputs, and VPDPBUSD leaves two partial sums per output.
+ * Activations are made unsigned (+128 for INT8), which adds 128 * sum(w) to each output; that is
+ * subtracted from the bias. All of it is exact modulo 2^32, as the definition's accumulators are.
+ */
 #define NK_ITEM 1
 #include "dense.h"
 #include "loops.h"
@@ -15,7 +16,8 @@
 #include "tiles_avx512.h"
 
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
-#define FEW 3 /* pixels: fewer are done with four groups at a time, whose sums depend less on each other */
+/* Pixels: fewer are done with four groups at a time, whose sums depend less on each other \ */
+#define FEW 3
 
 /* Channels of a call that are done at a time. */
 #define SLICE 256
@@ -23,7 +25,7 @@
 /* What depends on the weights and tables of a slice alone. */
 typedef struct {
     int32_t bias[SLICE];          /* bias - 128 * sum(w) */
-    nk_lanes16 lanes[SLICE / 16]; /* of which the channels at hand come first: the rest need not exist */
+    nk_lanes16 lanes[SLICE / 16]; /* the channels at hand come first; the rest may not exist */
 } constants;
 
 /* What blocks of one call share. */
@@ -32,16 +34,20 @@ typedef struct {
     nk_clamps clamps;
 } shared;
 
-/* Pixels of up to 16 bytes. What is stored behind a pixel belongs to one that is filled later, or to the panel's end. */
-static void fill_small(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
+/* Pixels of up to 16 bytes. What is stored behind a pixel belongs to one that is filled later, or
+ * to the panel's end. */
+static void fill_small(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride,
+                       uint32_t count) {
     const __m128i flip = _mm_set1_epi8((char)d->flip);
     const __mmask16 mask = nk_first_lanes(d->inputs);
     for (uint32_t i = 0; i < count; ++i, to += d->depth, from += stride)
-        _mm_storeu_si128((__m128i *)(void *)to, _mm_xor_si128(_mm_maskz_loadu_epi8(mask, from), flip));
+        _mm_storeu_si128((__m128i *)(void *)to,
+                         _mm_xor_si128(_mm_maskz_loadu_epi8(mask, from), flip));
 }
 
 /* Stores are whole, here too: masked ones are slow. */
-static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride, uint32_t count) {
+static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, size_t stride,
+                           uint32_t count) {
     const __m512i flip = _mm512_set1_epi8((char)d->flip);
     size_t bytes = d->inputs, depth = d->depth;
     if (stride == depth && bytes == depth) {
@@ -57,7 +63,8 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
             _mm512_storeu_si512(to + at, _mm512_xor_si512(_mm512_loadu_si512(from + at), flip));
         if (at == bytes) continue;
         const __mmask64 rest = ~(__mmask64)0 >> (64 - (bytes - at));
-        _mm512_storeu_si512(to + at, _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + at), flip));
+        _mm512_storeu_si512(to + at,
+                            _mm512_xor_si512(_mm512_maskz_loadu_epi8(rest, from + at), flip));
     }
 }
 
@@ -69,17 +76,23 @@ static void nk_fill_absent(const nk_dense *d, uint8_t *to, uint32_t count) {
         memset(to + (size_t)i * d->depth + d->inputs, d->flip, d->depth - d->inputs);
 }
 
-static __attribute__((noinline)) void stage16(const nk_stage *stage, const nk_clamps *c, const nk_lanes16 *k, size_t channel,
-                                              uint32_t channels, const int32_t *acc, uint32_t count, uint8_t *to, size_t pixel) {
+static __attribute__((noinline)) void stage16(const nk_stage *stage, const nk_clamps *c,
+                                              const nk_lanes16 *k, size_t channel,
+                                              uint32_t channels, const int32_t *acc, uint32_t count,
+                                              uint8_t *to, size_t pixel) {
     nk_stage16(stage, c, k, channel, channels, acc, NK_ROW, count, to, pixel, 1);
 }
 
-static inline uint8_t *output_at(const nk_dense *d, const nk_block *b, uint32_t row, uint32_t channel) {
-    return nk_row(d->out, b->image, b->y + (int32_t)row) + (size_t)b->x * d->out->pixel + d->first_out + channel;
+static inline uint8_t *output_at(const nk_dense *d, const nk_block *b, uint32_t row,
+                                 uint32_t channel) {
+    return nk_row(d->out, b->image, b->y + (int32_t)row) + (size_t)b->x * d->out->pixel +
+           d->first_out + channel;
 }
 
-/* `groups` (1, 2 or 4) groups of output channels from `channel` of this product on, by way of accumulators in memory. */
-static void slab(const nk_dense *d, const nk_tiling *t, const shared *s, uint32_t channel, uint32_t groups) {
+/* `groups` (1, 2 or 4) groups of output channels from `channel` of this product on, by way of
+ * accumulators in memory. */
+static void slab(const nk_dense *d, const nk_tiling *t, const shared *s, uint32_t channel,
+                 uint32_t groups) {
     const nk_block *b = t->block;
     int32_t acc[CHUNK * NK_ROW] __attribute__((aligned(64)));
     for (uint32_t r = 0; r < b->rows; ++r) {
@@ -89,9 +102,11 @@ static void slab(const nk_dense *d, const nk_tiling *t, const shared *s, uint32_
             const uint32_t count = b->columns - x < CHUNK ? b->columns - x : CHUNK;
             nk_tiles(t, panel + x * b->step, count, groups, acc);
             for (uint32_t i = 0; i < groups; i += 2) {
-                const uint32_t first = channel + 8 * i, left = d->outputs - first, most = 8 * (groups - i < 2 ? 1 : 2);
-                stage16(d->stage, &s->clamps, &s->constants->lanes[first / 16], d->first_out + first, left < most ? left : most,
-                        acc + 8 * i, count, to + 8 * i, d->out->pixel);
+                const uint32_t first = channel + 8 * i, left = d->outputs - first,
+                               most = 8 * (groups - i < 2 ? 1 : 2);
+                stage16(d->stage, &s->clamps, &s->constants->lanes[first / 16],
+                        d->first_out + first, left < most ? left : most, acc + 8 * i, count,
+                        to + 8 * i, d->out->pixel);
             }
         }
     }
@@ -120,18 +135,23 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
         const nk_tiling t = {b, d->group_bytes, d->weights + at * d->group_bytes, start};
         if (!staged) slab(d, &t, s, channel, taken);
         for (uint32_t r = 0; staged && r < b->rows; ++r)
-            nk_staged_tiles(&t, b->panel + r * b->row_step, b->columns, &q, lanes, output_at(d, b, r, channel));
+            nk_staged_tiles(&t, b->panel + r * b->row_step, b->columns, &q, lanes,
+                            output_at(d, b, r, channel));
     }
     if (q.fours) nk_stage_rest(&q, 0); /* right for RELU, too */
 }
 
-/* 128 times the sum of the weights of a group's 8 channels (0 for UINT8 input), from its two partial sums each. */
-static inline __m256i total(__m512i sum) { return _mm512_cvtepi64_epi32(_mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32))); }
+/* 128 times the sum of the weights of a group's 8 channels (0 for UINT8 input), from its two
+ * partial sums each. */
+static inline __m256i total(__m512i sum) {
+    return _mm512_cvtepi64_epi32(_mm512_add_epi32(sum, _mm512_srli_epi64(sum, 32)));
+}
 
 static void store_bias(const nk_dense *d, constants *k, uint32_t c, __m256i sum) {
     const uint32_t left = d->outputs - c;
     const uint8_t *at = d->stage->table + 4 * (size_t)(d->first_out + c);
-    const __m256i bias = _mm256_maskz_loadu_epi32(left < 8 ? (__mmask8)((1u << left) - 1u) : (__mmask8)0xFF, at);
+    const __m256i bias =
+        _mm256_maskz_loadu_epi32(left < 8 ? (__mmask8)((1u << left) - 1u) : (__mmask8)0xFF, at);
     _mm256_storeu_si256((__m256i *)(void *)(k->bias + c), _mm256_sub_epi32(bias, sum));
 }
 
@@ -166,18 +186,22 @@ static void fill_constants(const nk_dense *d, constants *k) {
 }
 
 /* Bytes of the constants of `outputs` channels. */
-static size_t constants_bytes(uint32_t outputs) { return offsetof(constants, lanes) + nk_blocks(outputs, 16) * sizeof(nk_lanes16); }
+static size_t constants_bytes(uint32_t outputs) {
+    return offsetof(constants, lanes) + nk_blocks(outputs, 16) * sizeof(nk_lanes16);
+}
 
 /* The channels of `d`; `part` numbers them within the call. */
-static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_dense *d, shared *s,
-                     uint32_t part, int thin) {
+static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table,
+                     const nk_dense *d, shared *s, uint32_t part, int thin) {
     constants own;
     int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
     const size_t size = constants_bytes(d->outputs);
     int fresh = 1;
     /* A call that does everything at once would fill memory for nobody. */
     const int again = call->row1 - call->row0 < (int32_t)d->out->height;
-    uint8_t *kept = again ? nk_memo(call, weights, table, part, size + (thin ? NK_THIN_BYTES : 0), &fresh) : NULL;
+    uint8_t *kept =
+        again ? nk_memo(call, weights, table, part, size + (thin ? NK_THIN_BYTES : 0), &fresh)
+              : NULL;
     constants *k = kept ? (constants *)(void *)kept : &own;
     int8_t *thin_weights = kept ? (int8_t *)kept + size : own_weights;
     const nk_dense used = thin ? nk_thin(d, thin_weights, fresh) : *d;
@@ -189,11 +213,15 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
 }
 
 /* All of a call; `p` describes the window. */
-static int run(const nk_call *call, const nk_operand *weights, const nk_operand *table, const nk_conv2d_params *p,
-               const nk_operand *in, const nk_operand *out, const nk_stage *stage) {
-    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups, outputs = out->channels / groups;
+static int run(const nk_call *call, const nk_operand *weights, const nk_operand *table,
+               const nk_conv2d_params *p, const nk_operand *in, const nk_operand *out,
+               const nk_stage *stage) {
+    const uint32_t groups = (uint32_t)p->groups, inputs = in->channels / groups,
+                   outputs = out->channels / groups;
     const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 || out->width == 0) return 0;
+    if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0 || inputs == 0 ||
+        out->width == 0)
+        return 0;
     if (taps * inputs * 255 * 128 >= NK_ACC_LIMIT) return 0;
     nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
@@ -209,7 +237,8 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
             d.first_in = group * inputs;
             d.first_out = group * outputs + c;
             d.outputs = outputs - c < slice ? outputs - c : slice;
-            d.weights = (const int8_t *)weights->data + ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
+            d.weights = (const int8_t *)weights->data +
+                        ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
             if (!run_slice(call, weights, table, &d, &s, part++, thin)) return 0;
         }
     }
@@ -218,15 +247,23 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
 
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     return run(call, &call->operands[NK_CONV2D_WEIGHTS], &call->operands[NK_CONV2D_TABLE],
-               (const nk_conv2d_params *)(const void *)call->params, &call->operands[NK_CONV2D_INPUT],
-               &call->operands[NK_CONV2D_OUTPUT], stage);
+               (const nk_conv2d_params *)(const void *)call->params,
+               &call->operands[NK_CONV2D_INPUT], &call->operands[NK_CONV2D_OUTPUT], stage);
 }
 
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage) {
-    const nk_fully_connected_params *p = (const nk_fully_connected_params *)(const void *)call->params;
-    const nk_conv2d_params one = {.kernel_h = 1,   .kernel_w = 1,   .stride_h = 1, .stride_w = 1,
-                                  .dilation_h = 1, .dilation_w = 1, .groups = 1,   .weights_zero = p->weights_zero};
-    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &call->operands[NK_FULLY_CONNECTED_TABLE], &one,
+    const nk_fully_connected_params *p =
+        (const nk_fully_connected_params *)(const void *)call->params;
+    const nk_conv2d_params one = {.kernel_h = 1,
+                                  .kernel_w = 1,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  .dilation_h = 1,
+                                  .dilation_w = 1,
+                                  .groups = 1,
+                                  .weights_zero = p->weights_zero};
+    return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS],
+               &call->operands[NK_FULLY_CONNECTED_TABLE], &one,
                &call->operands[NK_FULLY_CONNECTED_INPUT],
                &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
 }

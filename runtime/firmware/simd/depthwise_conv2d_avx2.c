@@ -1,6 +1,6 @@
-/* depthwise_conv2d, 8 channels at a time: the values of two rows of a column are put side by side, one channel per lane, so
- * that a 16-bit multiply-add takes two taps; a row without a partner meets weight 0. Columns of a 3-wide window are built
- * once and slide along. */
+/* depthwise_conv2d, 8 channels at a time: the values of two rows of a column are put side by side,
+ * one channel per lane, so that a 16-bit multiply-add takes two taps; a row without a partner meets
+ * weight 0. Columns of a 3-wide window are built once and slide along. */
 #include "loops.h"
 
 #if NK_HAS_SIMD
@@ -10,7 +10,7 @@
 #include "stage16_avx2.h"
 
 #define LANES 8
-#define CHUNK 64 /* pixels whose accumulators wait for the stage: 4 KiB with both halves */
+#define CHUNK 64    /* pixels whose accumulators wait for the stage: 4 KiB with both halves */
 #define MAX_ROWS 16 /* rows of a window; larger ones are left to the definition */
 #define MAX_PAIRS 64
 
@@ -31,7 +31,8 @@ typedef struct {
     size_t step[MAX_ROWS];
 } rows;
 
-static inline __attribute__((always_inline)) __m128i bytes8(const block *b, const rows *r, uint32_t row, int32_t x) {
+static inline __attribute__((always_inline)) __m128i bytes8(const block *b, const rows *r,
+                                                            uint32_t row, int32_t x) {
     const uint8_t *at = r->at[row] + (size_t)x * r->step[row];
     uint64_t eight = 0;
     if (b->count == LANES) memcpy(&eight, at, sizeof eight);
@@ -40,7 +41,8 @@ static inline __attribute__((always_inline)) __m128i bytes8(const block *b, cons
 }
 
 /* Column x of row `first` and, if `two`, of the next one, as INT16 pairs. */
-static inline __attribute__((always_inline)) __m256i column(const block *b, const rows *r, uint32_t first, int two, int32_t x,
+static inline __attribute__((always_inline)) __m256i column(const block *b, const rows *r,
+                                                            uint32_t first, int two, int32_t x,
                                                             const int is_signed) {
     if ((uint32_t)x >= b->in->width) return b->absent;
     const __m128i one = bytes8(b, r, first, x);
@@ -49,10 +51,13 @@ static inline __attribute__((always_inline)) __m256i column(const block *b, cons
     return is_signed ? _mm256_cvtepi8_epi16(both) : _mm256_cvtepu8_epi16(both);
 }
 
-static inline __m256i plus(__m256i sum, __m256i x, __m256i w) { return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w)); }
+static inline __m256i plus(__m256i sum, __m256i x, __m256i w) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x, w));
+}
 
 /* 8 channels of a pixel; `part` when there are fewer. */
-static inline __attribute__((always_inline)) __m128i eight(const uint8_t *at, uint32_t count, const int part) {
+static inline __attribute__((always_inline)) __m128i eight(const uint8_t *at, uint32_t count,
+                                                           const int part) {
     if (!part) return _mm_loadl_epi64((const __m128i *)(const void *)at);
     uint64_t bytes = 0;
     memcpy(&bytes, at, count);
@@ -60,7 +65,8 @@ static inline __attribute__((always_inline)) __m128i eight(const uint8_t *at, ui
 }
 
 /* `count` pixels from output column x on, for windows of 3 x 3 without dilation over INT8. */
-static inline __attribute__((always_inline)) void slide(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc,
+static inline __attribute__((always_inline)) void slide(const block *b, const rows *r, int32_t x,
+                                                        uint32_t count, int32_t *acc,
                                                         const int stride, const int part) {
     const __m256i w0 = b->weights[0], w1 = b->weights[1], w2 = b->weights[2];
     const __m256i w3 = b->weights[3], w4 = b->weights[4], w5 = b->weights[5];
@@ -71,15 +77,19 @@ static inline __attribute__((always_inline)) void slide(const block *b, const ro
     int32_t at = x * stride - b->p->pad_left;
 #define INSIDE(x) ((uint32_t)(x) < width)
 #define BOTH(x) \
-    _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(eight(top + (size_t)(x) * s0, n, part), eight(middle + (size_t)(x) * s1, n, part)))
+    _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(eight(top + (size_t)(x) * s0, n, part), \
+                                           eight(middle + (size_t)(x) * s1, n, part)))
 #define UPPER(x) (INSIDE(x) ? BOTH(x) : absent)
-#define LOWER(x) (INSIDE(x) ? _mm256_cvtepi8_epi32(eight(bottom + (size_t)(x) * s2, n, part)) : absent)
+#define LOWER(x) \
+    (INSIDE(x) ? _mm256_cvtepi8_epi32(eight(bottom + (size_t)(x) * s2, n, part)) : absent)
     __m256i a0 = UPPER(at), a1 = UPPER(at + 1), b0 = LOWER(at), b1 = LOWER(at + 1);
     for (uint32_t i = 0; i < count; ++i, at += stride, acc += 16) {
         const __m256i a2 = UPPER(at + 2), b2 = LOWER(at + 2);
-        const __m256i left = plus(plus(start, a0, w0), b0, w1), right = plus(_mm256_madd_epi16(a2, w4), b2, w5);
+        const __m256i left = plus(plus(start, a0, w0), b0, w1),
+                      right = plus(_mm256_madd_epi16(a2, w4), b2, w5);
         const __m256i centre = plus(_mm256_madd_epi16(a1, w2), b1, w3);
-        _mm256_store_si256((__m256i *)(void *)acc, _mm256_add_epi32(_mm256_add_epi32(left, centre), right));
+        _mm256_store_si256((__m256i *)(void *)acc,
+                           _mm256_add_epi32(_mm256_add_epi32(left, centre), right));
         a0 = stride == 1 ? a1 : a2, b0 = stride == 1 ? b1 : b2;
         if (stride == 1) a1 = a2, b1 = b2;
         else if (i + 1 < count) a1 = UPPER(at + 3), b1 = LOWER(at + 3);
@@ -99,7 +109,10 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
         for (int32_t kx = 0; kx < p->kernel_w; ++kx) {
             const int32_t at = x * p->stride_w - p->pad_left + kx * p->dilation_w;
             for (uint32_t pair = 0; pair < b->pairs; ++pair)
-                sum = plus(sum, column(b, r, 2 * pair, 2 * (int32_t)pair + 1 < p->kernel_h, at, b->is_signed), *w++);
+                sum = plus(
+                    sum,
+                    column(b, r, 2 * pair, 2 * (int32_t)pair + 1 < p->kernel_h, at, b->is_signed),
+                    *w++);
         }
         _mm256_storeu_si256((__m256i *)(void *)acc, sum);
     }
@@ -107,7 +120,8 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
 
 static void columns(const block *b, const rows *r, int32_t x, uint32_t count, int32_t *acc) {
     const nk_depthwise_conv2d_params *p = b->p;
-    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1 && b->is_signed, full = b->count == LANES;
+    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1 && b->is_signed,
+              full = b->count == LANES;
     if (small && p->stride_w == 1 && full) slide(b, r, x, count, acc, 1, 0);
     else if (small && p->stride_w == 2 && full) slide(b, r, x, count, acc, 2, 0);
     else if (small && p->stride_w == 1) slide(b, r, x, count, acc, 1, 1);
@@ -118,14 +132,18 @@ static void columns(const block *b, const rows *r, int32_t x, uint32_t count, in
 /* Weights of two rows side by side, and the accumulators' start: bias + 2^31. */
 static void fill_block(block *b, const nk_stage *stage, const int8_t *packed) {
     const nk_depthwise_conv2d_params *p = b->p;
-    const int8_t *from = packed + (size_t)b->channel * (uint32_t)p->kernel_h * (uint32_t)p->kernel_w;
+    const int8_t *from =
+        packed + (size_t)b->channel * (uint32_t)p->kernel_h * (uint32_t)p->kernel_w;
     for (int32_t kx = 0; kx < p->kernel_w; ++kx) {
         for (uint32_t pair = 0; pair < b->pairs; ++pair) {
-            const int8_t *upper = from + ((2 * (int32_t)pair) * p->kernel_w + kx) * LANES, *lower = upper + p->kernel_w * LANES;
+            const int8_t *upper = from + ((2 * (int32_t)pair) * p->kernel_w + kx) * LANES,
+                         *lower = upper + p->kernel_w * LANES;
             const int two = 2 * (int32_t)pair + 1 < p->kernel_h;
             const __m128i one = _mm_loadl_epi64((const __m128i *)(const void *)upper);
-            const __m128i other = two ? _mm_loadl_epi64((const __m128i *)(const void *)lower) : _mm_setzero_si128();
-            b->weights[(uint32_t)kx * b->pairs + pair] = _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(one, other));
+            const __m128i other =
+                two ? _mm_loadl_epi64((const __m128i *)(const void *)lower) : _mm_setzero_si128();
+            b->weights[(uint32_t)kx * b->pairs + pair] =
+                _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(one, other));
         }
     }
     const __m256i bias = nk_column8(stage->table + 4 * (size_t)b->channel, b->count);
@@ -143,7 +161,8 @@ static rows rows_at(const block *b, uint32_t image, int32_t y, const uint8_t *ab
     return r;
 }
 
-/* Accumulators of consecutive pixels in memory, on their way to the stage: two blocks of 8 channels, so that it sees 16. */
+/* Accumulators of consecutive pixels in memory, on their way to the stage: two blocks of 8
+ * channels, so that it sees 16. */
 typedef struct {
     int32_t acc[CHUNK * 16] __attribute__((aligned(32)));
     const nk_stage *stage;
@@ -157,12 +176,14 @@ typedef struct {
 static void flush(pending *q, const block b[2]) {
     if (!q->count) return;
     const size_t pixel = b[0].out->pixel;
-    nk_stage16(q->stage, &q->clamps, q->fits, &q->lanes, b[0].channel, b[0].count + b[1].count, q->acc, 16, q->count, q->to, pixel);
+    nk_stage16(q->stage, &q->clamps, q->fits, &q->lanes, b[0].channel, b[0].count + b[1].count,
+               q->acc, 16, q->count, q->to, pixel);
     q->to += q->count * pixel;
     q->count = 0;
 }
 
-static void output_row(pending *q, const block b[2], uint32_t image, int32_t y, const uint8_t *absent) {
+static void output_row(pending *q, const block b[2], uint32_t image, int32_t y,
+                       const uint8_t *absent) {
     const nk_operand *out = b[0].out;
     uint8_t *to = nk_row(out, image, y) + b[0].channel;
     if (to != q->to + (size_t)q->count * out->pixel) flush(q, b);
@@ -170,9 +191,11 @@ static void output_row(pending *q, const block b[2], uint32_t image, int32_t y, 
     rows r[2];
     for (int h = 0; h < 2 && b[h].count; ++h) r[h] = rows_at(&b[h], image, y, absent);
     for (uint32_t x = 0; x < out->width;) {
-        const uint32_t room = CHUNK - q->count, left = out->width - x, n = left < room ? left : room;
+        const uint32_t room = CHUNK - q->count, left = out->width - x,
+                       n = left < room ? left : room;
         int32_t *acc = q->acc + (size_t)q->count * 16;
-        for (int h = 0; h < 2 && b[h].count; ++h) columns(&b[h], &r[h], (int32_t)x, n, acc + LANES * h);
+        for (int h = 0; h < 2 && b[h].count; ++h)
+            columns(&b[h], &r[h], (int32_t)x, n, acc + LANES * h);
         q->count += n;
         x += n;
         if (q->count == CHUNK) flush(q, b);
@@ -180,25 +203,33 @@ static void output_row(pending *q, const block b[2], uint32_t image, int32_t y, 
 }
 
 int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
-    const nk_depthwise_conv2d_params *p = (const nk_depthwise_conv2d_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT], *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
-    if (call->units != LANES || p->depth_multiplier != 1 || p->weights_zero != 0 || p->kernel_h > MAX_ROWS) return 0;
+    const nk_depthwise_conv2d_params *p =
+        (const nk_depthwise_conv2d_params *)(const void *)call->params;
+    const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],
+                     *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
+    if (call->units != LANES || p->depth_multiplier != 1 || p->weights_zero != 0 ||
+        p->kernel_h > MAX_ROWS)
+        return 0;
     const uint32_t pairs = nk_blocks((uint32_t)p->kernel_h, 2);
     if ((uint64_t)p->kernel_w * pairs > MAX_PAIRS) return 0;
     pending q;
     q.stage = stage, q.count = 0, q.to = NULL;
-    q.fits = nk_clamps8_of(&q.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low, stage->high);
+    q.fits = nk_clamps8_of(&q.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low,
+                           stage->high);
     uint8_t absent[LANES];
     memset(absent, (uint8_t)p->input_zero, sizeof absent);
     for (uint32_t channel = 0; channel < out->channels; channel += 2 * LANES) {
         block b[2]; /* filled part by part: clearing them would cost as much as a small call */
         for (uint32_t h = 0; h < 2; ++h) {
-            const uint32_t first = channel + LANES * h, left = out->channels > first ? out->channels - first : 0;
+            const uint32_t first = channel + LANES * h,
+                           left = out->channels > first ? out->channels - first : 0;
             b[h].in = in, b[h].out = out, b[h].p = p, b[h].pairs = pairs;
             b[h].channel = first, b[h].count = left < LANES ? left : LANES;
             b[h].is_signed = nk_flip(in) != 0;
             b[h].absent = _mm256_set1_epi16((int16_t)p->input_zero);
-            if (b[h].count) fill_block(&b[h], stage, (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data);
+            if (b[h].count)
+                fill_block(&b[h], stage,
+                           (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data);
         }
         q.lanes = nk_lanes16_of(stage, channel, b[0].count + b[1].count);
         for (uint32_t image = 0; image < out->batch; ++image)

@@ -1,6 +1,7 @@
-/* depthwise_conv2d, 16 channels at a time: the bytes of up to four rows of a column are put side by side, one channel per
- * lane, so that VPDPBUSD adds a whole column of the window. Columns of a 3-wide window are built once and slide along. Bytes
- * are made unsigned and sums of weights subtracted as in the dense products. */
+/* depthwise_conv2d, 16 channels at a time: the bytes of up to four rows of a column are put side by
+ * side, one channel per lane, so that VPDPBUSD adds a whole column of the window. Columns of a
+ * 3-wide window are built once and slide along. Bytes are made unsigned and sums of weights
+ * subtracted as in the dense products. */
 #include "loops.h"
 #include "memo.h"
 
@@ -11,7 +12,7 @@
 #include "stage_avx512.h"
 
 #define LANES 16
-#define CHUNK 48 /* pixels whose accumulators wait for the stage: 3 KiB */
+#define CHUNK 48      /* pixels whose accumulators wait for the stage: 3 KiB */
 #define MAX_KERNEL 16 /* rows of a window; larger ones are left to the definition */
 #define MAX_QUADS 64
 #define MAX_ROWS 96 /* input rows under the output rows done at a time */
@@ -51,29 +52,37 @@ typedef struct {
 
 static __attribute__((noinline)) void flush(const block *b, pending *q) {
     if (!q->count) return;
-    nk_stage16(b->stage, &q->clamps, &b->k->lanes, b->channel, b->count, q->acc, LANES, q->count, q->to, b->out->pixel, 0);
+    nk_stage16(b->stage, &q->clamps, &b->k->lanes, b->channel, b->count, q->acc, LANES, q->count,
+               q->to, b->out->pixel, 0);
     q->to += (size_t)q->count * b->out->pixel;
     q->count = 0;
 }
 
 /* 16 channels of a pixel as lanes; `part` when there are fewer. */
-static inline __attribute__((always_inline)) __m512i widen(const rows *r, uint32_t row, int32_t x, __mmask16 mask, const int part) {
+static inline __attribute__((always_inline)) __m512i widen(const rows *r, uint32_t row, int32_t x,
+                                                           __mmask16 mask, const int part) {
     const uint8_t *at = r->at[row] + (size_t)x * r->step[row];
-    return _mm512_cvtepu8_epi32(part ? _mm_maskz_loadu_epi8(mask, at) : _mm_loadu_si128((const __m128i *)(const void *)at));
+    return _mm512_cvtepu8_epi32(part ? _mm_maskz_loadu_epi8(mask, at)
+                                     : _mm_loadu_si128((const __m128i *)(const void *)at));
 }
 
 /* Column x of rows [first, first + n), one per byte. */
-static inline __attribute__((always_inline)) __m512i column(const rows *r, uint32_t first, int n, int32_t x, __m512i flip,
-                                                            __mmask16 mask, const int part) {
+static inline __attribute__((always_inline)) __m512i column(const rows *r, uint32_t first, int n,
+                                                            int32_t x, __m512i flip, __mmask16 mask,
+                                                            const int part) {
     __m512i bytes = _mm512_xor_si512(widen(r, first, x, mask, part), flip);
-    if (n > 1) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 1, x, mask, part), 8));
-    if (n > 2) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 2, x, mask, part), 16));
-    if (n > 3) bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 3, x, mask, part), 24));
+    if (n > 1)
+        bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 1, x, mask, part), 8));
+    if (n > 2)
+        bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 2, x, mask, part), 16));
+    if (n > 3)
+        bytes = _mm512_xor_si512(bytes, _mm512_slli_epi32(widen(r, first + 3, x, mask, part), 24));
     return bytes;
 }
 
 /* `count` pixels from output column x on, for windows of 3 x 3 without dilation. */
-static inline __attribute__((always_inline)) void slide(const block *b, const rows *of, int32_t x, uint32_t count, int32_t *acc,
+static inline __attribute__((always_inline)) void slide(const block *b, const rows *of, int32_t x,
+                                                        uint32_t count, int32_t *acc,
                                                         const int stride, const int part) {
     const rows r = {{of->at[0], of->at[1], of->at[2]}, {of->step[0], of->step[1], of->step[2]}};
     const __m512i w0 = b->k->weights[0], w1 = b->k->weights[1], w2 = b->k->weights[2];
@@ -106,7 +115,9 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
             const int inside = (uint32_t)at < b->in->width;
             for (uint32_t quad = 0; quad < b->quads; ++quad) {
                 const int32_t left = p->kernel_h - 4 * (int32_t)quad;
-                sum = _mm512_dpbusd_epi32(sum, inside ? column(r, 4 * quad, left, at, b->flip, b->mask, 1) : b->absent, *w++);
+                sum = _mm512_dpbusd_epi32(
+                    sum, inside ? column(r, 4 * quad, left, at, b->flip, b->mask, 1) : b->absent,
+                    *w++);
             }
         }
         _mm512_store_si512(acc, sum);
@@ -115,9 +126,11 @@ static void any_window(const block *b, const rows *r, int32_t x, uint32_t count,
 
 static void output_row(const block *b, const rows *r, pending *q) {
     const nk_depthwise_conv2d_params *p = b->p;
-    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1, full = b->count == LANES;
+    const int small = p->kernel_h == 3 && p->kernel_w == 3 && p->dilation_w == 1,
+              full = b->count == LANES;
     for (uint32_t x = 0; x < b->out->width;) {
-        const uint32_t room = CHUNK - q->count, left = b->out->width - x, n = left < room ? left : room;
+        const uint32_t room = CHUNK - q->count, left = b->out->width - x,
+                       n = left < room ? left : room;
         int32_t *acc = q->acc + (size_t)q->count * LANES;
         if (small && p->stride_w == 1 && full) slide(b, r, (int32_t)x, n, acc, 1, 0);
         else if (small && p->stride_w == 2 && full) slide(b, r, (int32_t)x, n, acc, 2, 0);
@@ -142,17 +155,22 @@ static inline __m512i tap(const int8_t *low, const int8_t *high, size_t at) {
 static void fill_constants(const block *b, const int8_t *packed, constants *k) {
     const uint32_t kh = (uint32_t)b->p->kernel_h, kw = (uint32_t)b->p->kernel_w;
     const size_t taps = (size_t)kh * kw;
-    const int8_t *low = packed + b->channel / 8 * taps * 8, *high = low + (b->count > 8 ? taps * 8 : 0);
-    const __m512i bias = _mm512_maskz_loadu_epi32(b->mask, b->stage->table + 4 * (size_t)b->channel);
+    const int8_t *low = packed + b->channel / 8 * taps * 8,
+                 *high = low + (b->count > 8 ? taps * 8 : 0);
+    const __m512i bias =
+        _mm512_maskz_loadu_epi32(b->mask, b->stage->table + 4 * (size_t)b->channel);
     __m512i sum = _mm512_setzero_si512();
     for (uint32_t kx = 0; kx < kw; ++kx) {
         for (uint32_t quad = 0; quad < b->quads; ++quad) {
             const size_t at = (size_t)4 * quad * kw + kx;
             const uint32_t left = kh - 4 * quad;
             __m512i bytes = tap(low, high, at);
-            if (left > 1) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + kw), 8));
-            if (left > 2) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 2 * kw), 16));
-            if (left > 3) bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 3 * kw), 24));
+            if (left > 1)
+                bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + kw), 8));
+            if (left > 2)
+                bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 2 * kw), 16));
+            if (left > 3)
+                bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(tap(low, high, at + 3 * kw), 24));
             k->weights[kx * b->quads + quad] = bytes;
             sum = _mm512_dpbusd_epi32(sum, b->flip, bytes);
         }
@@ -161,13 +179,18 @@ static void fill_constants(const block *b, const int8_t *packed, constants *k) {
     k->lanes = nk_lanes16_of(b->stage, b->channel, b->count, 0, (int32_t)taps * 255 * 128);
 }
 
-/* Rows of an operand from y on, NULL outside the image; finding them once saves each block of channels the divisions. */
-static void find_rows(const nk_operand *o, uint32_t image, int32_t y, uint32_t count, uint8_t **found) {
-    for (uint32_t i = 0; i < count; ++i, ++y) found[i] = y >= 0 && (uint32_t)y < o->height ? nk_row(o, image, y) : NULL;
+/* Rows of an operand from y on, NULL outside the image; finding them once saves each block of
+ * channels the divisions. */
+static void find_rows(const nk_operand *o, uint32_t image, int32_t y, uint32_t count,
+                      uint8_t **found) {
+    for (uint32_t i = 0; i < count; ++i, ++y)
+        found[i] = y >= 0 && (uint32_t)y < o->height ? nk_row(o, image, y) : NULL;
 }
 
-/* Output rows [y, y + count) of one block of channels; `in` are the rows under them, `out` their own. */
-static void block_rows(const block *b, pending *q, uint8_t *const *in, uint8_t *const *out, uint32_t count, const uint8_t *absent) {
+/* Output rows [y, y + count) of one block of channels; `in` are the rows under them, `out` their
+ * own. */
+static void block_rows(const block *b, pending *q, uint8_t *const *in, uint8_t *const *out,
+                       uint32_t count, const uint8_t *absent) {
     const nk_depthwise_conv2d_params *p = b->p;
     for (uint32_t i = 0; i < count; ++i) {
         uint8_t *to = out[i] + b->channel;
@@ -185,8 +208,10 @@ static void block_rows(const block *b, pending *q, uint8_t *const *in, uint8_t *
 }
 
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
-    const nk_depthwise_conv2d_params *p = (const nk_depthwise_conv2d_params *)(const void *)call->params;
-    const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT], *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
+    const nk_depthwise_conv2d_params *p =
+        (const nk_depthwise_conv2d_params *)(const void *)call->params;
+    const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],
+                     *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
     const int8_t *weights = (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data;
     const int32_t extent = (p->kernel_h - 1) * p->dilation_h + 1;
     if (call->units != 8 || p->depth_multiplier != 1 || p->weights_zero != 0) return 0;
@@ -202,25 +227,29 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     pending q;
     q.count = 0;
     q.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
-    const size_t size = offsetof(constants, weights) + (size_t)p->kernel_w * b.quads * sizeof(__m512i);
+    const size_t size =
+        offsetof(constants, weights) + (size_t)p->kernel_w * b.quads * sizeof(__m512i);
     constants single;
     int fresh = 1;
     /* A call that does everything at once would fill memory for nobody. */
     uint8_t *kept = call->row1 - call->row0 == (int32_t)out->height
                         ? NULL
-                        : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS], &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0,
+                        : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],
+                                  &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0,
                                   nk_blocks(out->channels, LANES) * size, &fresh);
     const int32_t most = (MAX_ROWS - extent) / p->stride_h + 1; /* output rows at a time */
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; y += most) {
             const int32_t count = nk_min(most, call->row1 - y);
             uint8_t *under[MAX_ROWS], *own[MAX_ROWS];
-            find_rows(in, image, y * p->stride_h - p->pad_top, (uint32_t)((count - 1) * p->stride_h + extent), under);
+            find_rows(in, image, y * p->stride_h - p->pad_top,
+                      (uint32_t)((count - 1) * p->stride_h + extent), under);
             find_rows(out, image, y, (uint32_t)count, own);
             for (b.channel = 0; b.channel < out->channels; b.channel += LANES) {
                 b.count = out->channels - b.channel < LANES ? out->channels - b.channel : LANES;
                 b.mask = nk_first_lanes(b.count);
-                constants *k = kept ? (constants *)(void *)(kept + b.channel / LANES * size) : &single;
+                constants *k =
+                    kept ? (constants *)(void *)(kept + b.channel / LANES * size) : &single;
                 if (fresh) fill_constants(&b, weights, k);
                 b.k = k;
                 block_rows(&b, &q, under, own, (uint32_t)count, absent);

@@ -1,5 +1,6 @@
-/* Inner loops for processors with Arm's DSP extension (Cortex-M33 and its like), chosen when the firmware is compiled:
- * two 16-bit products at a time, on the bytes and packings the portable loops read.
+/* Inner loops for processors with Arm's DSP extension (Cortex-M33 and its like), chosen when the
+ * firmware is compiled: two 16-bit products at a time, on the bytes and packings the portable loops
+ * read.
  */
 #ifndef NK_DSP_H
 #define NK_DSP_H
@@ -19,8 +20,9 @@ static inline uint32_t nk_word(const void *from) {
     return word;
 }
 
-/* Bytes 0 and 2 of a word as two 16-bit numbers, and bytes 1 and 3. Both operands of a product are split this way, so
- * nothing has to be put back in order. Assembly, because the compiler rotates in an instruction of its own. */
+/* Bytes 0 and 2 of a word as two 16-bit numbers, and bytes 1 and 3. Both operands of a product are
+ * split this way, so nothing has to be put back in order. Assembly, because the compiler rotates in
+ * an instruction of its own. */
 static inline int16x2_t nk_even_signed(uint32_t word) { return __sxtb16((int8x4_t)word); }
 
 static inline int16x2_t nk_odd_signed(uint32_t word) {
@@ -29,7 +31,9 @@ static inline int16x2_t nk_odd_signed(uint32_t word) {
     return pair;
 }
 
-static inline int16x2_t nk_even_unsigned(uint32_t word) { return (int16x2_t)__uxtb16((uint8x4_t)word); }
+static inline int16x2_t nk_even_unsigned(uint32_t word) {
+    return (int16x2_t)__uxtb16((uint8x4_t)word);
+}
 
 static inline int16x2_t nk_odd_unsigned(uint32_t word) {
     int16x2_t pair;
@@ -38,7 +42,9 @@ static inline int16x2_t nk_odd_unsigned(uint32_t word) {
 }
 
 /* The same number in both halves. */
-static inline int16x2_t nk_twice(int32_t value) { return (int16x2_t)((uint32_t)(value & 0xFFFF) * 0x10001u); }
+static inline int16x2_t nk_twice(int32_t value) {
+    return (int16x2_t)((uint32_t)(value & 0xFFFF) * 0x10001u);
+}
 
 #else
 #define NK_HAS_DSP 0

@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static int has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+static int has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 
 /* What the files *_avx512.c are compiled for. */
 static int has_avx512(void) {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vnni");
 }
 
 static int always(void) { return 1; }
@@ -22,7 +25,9 @@ static const struct {
     const char *name;
     int (*supported)(void);
     const nk_simd *loops;
-} sets[] = {{"portable", always, NULL}, {"avx2", has_avx2, &nk_simd_avx2}, {"avx512vnni", has_avx512, &nk_simd_avx512}};
+} sets[] = {{"portable", always, NULL},
+            {"avx2", has_avx2, &nk_simd_avx2},
+            {"avx512vnni", has_avx512, &nk_simd_avx512}};
 
 enum { SETS = sizeof sets / sizeof sets[0], UNDECIDED = -1 };
 
@@ -46,7 +51,8 @@ static int from_environment(void) {
     const int at = find(name);
     if (at != UNDECIDED && sets[at].supported()) return at;
     fprintf(stderr, "openneutron: OPENNEUTRON_ISA is \"%s\", %s; using %s\n", name,
-            at == UNDECIDED ? "which is none of portable, avx2, avx512vnni" : "which this processor does not have",
+            at == UNDECIDED ? "which is none of portable, avx2, avx512vnni"
+                            : "which this processor does not have",
             sets[best()].name);
     return best();
 }

@@ -18,8 +18,8 @@ int nk_avg_pool2d_avx2(const nk_call *call, const nk_stage *stage);
 int nk_pool_sum_avx2(const nk_call *call);
 int nk_add_avx2(const nk_call *call);
 /* One run of nk_add_avx2's; the clamp must be of the byte type. */
-void nk_add_run_avx2(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b, uint32_t step_b, uint8_t *out,
-                     uint32_t count);
+void nk_add_run_avx2(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
+                     uint32_t step_b, uint8_t *out, uint32_t count);
 int nk_requantize_avx2(const nk_call *call);
 int nk_lut_avx2(const nk_call *call);
 /* out[i] = table[in[i]]; in place is fine. */

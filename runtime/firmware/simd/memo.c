@@ -4,9 +4,10 @@
 
 #include <stdatomic.h>
 
-#define BYTES 65536 /* more than the constants of any cascade seen; when they do not fit, it starts over */
-#define MOST 24576  /* of one call: larger ones would drive out the others */
-#define SLOTS 128   /* several times the calls of a cascade's body */
+/* More than the constants of any cascade seen; when they do not fit, it starts over */
+#define BYTES 65536
+#define MOST 24576 /* of one call: larger ones would drive out the others */
+#define SLOTS 128  /* several times the calls of a cascade's body */
 
 typedef struct {
     const void *params; /* NULL: empty */
@@ -32,10 +33,12 @@ static void forget(unsigned run) {
     memo.run = run;
 }
 
-void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *table, uint32_t part, size_t bytes, int *fresh) {
+void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *table,
+              uint32_t part, size_t bytes, int *fresh) {
     const unsigned run = atomic_load_explicit(&runs, memory_order_relaxed);
     const size_t room = (bytes + 63) / 64 * 64;
-    const int fixed = weights->region == NEUTRON_REGION_WEIGHTS && table->region == NEUTRON_REGION_WEIGHTS;
+    const int fixed =
+        weights->region == NEUTRON_REGION_WEIGHTS && table->region == NEUTRON_REGION_WEIGHTS;
     if (run == 0 || !fixed || room > MOST) return NULL;
     if (memo.run != run) forget(run);
     slot *s = &memo.slots[(((uintptr_t)call->params >> 3) + part) % SLOTS];

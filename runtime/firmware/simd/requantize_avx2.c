@@ -16,11 +16,13 @@ typedef struct {
     nk_clamps8 clamps;
 } constants;
 
-static inline __attribute__((always_inline)) void block(const constants *k, const uint8_t *in, uint8_t *out, const int is_signed) {
+static inline __attribute__((always_inline)) void block(const constants *k, const uint8_t *in,
+                                                        uint8_t *out, const int is_signed) {
     const __m256i offset = _mm256_set1_epi32(INT32_MIN);
     __m256i v[4];
     for (uint32_t i = 0; i < 4; ++i) {
-        const __m256i d = _mm256_sll_epi32(_mm256_sub_epi32(nk_widen8(in + 8 * i, is_signed), k->zero), k->left);
+        const __m256i d =
+            _mm256_sll_epi32(_mm256_sub_epi32(nk_widen8(in + 8 * i, is_signed), k->zero), k->left);
         v[i] = nk_rescale8(&k->lanes, _mm256_xor_si256(d, offset));
     }
     _mm256_storeu_si256((__m256i *)(void *)out, nk_bytes32(&k->clamps, v[0], v[1], v[2], v[3]));
@@ -31,28 +33,37 @@ static constants constants_of(const nk_call *call, int *fits) {
     constants k = {.zero = _mm256_set1_epi32(p->input_zero)};
     k.left = _mm_cvtsi32_si128(nk_max(p->shift, 0));
     k.is_signed = call->operands[NK_REQUANTIZE_INPUT].dtype == NEUTRON_DTYPE_INT8;
-    k.lanes = nk_lanes8_of(_mm256_set1_epi32(p->multiplier), _mm256_set1_epi32(nk_max(-p->shift, 0)));
-    *fits = nk_clamps8_of(&k.clamps, call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8, p->output_zero,
-                          p->clamp_low, p->clamp_high) && p->shift <= LEFT_MOST;
+    k.lanes =
+        nk_lanes8_of(_mm256_set1_epi32(p->multiplier), _mm256_set1_epi32(nk_max(-p->shift, 0)));
+    *fits =
+        nk_clamps8_of(&k.clamps, call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8,
+                      p->output_zero, p->clamp_low, p->clamp_high) &&
+        p->shift <= LEFT_MOST;
     return k;
 }
 
 /* A factor of 1, as from UINT8 to INT8 of the same scale: mbqm is the identity then. */
-static int is_shift_of_zero(const nk_requantize_params *p) { return p->multiplier == 1 << 30 && p->shift == 1; }
+static int is_shift_of_zero(const nk_requantize_params *p) {
+    return p->multiplier == 1 << 30 && p->shift == 1;
+}
 
 static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
     const int is_signed = call->operands[NK_REQUANTIZE_INPUT].dtype == NEUTRON_DTYPE_INT8;
     const int32_t down = call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8 ? 0 : 128;
     const __m256i by = _mm256_set1_epi16((int16_t)(p->output_zero - p->input_zero - down));
-    const __m128i low = _mm_set1_epi8((char)(p->clamp_low - down)), high = _mm_set1_epi8((char)(p->clamp_high - down));
+    const __m128i low = _mm_set1_epi8((char)(p->clamp_low - down)),
+                  high = _mm_set1_epi8((char)(p->clamp_high - down));
     const __m128i flip = _mm_set1_epi8((char)down);
     uint32_t i = 0;
     for (; i + 16 <= count; i += 16) {
         const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(in + i));
-        const __m256i moved = _mm256_add_epi16(is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes), by);
-        const __m128i packed = _mm_packs_epi16(_mm256_castsi256_si128(moved), _mm256_extracti128_si256(moved, 1));
-        _mm_storeu_si128((__m128i *)(void *)(out + i), _mm_xor_si128(_mm_min_epi8(_mm_max_epi8(packed, low), high), flip));
+        const __m256i moved = _mm256_add_epi16(
+            is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes), by);
+        const __m128i packed =
+            _mm_packs_epi16(_mm256_castsi256_si128(moved), _mm256_extracti128_si256(moved, 1));
+        _mm_storeu_si128((__m128i *)(void *)(out + i),
+                         _mm_xor_si128(_mm_min_epi8(_mm_max_epi8(packed, low), high), flip));
     }
     for (; i < count; ++i) {
         const int32_t v = nk_value(in[i], is_signed ? 128 : 0) - p->input_zero + p->output_zero;
@@ -64,8 +75,10 @@ static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32
     int fits;
     const constants k = constants_of(call, &fits);
     uint32_t i = 0;
-    if (k.is_signed) for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 1);
-    else for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 0);
+    if (k.is_signed)
+        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 1);
+    else
+        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 0);
     if (i == count) return;
     uint8_t rest[LANES] = {0}, result[LANES];
     memcpy(rest, in + i, count - i);
@@ -77,7 +90,8 @@ int nk_requantize_avx2(const nk_call *call) {
     int fits;
     constants_of(call, &fits);
     const int moves = is_shift_of_zero((const nk_requantize_params *)(const void *)call->params);
-    const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT], *out = &call->operands[NK_REQUANTIZE_OUTPUT];
+    const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT],
+                     *out = &call->operands[NK_REQUANTIZE_OUTPUT];
     if (fits) nk_walk1(call, in, out, moves ? move_zero : rescale);
     return fits;
 }

@@ -1,8 +1,9 @@
 /* Tiles of dense products: a few pixels times 8, 16 or 32 channels, all sums in registers.
  *
- * Two ways on. A plain tile leaves its accumulators in memory for the stage. A staged one leaves them to the next tile, which
- * takes them through the stage between its own products: multiply-adds and the stage's instructions run in different parts of
- * the processor, whose window is too short to overlap them when one follows the other. */
+ * Two ways on. A plain tile leaves its accumulators in memory for the stage. A staged one leaves
+ * them to the next tile, which takes them through the stage between its own products: multiply-adds
+ * and the stage's instructions run in different parts of the processor, whose window is too short
+ * to overlap them when one follows the other. */
 #ifndef NK_TILES_AVX512_H
 #define NK_TILES_AVX512_H
 
@@ -13,11 +14,13 @@
 #include "stage_avx512.h"
 
 #define NK_ROW 32 /* lanes of accumulators per pixel: four groups of 8 channels */
-#define NK_STAGED 8 /* pixels of a staged tile: 16 accumulators leave the stage as many registers */
+/* Pixels of a staged tile: 16 accumulators leave the stage as many registers. */
+#define NK_STAGED 8
 
-/* sum += dot products of 4 unsigned and 4 signed bytes. Written out, because gcc 12 copies the accumulators of the intrinsic
- * to memory and back in every turn of a loop. */
-static inline __attribute__((always_inline)) void nk_dot4(__m512i *sum, __m512i bytes, __m512i weights) {
+/* sum += dot products of 4 unsigned and 4 signed bytes. Written out, because gcc 12 copies the
+ * accumulators of the intrinsic to memory and back in every turn of a loop. */
+static inline __attribute__((always_inline)) void nk_dot4(__m512i *sum, __m512i bytes,
+                                                          __m512i weights) {
     __asm__("vpdpbusd %2, %1, %0" : "+v"(*sum) : "v"(bytes), "v"(weights));
 }
 
@@ -37,8 +40,10 @@ static inline __attribute__((always_inline)) __m512i nk_pair(__m512i left, __m51
 }
 
 /* One step of P pixels times G groups: 8 inputs. */
-static inline __attribute__((always_inline)) void nk_step(const uint8_t *a, size_t step, const int8_t *w, size_t group,
-                                                          __m512i sum[12][4], const int P, const int G) {
+static inline __attribute__((always_inline)) void nk_step(const uint8_t *a, size_t step,
+                                                          const int8_t *w, size_t group,
+                                                          __m512i sum[12][4], const int P,
+                                                          const int G) {
     __m512i v[4];
 #pragma GCC unroll 4
     for (int g = 0; g < G; ++g) v[g] = _mm512_loadu_si512(w + g * group);
@@ -53,8 +58,9 @@ static inline __attribute__((always_inline)) void nk_step(const uint8_t *a, size
 }
 
 /* `tiles` times P pixels times G groups, to accumulators. */
-static inline __attribute__((always_inline)) void nk_tile(const nk_tiling *t, const uint8_t *panel, int32_t *acc, uint32_t tiles,
-                                                          const int P, const int G) {
+static inline __attribute__((always_inline)) void nk_tile(const nk_tiling *t, const uint8_t *panel,
+                                                          int32_t *acc, uint32_t tiles, const int P,
+                                                          const int G) {
     const size_t step = t->block->step, group = t->group, outer_step = t->block->outer_step;
     const uint32_t outer = t->block->outer, length = t->block->length;
     for (; tiles; --tiles, panel += P * step, acc += P * NK_ROW) {
@@ -67,18 +73,21 @@ static inline __attribute__((always_inline)) void nk_tile(const nk_tiling *t, co
             for (int g = 0; g < G; ++g) sum[p][g] = t->start[g];
         for (uint32_t o = 0; o < outer; ++o, run += outer_step) {
             const uint8_t *a = run;
-            for (uint32_t i = 0; i < length; ++i, a += NK_PACK, w += NK_PACK * NK_PACK) nk_step(a, step, w, group, sum, P, G);
+            for (uint32_t i = 0; i < length; ++i, a += NK_PACK, w += NK_PACK * NK_PACK)
+                nk_step(a, step, w, group, sum, P, G);
         }
 #pragma GCC unroll 12
         for (int p = 0; p < P; ++p)
 #pragma GCC unroll 2
             for (int g = 0; g < G; g += 2)
-                _mm512_storeu_si512(acc + p * NK_ROW + g * 8,
-                                    nk_pair(sum[p][g], g + 1 < G ? sum[p][g + 1] : _mm512_setzero_si512()));
+                _mm512_storeu_si512(
+                    acc + p * NK_ROW + g * 8,
+                    nk_pair(sum[p][g], g + 1 < G ? sum[p][g + 1] : _mm512_setzero_si512()));
     }
 }
 
-/* A tile on its way through the stage: pixels in fours, the last one repeated where there are fewer. */
+/* A tile on its way through the stage: pixels in fours, the last one repeated where there are
+ * fewer. */
 typedef struct {
     int32_t acc[NK_STAGED * 16] __attribute__((aligned(64)));
     const nk_clamps *clamps;
@@ -91,7 +100,8 @@ typedef struct {
 
 static inline uint32_t nk_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-static inline __attribute__((always_inline)) void nk_put4(const nk_waiting *q, uint32_t four, __m512i bytes) {
+static inline __attribute__((always_inline)) void nk_put4(const nk_waiting *q, uint32_t four,
+                                                          __m512i bytes) {
     const uint32_t last = q->pixels - 1 - 4 * four;
     uint8_t *to = q->to + (size_t)4 * four * q->pixel;
     if (q->pixel == 16 && last >= 3) {
@@ -99,18 +109,24 @@ static inline __attribute__((always_inline)) void nk_put4(const nk_waiting *q, u
         return;
     }
     _mm_storeu_si128((__m128i *)(void *)to, _mm512_castsi512_si128(bytes));
-    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(1, last) * q->pixel), _mm512_extracti32x4_epi32(bytes, 1));
-    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(2, last) * q->pixel), _mm512_extracti32x4_epi32(bytes, 2));
-    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(3, last) * q->pixel), _mm512_extracti32x4_epi32(bytes, 3));
+    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(1, last) * q->pixel),
+                     _mm512_extracti32x4_epi32(bytes, 1));
+    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(2, last) * q->pixel),
+                     _mm512_extracti32x4_epi32(bytes, 2));
+    _mm_storeu_si128((__m128i *)(void *)(to + nk_least(3, last) * q->pixel),
+                     _mm512_extracti32x4_epi32(bytes, 3));
 }
 
 /* Upper words of four pixels of paired lanes to bytes in their order, clamped to INT8. */
-static inline __attribute__((always_inline)) __m512i nk_paired_bytes(const nk_clamps *c, const __m512i v[4]) {
-    const __m512i words = _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23, 19, 15, 11,
-                                           7, 3, 29, 25, 21, 17, 13, 9, 5, 1);
+static inline __attribute__((always_inline)) __m512i nk_paired_bytes(const nk_clamps *c,
+                                                                     const __m512i v[4]) {
+    const __m512i words =
+        _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23,
+                         19, 15, 11, 7, 3, 29, 25, 21, 17, 13, 9, 5, 1);
     const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
     const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), _mm512_packs_epi16(front, back));
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                                    _mm512_packs_epi16(front, back));
 }
 
 /* The next four pixels in the float form. */
@@ -119,15 +135,20 @@ static inline __attribute__((always_inline)) void nk_stage_next(nk_waiting *q, c
     const int32_t *acc = q->acc + four * 64;
     __m512i v[4];
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) v[j] = nk_rescale16_float(q->lanes, _mm512_load_si512(acc + 16 * j), relu);
-    const __m512i least = _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
-    q->doubt |= (uint32_t)(_mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0) << four;
+    for (int j = 0; j < 4; ++j)
+        v[j] = nk_rescale16_float(q->lanes, _mm512_load_si512(acc + 16 * j), relu);
+    const __m512i least =
+        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
+    q->doubt |= (uint32_t)(_mm512_mask_cmplt_epu16_mask(0x55555555, least,
+                                                        _mm512_set1_epi16(NK_DOUBT)) != 0)
+                << four;
     nk_put4(q, four, nk_paired_bytes(q->clamps, v));
 }
 
 static __attribute__((noinline)) void nk_stage_again(nk_waiting *q) {
     for (uint32_t four = 0; four < q->fours; ++four)
-        if (q->doubt >> four & 1) nk_put4(q, four, nk_stage16_exact(q->clamps, q->lanes, q->acc + four * 64, 16, 4));
+        if (q->doubt >> four & 1)
+            nk_put4(q, four, nk_stage16_exact(q->clamps, q->lanes, q->acc + four * 64, 16, 4));
 }
 
 /* What waits is done when this returns. */
@@ -136,11 +157,11 @@ static inline __attribute__((always_inline)) void nk_stage_rest(nk_waiting *q, c
     if (__builtin_expect(q->doubt != 0, 0)) nk_stage_again(q);
 }
 
-/* `tiles` times P pixels times two groups to bytes from `to` on, `q->pixel` apart; the last tile waits. Only for the float form
- * and a clamp to INT8. */
-static inline __attribute__((always_inline)) void nk_staged_tile(const nk_tiling *t, const uint8_t *panel, nk_waiting *q,
-                                                                 const nk_lanes16 *lanes, uint8_t *to, uint32_t tiles, const int P,
-                                                                 const int relu) {
+/* `tiles` times P pixels times two groups to bytes from `to` on, `q->pixel` apart; the last tile
+ * waits. Only for the float form and a clamp to INT8. */
+static inline __attribute__((always_inline)) void nk_staged_tile(
+    const nk_tiling *t, const uint8_t *panel, nk_waiting *q, const nk_lanes16 *lanes, uint8_t *to,
+    uint32_t tiles, const int P, const int relu) {
     const size_t step = t->block->step, group = t->group, outer_step = t->block->outer_step;
     const uint32_t outer = t->block->outer, length = t->block->length;
     for (; tiles; --tiles, panel += P * step, to += P * q->pixel) {
@@ -162,14 +183,17 @@ static inline __attribute__((always_inline)) void nk_staged_tile(const nk_tiling
             const int from = p < P ? p : P - 1;
             _mm512_store_si512(q->acc + 16 * p, nk_pair(sum[from][0], sum[from][1]));
         }
-        q->lanes = lanes, q->to = to, q->pixels = P, q->fours = (P + 3) / 4, q->done = 0, q->doubt = 0;
+        q->lanes = lanes, q->to = to, q->pixels = P, q->fours = (P + 3) / 4, q->done = 0,
+        q->doubt = 0;
     }
 }
 
-typedef void (*nk_tile_function)(const nk_tiling *t, const uint8_t *panel, int32_t *acc, uint32_t tiles);
-typedef void (*nk_staged_function)(const nk_tiling *t, const uint8_t *panel, nk_waiting *q, const nk_lanes16 *lanes, uint8_t *to,
-                                   uint32_t tiles);
+typedef void (*nk_tile_function)(const nk_tiling *t, const uint8_t *panel, int32_t *acc,
+                                 uint32_t tiles);
+typedef void (*nk_staged_function)(const nk_tiling *t, const uint8_t *panel, nk_waiting *q,
+                                   const nk_lanes16 *lanes, uint8_t *to, uint32_t tiles);
 
+// clang-format off
 #define NK_TILE(P, G)                                                                                        \
     static void nk_tile_##P##_##G(const nk_tiling *t, const uint8_t *panel, int32_t *acc, uint32_t tiles) {  \
         nk_tile(t, panel, acc, tiles, P, G);                                                                 \
@@ -189,34 +213,41 @@ NK_STAGED_TILE(1, 0) NK_STAGED_TILE(2, 0) NK_STAGED_TILE(3, 0) NK_STAGED_TILE(4,
 NK_STAGED_TILE(5, 0) NK_STAGED_TILE(6, 0) NK_STAGED_TILE(7, 0) NK_STAGED_TILE(8, 0)
 NK_STAGED_TILE(1, 1) NK_STAGED_TILE(2, 1) NK_STAGED_TILE(3, 1) NK_STAGED_TILE(4, 1)
 NK_STAGED_TILE(5, 1) NK_STAGED_TILE(6, 1) NK_STAGED_TILE(7, 1) NK_STAGED_TILE(8, 1)
+    // clang-format on
 
-/* By pixels, up to 24 accumulators: more leave no registers for weights and broadcasts. */
-static const nk_tile_function nk_tiles4[] = {NULL, nk_tile_1_4, nk_tile_2_4, nk_tile_3_4, nk_tile_4_4, nk_tile_5_4, nk_tile_6_4};
-static const nk_tile_function nk_tiles2[] = {NULL,        nk_tile_1_2, nk_tile_2_2,  nk_tile_3_2,  nk_tile_4_2,
-                                             nk_tile_5_2, nk_tile_6_2, nk_tile_7_2,  nk_tile_8_2,  nk_tile_9_2,
-                                             nk_tile_10_2, nk_tile_11_2, nk_tile_12_2};
-static const nk_tile_function nk_tiles1[] = {NULL,        nk_tile_1_1, nk_tile_2_1,  nk_tile_3_1,  nk_tile_4_1,
-                                             nk_tile_5_1, nk_tile_6_1, nk_tile_7_1,  nk_tile_8_1,  nk_tile_9_1,
-                                             nk_tile_10_1, nk_tile_11_1, nk_tile_12_1};
+    /* By pixels, up to 24 accumulators: more leave no registers for weights and broadcasts. */
+    static const nk_tile_function nk_tiles4[] = {NULL,        nk_tile_1_4, nk_tile_2_4, nk_tile_3_4,
+                                                 nk_tile_4_4, nk_tile_5_4, nk_tile_6_4};
+static const nk_tile_function nk_tiles2[] = {
+    NULL,        nk_tile_1_2, nk_tile_2_2, nk_tile_3_2,  nk_tile_4_2,  nk_tile_5_2, nk_tile_6_2,
+    nk_tile_7_2, nk_tile_8_2, nk_tile_9_2, nk_tile_10_2, nk_tile_11_2, nk_tile_12_2};
+static const nk_tile_function nk_tiles1[] = {
+    NULL,        nk_tile_1_1, nk_tile_2_1, nk_tile_3_1,  nk_tile_4_1,  nk_tile_5_1, nk_tile_6_1,
+    nk_tile_7_1, nk_tile_8_1, nk_tile_9_1, nk_tile_10_1, nk_tile_11_1, nk_tile_12_1};
 static const nk_staged_function nk_staged[2][NK_STAGED + 1] = {
-    {NULL, nk_staged_1_0, nk_staged_2_0, nk_staged_3_0, nk_staged_4_0, nk_staged_5_0, nk_staged_6_0, nk_staged_7_0, nk_staged_8_0},
-    {NULL, nk_staged_1_1, nk_staged_2_1, nk_staged_3_1, nk_staged_4_1, nk_staged_5_1, nk_staged_6_1, nk_staged_7_1, nk_staged_8_1}};
+    {NULL, nk_staged_1_0, nk_staged_2_0, nk_staged_3_0, nk_staged_4_0, nk_staged_5_0, nk_staged_6_0,
+     nk_staged_7_0, nk_staged_8_0},
+    {NULL, nk_staged_1_1, nk_staged_2_1, nk_staged_3_1, nk_staged_4_1, nk_staged_5_1, nk_staged_6_1,
+     nk_staged_7_1, nk_staged_8_1}};
 
-/* `count` pixels of a panel row times `groups` (1, 2 or 4), in tiles of nearly equal size: some of one size, then the rest one
- * smaller. */
-static inline void nk_tiles(const nk_tiling *t, const uint8_t *panel, uint32_t count, uint32_t groups, int32_t *acc) {
+/* `count` pixels of a panel row times `groups` (1, 2 or 4), in tiles of nearly equal size: some of
+ * one size, then the rest one smaller. */
+static inline void nk_tiles(const nk_tiling *t, const uint8_t *panel, uint32_t count,
+                            uint32_t groups, int32_t *acc) {
     const nk_tile_function *of = groups == 4 ? nk_tiles4 : groups == 2 ? nk_tiles2 : nk_tiles1;
-    const uint32_t parts = nk_blocks(count, groups == 4 ? 6 : 12), small = count / parts, larger = count % parts;
+    const uint32_t parts = nk_blocks(count, groups == 4 ? 6 : 12), small = count / parts,
+                   larger = count % parts;
     const size_t done = (size_t)larger * (small + 1);
     if (larger) of[small + 1](t, panel, acc, larger);
     of[small](t, panel + done * t->block->step, acc + done * NK_ROW, parts - larger);
 }
 
 /* The same times two groups to bytes. */
-static inline void nk_staged_tiles(const nk_tiling *t, const uint8_t *panel, uint32_t count, nk_waiting *q, const nk_lanes16 *lanes,
-                                   uint8_t *to) {
+static inline void nk_staged_tiles(const nk_tiling *t, const uint8_t *panel, uint32_t count,
+                                   nk_waiting *q, const nk_lanes16 *lanes, uint8_t *to) {
     const nk_staged_function *of = nk_staged[lanes->relu != 0];
-    const uint32_t parts = nk_blocks(count, NK_STAGED), small = count / parts, larger = count % parts;
+    const uint32_t parts = nk_blocks(count, NK_STAGED), small = count / parts,
+                   larger = count % parts;
     const size_t done = (size_t)larger * (small + 1);
     if (larger) of[small + 1](t, panel, q, lanes, to, larger);
     of[small](t, panel + done * t->block->step, q, lanes, to + done * q->pixel, parts - larger);
