@@ -8,7 +8,7 @@
 #include "stack.h"
 
 #define ALIGNED(bytes) (((bytes) + 15u) / 16u * 16u)
-#define CONTEXT_BYTES ALIGNED(NEUTRON_CONTEXT_BYTES + MODEL_TCM_BYTES)
+#define CONTEXT_BYTES ALIGNED(NEUTRON_CONTEXT_BYTES + MODEL_TCM_BYTES + MODEL_STATE_BYTES)
 #define ARENA_BYTES \
     (CONTEXT_BYTES + MODEL_IO_BYTES + ALIGNED(MODEL_SCRATCH_BYTES) + \
      ALIGNED(MODEL_PREFETCH_BYTES) + ALIGNED(MODEL_PROFILE_BYTES))
@@ -55,8 +55,19 @@ static NeutronError run(NeutronModelHandle model, void **outputs, void *scratch,
     return neutronRunBlocking(model, &data);
 }
 
-static void report(NeutronModelHandle model, void *const *outputs) {
+static void put_outputs(const char *name, void *const *outputs) {
     static const uint32_t output_bytes[] = MODEL_OUTPUT_BYTES;
+    for (uint32_t at = 0; at < MODEL_OUTPUTS; at++) {
+        put_text(name);
+        put_text(" ");
+        put_number(at);
+        put_text(" ");
+        put_hex(outputs[at], output_bytes[at]);
+        put_text("\n");
+    }
+}
+
+static void report(NeutronModelHandle model, void *const *outputs) {
     NeutronModelInfo info;
     uint64_t cycles = 0;
     neutronModelGetInfo(model, &info);
@@ -66,13 +77,7 @@ static void report(NeutronModelHandle model, void *const *outputs) {
     put_text("\n");
     put_line("calls", info.calls);
     put_line("cycles", cycles);
-    for (uint32_t at = 0; at < MODEL_OUTPUTS; at++) {
-        put_text("output ");
-        put_number(at);
-        put_text(" ");
-        put_hex(outputs[at], output_bytes[at]);
-        put_text("\n");
-    }
+    put_outputs("output", outputs);
 }
 
 int main(void) {
@@ -103,9 +108,20 @@ int main(void) {
     outputs[MODEL_OUTPUTS + 1] = MODEL_PROFILE_BYTES ? take(MODEL_PROFILE_BYTES) : NULL;
     /* Memory is what an application left there, not zeros. */
     memset(arena + CONTEXT_BYTES, 0xA5, sizeof arena - CONTEXT_BYTES);
+    const uint32_t mark = arena_used;
     error = run(model, outputs, scratch, prefetch);
     if (error != NEUTRON_NONE) return failed("run", error, neutronModelErrorDetail(model));
     report(model, outputs);
+    if (MODEL_STATE_BYTES) { /* a second run goes on from the first, a reset undoes both */
+        arena_used = mark;
+        error = run(model, outputs, scratch, prefetch);
+        put_outputs("second", outputs);
+        arena_used = mark;
+        if (error == NEUTRON_NONE) error = neutronStateReset(model);
+        if (error == NEUTRON_NONE) error = run(model, outputs, scratch, prefetch);
+        put_outputs("reset", outputs);
+        if (error != NEUTRON_NONE) return failed("run", error, neutronModelErrorDetail(model));
+    }
     put_line("arena", arena_used);
     put_line("context", CONTEXT_BYTES);
     put_line("stack", stack_used());

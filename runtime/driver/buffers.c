@@ -30,6 +30,7 @@ NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfi
     buffers->scratch = data->scratch;
     buffers->prefetch = data->scratchWeights;
     buffers->tcm = model->tcm;
+    buffers->state = model->variables;
     return error;
 }
 

@@ -153,6 +153,13 @@ static NeutronError check_layout(nd_program *program, const NeutronModelSizes *s
         return header_error(detail, HEADER_AT(tcm_bytes), "more than the target has: tcm_bytes",
                             h->tcm_bytes);
     }
+    if (h->state_bytes > NEUTRON_MAX_STATE_BYTES) {
+        return header_error(detail, HEADER_AT(state_bytes), "state_bytes", h->state_bytes);
+    }
+    const uint64_t states = (uint64_t)h->state_count * sizeof(NeutronStateRecord);
+    if (h->state_count ? !section_fits(program, h->states_offset, states) : h->states_offset != 0) {
+        return header_error(detail, HEADER_AT(states_offset), "states_offset", h->states_offset);
+    }
     if (sizes->scratch < program->scratch_bytes || sizes->prefetch < program->prefetch_bytes) {
         nd_say(detail, "scratch has %llu of %u bytes, prefetch %llu of %u",
                (unsigned long long)sizes->scratch, program->scratch_bytes,
@@ -208,5 +215,6 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
     for (uint32_t row = 0; error == NEUTRON_NONE && row < program->header.tensor_count; row++) {
         error = check_tensor(program, row, detail);
     }
+    if (error == NEUTRON_NONE) error = nd_check_states(program, detail);
     return error;
 }

@@ -42,6 +42,7 @@ uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t inde
     case NEUTRON_REGION_WEIGHTS: return index ? 0 : program->header.weights_bytes;
     case NEUTRON_REGION_PREFETCH: return index ? 0 : program->prefetch_bytes;
     case NEUTRON_REGION_TCM: return index ? 0 : program->header.tcm_bytes;
+    case NEUTRON_REGION_STATE: return index ? 0 : program->header.state_bytes;
     default: return 0;
     }
 }
@@ -56,6 +57,7 @@ uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, ui
     case NEUTRON_REGION_SCRATCH: return buffers->scratch;
     case NEUTRON_REGION_WEIGHTS: return (uint8_t *)(uintptr_t)program->weights;
     case NEUTRON_REGION_PREFETCH: return buffers->prefetch;
+    case NEUTRON_REGION_STATE: return buffers->state;
     default: return buffers->tcm;
     }
 }

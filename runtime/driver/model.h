@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     const void **inputs;
     void **outputs;
-    uint8_t *scratch, *prefetch, *tcm;
+    uint8_t *scratch, *prefetch, *tcm, *state;
 } nd_buffers;
 
 /* How a kernel is called, from the generated table. */
@@ -58,6 +58,7 @@ struct NeutronModel {
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
+    uint8_t *variables; /* the state region: what runs leave for later ones */
     nd_timeline timeline;
     uint64_t cycles;
     NeutronEventSink sink;
@@ -90,6 +91,9 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row);
 /* checksum.c */
 NeutronError nd_check_checksum(const nd_program *program, nd_text *detail);
+/* state.c: rows inside their region and the weights; first contents of a handle's state. */
+NeutronError nd_check_states(const nd_program *program, nd_text *detail);
+void nd_reset_state(struct NeutronModel *model);
 /* kernels_block.c: the block lists what is called, one bit per kernel id. */
 NeutronError nd_check_kernels_block(const nd_program *program, const uint32_t *called,
                                     nd_text *detail);

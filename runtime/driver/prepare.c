@@ -9,8 +9,10 @@ static size_t aligned(size_t size) {
 _Static_assert(sizeof(struct NeutronModel) <= NEUTRON_CONTEXT_BYTES,
                "NEUTRON_CONTEXT_BYTES must hold a context");
 
-static size_t context_bytes(uint32_t tcm_bytes) {
-    return aligned(sizeof(struct NeutronModel)) + aligned(tcm_bytes);
+/* The handle, its TCM, its state. Both are bounded by what validation allows, so nothing wraps. */
+static size_t context_bytes(const NeutronHeaderRecord *header) {
+    return aligned(sizeof(struct NeutronModel)) + aligned(header->tcm_bytes) +
+           aligned(header->state_bytes);
 }
 
 NeutronError nd_handle_error(NeutronModelHandle handle) {
@@ -30,7 +32,7 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     if (microcode == NULL || size < sizeof header) return 0;
     memcpy(&header, microcode, sizeof header);
     if (header.magic != NEUTRON_MAGIC || header.version != NEUTRON_VERSION_WORD) return 0;
-    return context_bytes(header.tcm_bytes);
+    return header.state_bytes > NEUTRON_MAX_STATE_BYTES ? 0 : context_bytes(&header);
 }
 
 /* Turn memory into a prepared model. */
@@ -41,6 +43,8 @@ static NeutronModelHandle build(void *context, const nd_program *program,
     model->program = *program;
     model->timeout_seconds = config->timeoutSeconds;
     model->tcm = (uint8_t *)context + aligned(sizeof *model);
+    model->variables = model->tcm + aligned(program->header.tcm_bytes);
+    nd_reset_state(model);
     model->detail.text = model->detail_text;
     model->detail.size = sizeof model->detail_text;
     model->owned = owned;
@@ -65,8 +69,7 @@ NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
     const NeutronError error = validated(&program, config, sizes, handle);
     if (error != NEUTRON_NONE) return error;
-    if (contextSize < context_bytes(program.header.tcm_bytes))
-        return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
+    if (contextSize < context_bytes(&program.header)) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
     *handle = build(context, &program, config, 0);
     return NEUTRON_NONE;
 }
@@ -77,7 +80,7 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
     nd_program program;
     const NeutronError error = validated(&program, config, sizes, handle);
     if (error != NEUTRON_NONE) return error;
-    void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(program.header.tcm_bytes));
+    void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
     if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
     NeutronModelHandle model = build(context, &program, config, 1);
 #if ND_THREADS
@@ -134,6 +137,7 @@ NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *in
     info->profileBytes = p->profile_bytes;
     info->debugBytes = p->debug_bytes;
     info->tcmBytes = p->header.tcm_bytes;
+    info->stateBytes = p->header.state_bytes;
     info->calls = p->header.call_count;
     info->profiling = (p->header.flags & NEUTRON_FLAG_PROFILING) != 0;
     return NEUTRON_NONE;

@@ -74,7 +74,7 @@ static NeutronError check_operand(const subject *s, uint32_t operand) {
         return NEUTRON_ERROR_ADDRESS;
     }
     const int writable = o.region == NEUTRON_REGION_OUTPUT || o.region == NEUTRON_REGION_SCRATCH ||
-                         o.region == NEUTRON_REGION_TCM;
+                         o.region == NEUTRON_REGION_TCM || o.region == NEUTRON_REGION_STATE;
     if (s->info.written & mask && !writable) {
         return refuse_operand(s, NEUTRON_ERROR_WRITE_PROTECTED, operand, "is written in region",
                               o.region);

@@ -7,7 +7,8 @@ static int indexed(uint8_t region) {
 
 static int writable(uint8_t region) {
     return region == NEUTRON_REGION_OUTPUT || region == NEUTRON_REGION_SCRATCH ||
-           region == NEUTRON_REGION_PREFETCH || region == NEUTRON_REGION_TCM;
+           region == NEUTRON_REGION_PREFETCH || region == NEUTRON_REGION_TCM ||
+           region == NEUTRON_REGION_STATE;
 }
 
 static int overlap(const NeutronDmaRecord *d) {

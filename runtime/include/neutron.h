@@ -111,7 +111,7 @@ typedef struct {
     char target[17];
     uint32_t formatVersion, converterVersion;
     uint32_t inputs, outputs;
-    uint32_t scratchBytes, prefetchBytes, profileBytes, debugBytes, tcmBytes;
+    uint32_t scratchBytes, prefetchBytes, profileBytes, debugBytes, tcmBytes, stateBytes;
     uint32_t calls; /* executed in one run */
     bool profiling;
 } NeutronModelInfo;
@@ -145,8 +145,8 @@ NEUTRON_API bool neutronErrorAt(uint32_t index, NeutronError *error);
  * add. */
 NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
-/* Room for the context of any model without TCM (Neutron-C), on any processor, for static
- * allocation; the exact figure is neutronGetModelContextSize(). */
+/* Room for the context of any model without TCM (Neutron-C) and without state, on any processor,
+ * for static allocation; the exact figure is neutronGetModelContextSize(). */
 #define NEUTRON_CONTEXT_BYTES 768
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
@@ -197,6 +197,13 @@ NEUTRON_API NeutronError neutronSetTrace(NeutronModelHandle handle,
                                          const NeutronTraceConfig *trace);
 NEUTRON_API NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text,
                                          size_t *size);
+/* State: what a model keeps from run to run (variables, the memory of recurrent layers), in its
+ * context. Prepare gives it its first contents, every handle has its own. Reset gives it its first
+ * contents again; get and set save and restore it whole. Size 0 where a model keeps nothing. */
+NEUTRON_API NeutronError neutronStateReset(NeutronModelHandle handle);
+NEUTRON_API NeutronError neutronStateGet(NeutronModelHandle handle, const void **bytes,
+                                         size_t *size);
+NEUTRON_API NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_t size);
 NEUTRON_API NeutronError neutronSuspend(void);
 NEUTRON_API NeutronError neutronResume(void);
 NEUTRON_API void *neutronMemAlloc(size_t alignment, size_t size);

@@ -24,6 +24,8 @@
     X(THREADS, DRIVER, DRIVER_INVALID, 10, \
       "the number of threads, or what OPENNEUTRON_THREADS says, is not from 1 to 16 (1 on bare " \
       "metal)") \
+    X(STATE_SIZE, DRIVER, DRIVER_INVALID, 11, \
+      "the state given has another size than the model's; save it with neutronStateGet") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \
@@ -57,6 +59,7 @@
     X(TRUNCATED, DRIVER, DRIVER_MICROCODE, 3, "a block is shorter than the microcode declares") \
     X(HEADER, DRIVER, DRIVER_MICROCODE, 4, "the microcode's header contradicts itself") \
     X(TENSOR_TABLE, DRIVER, DRIVER_MICROCODE, 5, "the tensor table is malformed") \
+    X(STATE_TABLE, DRIVER, DRIVER_MICROCODE, 14, "the state table is malformed") \
     X(KERNELS_BLOCK, DRIVER, DRIVER_MICROCODE, 6, \
       "the kernels block does not list the kernels that are called") \
     X(INSTRUCTION, DRIVER, DRIVER_MICROCODE, 7, "an instruction is malformed") \

@@ -60,7 +60,8 @@ class ModelInfo(ctypes.Structure):
     _fields_ = (
         ("target", ctypes.c_char * 17),
         *((n, _u32) for n in ("formatVersion", "converterVersion", "inputs", "outputs", "scratchBytes")),
-        *((n, _u32) for n in ("prefetchBytes", "profileBytes", "debugBytes", "tcmBytes", "calls")),
+        *((n, _u32) for n in ("prefetchBytes", "profileBytes", "debugBytes", "tcmBytes", "stateBytes")),
+        ("calls", _u32),
         ("profiling", ctypes.c_bool),
     )
 
@@ -113,6 +114,9 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronSetEventSink": (_i32, (_pointer, EventSink, _pointer)),
     "neutronGetCycles": (_i32, (_pointer, _pointer)),
     "neutronGetTcm": (_i32, (_pointer, _pointer, _pointer)),
+    "neutronStateReset": (_i32, (_pointer,)),
+    "neutronStateGet": (_i32, (_pointer, _pointer, _pointer)),
+    "neutronStateSet": (_i32, (_pointer, _pointer, _size)),
     "neutronKernelName": (ctypes.c_char_p, (_u32,)),
     "nm_target_find": (_pointer, (ctypes.c_char_p,)),
     "nm_dma_cost": (MachineCost, (_pointer, _u64)),
@@ -178,6 +182,13 @@ def tcm(handle: ctypes.c_void_p) -> tuple[int, int]:
     """Address and size of the model's TCM."""
     address, size = ctypes.c_void_p(), _size()
     check(library().neutronGetTcm(handle, ctypes.byref(address), ctypes.byref(size)), handle)
+    return address.value or 0, size.value
+
+
+def state(handle: ctypes.c_void_p) -> tuple[int, int]:
+    """Address and size of what the model keeps from run to run."""
+    address, size = ctypes.c_void_p(), _size()
+    check(library().neutronStateGet(handle, ctypes.byref(address), ctypes.byref(size)), handle)
     return address.value or 0, size.value
 
 

@@ -130,6 +130,8 @@ class Replay:
         for k, value in enumerate(self.graph["inputs"]):
             region = self.memory[f"input {k}"]
             region.write(0, region.size, self.graph["values"][value]["place"]["root"], 0, region.name)
+        for state in self.graph.get("states", []):
+            self._state(state, "before", write=True)
         limits = self.graph["limits"]
         if self.memory["scratch"].size + self.memory["prefetch"].size > limits["sram"]:
             raise Refused(f"scratch and prefetch exceed the target's {limits['sram']} bytes")
@@ -151,6 +153,19 @@ class Replay:
             root = self.graph["values"][value]["place"]["root"]
             if not region.holds(0, region.size, root, 0):
                 raise Refused(f"{region.name} does not hold {self.graph['values'][root]['name']} at the end")
+
+        for state in self.graph.get("states", []):
+            self._state(state, "after", write=False)
+
+    def _state(self, state: dict[str, Any], when: str, *, write: bool) -> None:
+        """Fill a state with the tensor it holds before a run, or look for the one it must hold after it."""
+        value = self.graph["values"][state[when]]
+        size = value["images"] * value["rows"] * value["pixels"] * value["pixel_bytes"]
+        region, root = self.memory["state"], value["place"]["root"]
+        if write:
+            region.write(state["offset"], size, root, 0, f"state {state['name']}")
+        elif not region.holds(state["offset"], size, root, 0):
+            raise Refused(f"state {state['name']} does not hold {value['name']} at the end")
 
     def step(self, task: dict[str, Any], iteration: int, who: str) -> None:
         if "call" in task:

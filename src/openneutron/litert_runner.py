@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.compiler.variables import ASSIGN, CODES, READ, Variables, variables_of
 from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure, UnsupportedError
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
@@ -40,7 +41,7 @@ _WITHOUT_REFERENCE = frozenset(
 )
 _UNKNOWN_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
 _NEWEST_VERSION = 32  # no operator has as many; a damaged file may claim billions
-_SINGLE = ("neutron", "form")  # engines that take one operator at a time
+_SINGLE = ("neutron", "form", "variable")  # engines that take one operator at a time
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,9 @@ class _Step(Protocol):
     """Part of a model: reads and writes the values of tensors by index, returns the cycles it took."""
 
     def run(self, values: dict[int, Array]) -> int: ...
+
+    def reset(self) -> None:
+        """Forget what earlier runs left."""
 
 
 class LiteRtRunner:
@@ -85,8 +89,20 @@ class LiteRtRunner:
         """One sentence for each kind of operator that is not computed by LiteRT's reference kernel, and why."""
         return tuple(dict.fromkeys(step.form.why for step in self._steps if isinstance(step, _FormStep)))
 
+    def reset(self) -> None:
+        """Give every state of the model its first contents again, as before the first run.
+
+        Example:
+            >>> runner.reset()
+        """
+        for step in self._steps:
+            step.reset()
+
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
-        """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes."""
+        """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes.
+
+        What the model keeps from run to run (variables, recurrent state) is kept; `reset` forgets it.
+        """
         given = bind_inputs(self.inputs, inputs, source=self.source)
         values = dict(zip(self._graph.inputs, given, strict=True))
         cycles = sum(step.run(values) for step in self._steps)
@@ -168,9 +184,10 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
         if why:
             where = f"{source}, operator {at} ({op.label})"
             raise RuntimeFailure(f"LiteRT's kernel would abort: {why}", where=where, hint="calibrate it on real data")
-    if set(kinds) <= {"reference"}:
+    if set(kinds) <= {"reference", "variable"}:
         return [_InterpreterStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
     steps: list[_Step] = []
+    store = VariableStore(variables_of(model))
     later = _last_readers(graph)
     for (kind, _), run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] in _SINGLE else 0)):
         positions = list(run)
@@ -178,6 +195,8 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
         form = form_of(graph, operators[0])
         if kind == "neutron":
             steps.append(_neutron(graph, operators[0], f"{source}, operator {positions[0]} (NeutronGraph)"))
+        elif kind == "variable":
+            steps.append(_VariableStep(operators[0], store))
         elif form is not None:
             steps.append(_FormStep(graph, operators[0], form))
         else:
@@ -190,6 +209,8 @@ def _engine(graph: Graph, op: Operator) -> str:
     """Who runs an operator: the simulator, its form here, LiteRT's reference kernels, or its others for want of such."""
     if is_graph_op(op):
         return "neutron"
+    if op.code in CODES:
+        return "variable"
     if form_of(graph, op) is not None:
         return "form"
     return "builtin" if op.code in _WITHOUT_REFERENCE else "reference"
@@ -271,6 +292,9 @@ class _InterpreterStep:
             values[index] = self.interpreter.get_tensor(detail["index"])
         return 0
 
+    def reset(self) -> None:
+        self.interpreter = None  # LiteRT resets variable tensors, but resource variables only in a new interpreter
+
 
 @dataclass
 class _NeutronStep:
@@ -284,6 +308,9 @@ class _NeutronStep:
         outputs = self.simulator.run([values[index] for index in self.reads])
         values.update(zip(self.writes, outputs, strict=True))
         return self.simulator.cycles
+
+    def reset(self) -> None:
+        self.simulator.reset()
 
 
 @dataclass
@@ -299,6 +326,48 @@ class _FormStep:
         read = {at: values[at] if data is None else data for at, data in known.items()}
         values[self.op.outputs[0]] = self.form.compute(self.graph, self.op, read)
         return 0
+
+    def reset(self) -> None:
+        """It keeps nothing."""
+
+
+class VariableStore:
+    """The resource variables of a model that is cut into parts, which LiteRT would keep in one interpreter."""
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+        self.held: dict[str, Array] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        """The contents that CALL_ONCE sets."""
+        found = self._variables.by_name.values()
+        self.held = {one.name: one.initial for one in found if one.initial is not None}
+
+    def name(self, resource: int) -> str:
+        """The variable behind a resource tensor."""
+        return self._variables.of_tensor[resource]
+
+
+@dataclass
+class _VariableStep:
+    """One operator on a resource variable that stays on the CPU between NeutronGraphs."""
+
+    op: Operator
+    store: VariableStore
+
+    def run(self, values: dict[int, Array]) -> int:
+        if self.op.code == READ:
+            name = self.store.name(self.op.inputs[0])
+            if name not in self.store.held:
+                raise RuntimeFailure(f"variable {name!r} is read before it is set", hint="set it in CALL_ONCE's graph")
+            values[self.op.outputs[0]] = self.store.held[name]
+        elif self.op.code == ASSIGN:
+            self.store.held[self.store.name(self.op.inputs[0])] = values[self.op.inputs[1]]
+        return 0
+
+    def reset(self) -> None:
+        self.store.reset()
 
 
 def _interpreter(data: bytes, source: str, reference: bool) -> Any:

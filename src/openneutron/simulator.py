@@ -53,6 +53,7 @@ class ModelInfo:
     profile_bytes: int
     debug_bytes: int
     tcm_bytes: int
+    state_bytes: int
     calls: int
     profiling: bool
 
@@ -228,12 +229,31 @@ class Simulator:
         """
         buffers = {Region.INPUT: self._inputs, Region.OUTPUT: self._outputs, Region.WEIGHTS: self._blocks[1:2],
                    Region.SCRATCH: [self._scratch], Region.PREFETCH: [self._prefetch]}  # fmt: skip
-        if region is Region.TCM:
-            address, size = driver.tcm(self._open())
+        if region in (Region.TCM, Region.STATE):
+            address, size = (driver.tcm if region is Region.TCM else driver.state)(self._open())
             return (
                 np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)) if size else np.empty(0, np.uint8)
             )
         return buffers[region][index].data
+
+    def reset(self) -> None:
+        """Give the state its first contents again, as it was before the first run.
+
+        Example:
+            >>> simulator.reset()
+        """
+        handle = self._open()
+        driver.check(driver.library().neutronStateReset(handle), handle, self._where)
+
+    @property
+    def state(self) -> bytes:
+        """What the model keeps from run to run, to be saved; setting it restores. Empty where it keeps nothing."""
+        return self.memory(Region.STATE).tobytes()
+
+    @state.setter
+    def state(self, saved: bytes) -> None:
+        handle = self._open()
+        driver.check(driver.library().neutronStateSet(handle, saved, len(saved)), handle, self._where)
 
     def close(self) -> None:
         """Release the native model; further runs raise."""
@@ -293,7 +313,7 @@ def _info(handle: ctypes.c_void_p) -> ModelInfo:
         target=raw.target.decode("ascii"), format_version=raw.formatVersion,
         converter_version=(v >> 16, v >> 8 & 255, v & 255), scratch_bytes=raw.scratchBytes,
         prefetch_bytes=raw.prefetchBytes, profile_bytes=raw.profileBytes, debug_bytes=raw.debugBytes,
-        tcm_bytes=raw.tcmBytes, calls=raw.calls, profiling=raw.profiling,
+        tcm_bytes=raw.tcmBytes, state_bytes=raw.stateBytes, calls=raw.calls, profiling=raw.profiling,
     )  # fmt: skip
 
 

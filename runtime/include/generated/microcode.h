@@ -10,6 +10,8 @@
 #define NEUTRON_ALIGNMENT 16u
 #define NEUTRON_MAX_OPERANDS 8
 #define NEUTRON_MAX_PARAMS 40
+#define NEUTRON_NO_SOURCE 0xFFFFFFFFu
+#define NEUTRON_MAX_STATE_BYTES 67108864u
 #define NEUTRON_FLAG_PROFILING 1u
 
 enum {
@@ -19,6 +21,7 @@ enum {
     NEUTRON_REGION_WEIGHTS = 3,
     NEUTRON_REGION_PREFETCH = 4,
     NEUTRON_REGION_TCM = 5,
+    NEUTRON_REGION_STATE = 6,
 };
 
 enum {
@@ -63,7 +66,10 @@ typedef struct {
     uint32_t code_bytes; /* bytes of instructions, END included */
     uint32_t call_count; /* CALL instructions executed in one run, loops unrolled */
     uint32_t tcm_bytes; /* bytes of TCM used (Neutron-S) */
-    uint32_t reserved[12]; /* zero */
+    uint32_t state_bytes; /* bytes of state that a handle keeps from run to run */
+    uint32_t states_offset; /* byte offset of the state table; 0 when there is no state */
+    uint32_t state_count; /* rows of the state table */
+    uint32_t reserved[9]; /* zero */
 } NeutronHeaderRecord;
 _Static_assert(sizeof(NeutronHeaderRecord) == 128, "header");
 
@@ -93,6 +99,15 @@ typedef struct {
     uint32_t dims[8]; /* dimensions, then zeros */
 } NeutronTensorRecord;
 _Static_assert(sizeof(NeutronTensorRecord) == 48, "tensor");
+
+/* One row of the state table: bytes of the state region and what they hold after prepare or reset. Rows follow each other without gaps from offset 0 to state_bytes. */
+typedef struct {
+    uint32_t offset; /* byte offset in the state region, a multiple of 16 */
+    uint32_t bytes; /* length, a multiple of 16 */
+    uint32_t source; /* byte offset in the weights block of the first contents; 0xFFFFFFFF: the fill word instead */
+    uint32_t fill; /* word that the bytes are filled with where there is no source, else 0 */
+} NeutronStateRecord;
+_Static_assert(sizeof(NeutronStateRecord) == 16, "state");
 
 /* A tensor, or the part of it that is held: row y of image n starts at offset + n*plane + (y mod ring)*pitch. */
 typedef struct {
@@ -137,7 +152,7 @@ typedef struct {
     uint8_t channel; /* copy channel */
     uint8_t source_region; /* region read */
     uint8_t source_index; /* which input or output is read or written (one at most), else 0 */
-    uint8_t target_region; /* region written (output, scratch, prefetch or TCM) */
+    uint8_t target_region; /* region written (output, scratch, prefetch, TCM or state) */
     uint32_t source_offset; /* byte offset read */
     uint32_t target_offset; /* byte offset written */
     uint32_t bytes; /* length */

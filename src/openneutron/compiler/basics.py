@@ -46,6 +46,9 @@ ARITIES: dict[str, Arity] = {
     **_each("BATCH_TO_SPACE_ND PADV2 SLICE SPACE_TO_BATCH_ND", Arity(3, 3)),
     **_each("CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED", Arity(2, 3, optional=(2,))),
     **_each("CONCATENATION PACK", Arity(1, _ANY)),
+    "ASSIGN_VARIABLE": Arity(2, 2, outputs=0),
+    "READ_VARIABLE": Arity(1, 1),
+    "VAR_HANDLE": Arity(0, 0),
     "RESHAPE": Arity(1, 2, optional=(1,)),
     "SPLIT": Arity(2, 2, outputs=_ANY),
     "SPLIT_V": Arity(3, 3, outputs=_ANY),
@@ -78,7 +81,7 @@ def _wrong_arity(signature: OpSignature) -> Reason | None:
     if not arity.least <= given <= arity.most:
         wanted = f"{arity.least}" if arity.least == arity.most else f"{arity.least} to {arity.most}"
         problem = f"{given} inputs are given, {signature.code} takes {wanted}"
-    elif not 1 <= made <= arity.outputs:
+    elif not min(1, arity.outputs) <= made <= arity.outputs:
         problem = f"{made} outputs are given, {signature.code} has {'one' if arity.outputs == 1 else 'at least one'}"
     else:
         absent = [at for at, one in enumerate(signature.inputs) if one is None and at not in arity.optional]

@@ -16,6 +16,7 @@ import numpy as np
 from openneutron.compiler.constants import constants_of
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node, Value
 from openneutron.compiler.l2 import Call, Dma, Loop, Operand, Step, TaskList
+from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
 from openneutron.targets import Target
 
@@ -107,6 +108,7 @@ def graph_certificate(graph: KernelGraph, tasks: TaskList, target: Target, block
         "prefetch": tasks.prefetch_bytes,
         "tcm": tasks.tcm_bytes,
         "weights": len(tasks.weights),
+        "state": sum(align(len(state.initial)) for state in graph.states),
     }
     for b in tasks.buffers:
         if b.region in (Region.INPUT, Region.OUTPUT):
@@ -126,8 +128,17 @@ def graph_certificate(graph: KernelGraph, tasks: TaskList, target: Target, block
             _value(value, index, constants) if value.data is None or id(value.data) in used else None
             for index, value in enumerate(graph.values)
         ],
-        "inputs": graph.inputs,
-        "outputs": [graph.root(value) for value in graph.outputs],
+        "inputs": graph.caller_inputs,
+        "outputs": [graph.root(value) for value in graph.caller_outputs],
+        "states": [
+            {
+                "name": state.name,
+                "offset": offset,
+                "before": graph.inputs[state.input],
+                "after": graph.inputs[state.input] if state.output < 0 else graph.root(graph.outputs[state.output]),
+            }
+            for state, offset in zip(graph.states, graph.state_offsets(), strict=True)
+        ],
         "nodes": [_node(node, constants) for node in graph.nodes],
         "regions": sizes,
         "buffers": [

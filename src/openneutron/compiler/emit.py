@@ -11,7 +11,7 @@ from openneutron.compiler.names import abi_of
 from openneutron.litert.graph import Graph
 from openneutron.microcode import program as m
 from openneutron.microcode.encode import align
-from openneutron.microcode.table import Region
+from openneutron.microcode.table import NO_SOURCE, Region
 from openneutron.targets import Target
 
 
@@ -67,10 +67,25 @@ def kernels_block(graph: KernelGraph, target: Target) -> bytes:
     return block.ljust(align(len(block), 4), b"\0")
 
 
+def _states(graph: KernelGraph, weights: bytes) -> tuple[tuple[m.StateRow, ...], bytes]:
+    """The state table, and the weights block with the first contents that are not one word repeated."""
+    rows: list[m.StateRow] = []
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        size = align(len(state.initial))
+        word = (state.initial * 4)[:4]  # a state may be shorter than a word
+        if (word * len(state.initial))[: len(state.initial)] == state.initial:
+            rows.append(m.StateRow(offset, size, NO_SOURCE, int.from_bytes(word, "little")))
+            continue
+        weights = weights.ljust(align(len(weights)), b"\0")
+        rows.append(m.StateRow(offset, size, len(weights), 0))
+        weights += state.initial.ljust(size, b"\0")
+    return tuple(rows), weights
+
+
 def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, profiling: bool = False) -> m.Program:
     """The program of one NeutronGraph; `source` gives the shapes of its inputs and outputs as LiteRT knows them."""
     rows: list[m.TensorRow] = []
-    for is_output, indices in ((False, graph.inputs), (True, graph.outputs)):
+    for is_output, indices in ((False, graph.caller_inputs), (True, graph.caller_outputs)):
         tensors = source.outputs if is_output else source.inputs
         for k, (value_index, tensor) in enumerate(zip(indices, tensors, strict=True)):
             v = graph.values[value_index]
@@ -82,6 +97,7 @@ def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, 
             items.append(m.Loop(task.iterations, tuple(_step(graph, tasks, step) for step in task.body)))
         else:
             items.append(_step(graph, tasks, task))
+    states, weights = _states(graph, tasks.weights)
     return m.Program(
         target=target.name,
         hw_version=target.hw_version,
@@ -91,11 +107,12 @@ def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, 
         converter_version=version_tuple(),
         tensors=tuple(rows),
         instructions=tuple(items),
-        weights=tasks.weights.ljust(align(max(len(tasks.weights), 1)), b"\0"),
+        weights=weights.ljust(align(max(len(weights), 1)), b"\0"),
         kernels=kernels_block(graph, target),
         scratch_bytes=tasks.scratch_bytes,
         prefetch_bytes=tasks.prefetch_bytes,
         tcm_bytes=tasks.tcm_bytes,
         profiling=profiling,
+        states=states,
         solver_version=tasks.solver_version,
     )

@@ -41,6 +41,8 @@ def c_header() -> str:
         f"#define NEUTRON_ALIGNMENT {table.ALIGNMENT}u",
         f"#define NEUTRON_MAX_OPERANDS {table.MAX_OPERANDS}",
         f"#define NEUTRON_MAX_PARAMS {table.MAX_PARAMS}",
+        f"#define NEUTRON_NO_SOURCE 0x{table.NO_SOURCE:08X}u",
+        f"#define NEUTRON_MAX_STATE_BYTES {table.MAX_STATE_BYTES}u",
         f"#define NEUTRON_FLAG_PROFILING {table.Flag.PROFILING.value}u",
         "",
         *_enum("REGION", table.Region),

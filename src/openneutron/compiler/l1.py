@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import InternalError
+from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Rounding
 from openneutron.records import dataclass
 
@@ -133,13 +134,52 @@ class Node:
 
 
 @dataclass
+class State:
+    """Bytes that keep their contents from run to run: an input and an output of the graph in the same place.
+
+    `input` and `output` are positions in the graph's inputs and outputs. A kernel with the operand role "state" updates the
+    input itself; `output` is then -1. `initial` is what the bytes hold before the first run.
+    """
+
+    name: str
+    input: int
+    output: int
+    initial: bytes
+
+
+@dataclass
 class KernelGraph:
-    """The whole of L1 for one NeutronGraph."""
+    """The whole of L1 for one NeutronGraph. The caller's inputs and outputs come first, then those that are states."""
 
     values: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    states: list[State] = field(default_factory=list)
+
+    @property
+    def caller_inputs(self) -> list[int]:
+        """Inputs that the caller provides."""
+        return self.inputs[: len(self.inputs) - len(self.states)]
+
+    @property
+    def caller_outputs(self) -> list[int]:
+        """Outputs that the caller receives."""
+        return self.outputs[: len(self.outputs) - sum(state.output >= 0 for state in self.states)]
+
+    @property
+    def io_bytes(self) -> int:
+        """Bytes outside scratch that a run needs: the caller's inputs and outputs, and the states."""
+        ends = (*self.caller_inputs, *self.caller_outputs)
+        return sum(self.values[v].bytes for v in ends) + sum(len(state.initial) for state in self.states)
+
+    def state_offsets(self) -> list[int]:
+        """Where each state lies in the state region: one after another, at multiples of the alignment."""
+        offsets, at = [], 0
+        for state in self.states:
+            offsets.append(at)
+            at += align(len(state.initial))
+        return offsets
 
     def add_value(self, value: Value) -> int:
         """Append a value; returns its index."""
@@ -186,6 +226,10 @@ def check(graph: KernelGraph) -> None:
             raise InternalError(f"node {at} ({node.kernel}) writes value {node.output} a second time")
         written.add(node.output)
         written.add(graph.root(node.output))
+    for state in graph.states:
+        ends = [graph.inputs[state.input], *([graph.outputs[state.output]] if state.output >= 0 else [])]
+        if any(graph.values[value].bytes != len(state.initial) for value in ends):
+            raise InternalError(f"state {state.name} changes its size")
     for output in graph.outputs:
         if graph.root(output) not in written:
             raise InternalError(f"output {graph.values[output].name} is never written")

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler import kernels
-from openneutron.compiler.l1 import Alias, KernelGraph, Node, Value
+from openneutron.compiler.l1 import Alias, KernelGraph, Node, State, Value
 from openneutron.compiler.signature import OpSignature, of_operator
+from openneutron.compiler.variables import Variables, first_contents
 from openneutron.errors import InternalError
 from openneutron.litert.graph import DType, Graph, Operator
 from openneutron.microcode.table import ElementType
@@ -39,6 +40,16 @@ def shape4(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 
 @dataclass
+class _Kept:
+    """A variable on its way through the graph: its value when a run begins, and now; -1 while nobody asked."""
+
+    initial: npt.NDArray[Any] | None
+    first: int = -1
+    now: int = -1
+    in_place: bool = False
+
+
+@dataclass
 class Legalizer:
     """What a kernel file needs to turn one operator into nodes; `op` and `signature` are the current operator's."""
 
@@ -46,6 +57,8 @@ class Legalizer:
     target: Target
     graph: KernelGraph = field(default_factory=KernelGraph)
     values: dict[int, int] = field(default_factory=dict)  # L0 tensor → L1 value
+    variables: Variables = field(default_factory=Variables)
+    kept: dict[str, _Kept] = field(default_factory=dict)  # variables that this graph reads or assigns
     op: Operator = field(default_factory=lambda: Operator("", [], []))
     op_index: int = -1
     signature: OpSignature = field(default_factory=lambda: OpSignature("", (), (), None))
@@ -100,25 +113,69 @@ class Legalizer:
         made = Value(name, shape, source.dtype, source.scale, source.zero_point, tensor, alias)
         return self.graph.add_value(made)
 
+    def variable(self, resource: int, tensor: int) -> int:
+        """What the variable behind a resource tensor holds now; `tensor` is the L0 tensor that it is read into."""
+        name = self.variables.of_tensor[resource]
+        kept = self.kept.setdefault(name, _Kept(self.variables.by_name[name].initial))
+        if kept.now < 0:
+            kept.first = kept.now = self._made(tensor, None)
+        return kept.now
+
+    def assign(self, resource: int, value: int) -> None:
+        """Let the variable behind a resource tensor hold another value from here on."""
+        name = self.variables.of_tensor[resource]
+        self.kept.setdefault(name, _Kept(self.variables.by_name[name].initial)).now = value
+
+    def variable_tensor(self, position: int) -> int:
+        """The variable tensor at input `position`, which the operator's kernel updates in place."""
+        tensor = self.op.inputs[position]
+        name = f"tensor {tensor}"
+        if name not in self.kept:
+            made = self._made(tensor, None)
+            self.kept[name] = _Kept(first_contents(self.source.tensors[tensor]), made, made, in_place=True)
+        return self.kept[name].first
+
+    def settle(self) -> None:
+        """Make states of the variables, behind the caller's inputs and outputs."""
+        for name, kept in self.kept.items():
+            if kept.first < 0:
+                continue  # assigned but never read: nobody can tell
+            if kept.initial is None:
+                raise InternalError(f"variable {name} has no first contents")
+            if kept.first == kept.now and not kept.in_place:
+                self.graph.values[kept.first].data = kept.initial  # read but never assigned: a constant
+                continue
+            output = -1
+            if not kept.in_place:
+                output = len(self.graph.outputs)
+                self.graph.outputs.append(kept.now)
+            initial = np.ascontiguousarray(kept.initial).tobytes()
+            self.graph.states.append(State(name, len(self.graph.inputs), output, initial))
+            self.graph.inputs.append(kept.first)
+
     def emit(self, node: Node) -> None:
         """Append a node made for the current operator."""
         node.sources = node.sources or (self.op_index,)
         self.graph.nodes.append(node)
 
     def _add(self, tensor: int, data: npt.NDArray[Any] | None) -> None:
+        self.values[tensor] = self._made(tensor, data)
+
+    def _made(self, tensor: int, data: npt.NDArray[Any] | None) -> int:
+        """A new value for an L0 tensor."""
         t = self.source.tensors[tensor]
         scale, zero = (t.quantization.scale[0], t.quantization.zero_point[0]) if t.quantization else (0.0, 0)
         made = Value(t.name, shape4(t.shape), ELEMENT_TYPES[t.dtype], scale, zero, tensor, data=data)
-        self.values[tensor] = self.graph.add_value(made)
+        return self.graph.add_value(made)
 
 
-def legalize(graph: Graph, target: Target) -> KernelGraph:
+def legalize(graph: Graph, target: Target, variables: Variables | None = None) -> KernelGraph:
     """L1 of a graph all of whose operators pass `kernels.check`.
 
     Example:
         >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
     """
-    state = Legalizer(graph, target)
+    state = Legalizer(graph, target, variables=variables or Variables())
     for tensor in graph.inputs:
         state._add(tensor, None)
         state.graph.inputs.append(state.values[tensor])
@@ -129,4 +186,5 @@ def legalize(graph: Graph, target: Target) -> KernelGraph:
             raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
         kernels.rules()[op.code].legalize(state)
     state.graph.outputs = [state.values[tensor] for tensor in graph.outputs]
+    state.settle()
     return state.graph

@@ -52,7 +52,7 @@ def _sizes(graph: Graph, index: int) -> list[int]:
 
 
 def _reason(graph: Graph, index: int, size: int, target: Target) -> Reason:
-    name = graph.tensors[graph.operators[index].outputs[0]].name
+    name = next((graph.tensors[t].name for t in graph.operators[index].outputs), "")
     message = (
         f"with its neighbours it does not fit: its tensors have {size:,} bytes, {target.name} {target.sram_bytes:,}"
     )

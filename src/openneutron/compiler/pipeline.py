@@ -23,10 +23,12 @@ from openneutron.compiler.legalize import legalize
 from openneutron.compiler.misfits import misfits
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
+from openneutron.compiler.passes.settle_states import settle_states
 from openneutron.compiler.plan import plan
 from openneutron.compiler.predict import Timed, predict
 from openneutron.compiler.summary import Part, report_of
 from openneutron.compiler.tile import Tiling
+from openneutron.compiler.variables import Variables, variables_of
 from openneutron.compiler.verify import verify
 from openneutron.convert import OPTIMIZE, Options, Result
 from openneutron.errors import InternalError, OptionError, UnsupportedError
@@ -61,26 +63,26 @@ class Unit:
     notes: tuple[str, ...] = ()
 
 
-def compile_graph(part: Graph, target: Target, options: Options) -> Unit:
+def compile_graph(part: Graph, target: Target, options: Options, variables: Variables | None = None) -> Unit:
     """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
     try:
-        return _compiled(part, target, options, thrifty=False)
+        return _compiled(part, target, options, variables, thrifty=False)
     except UnsupportedError:
-        return _compiled(part, target, options, thrifty=True)
+        return _compiled(part, target, options, variables, thrifty=True)
 
 
-def _compiled(part: Graph, target: Target, options: Options, *, thrifty: bool) -> Unit:
-    graph = legalize(part, target)
+def _compiled(part: Graph, target: Target, options: Options, variables: Variables | None, *, thrifty: bool) -> Unit:
+    graph = legalize(part, target, variables)
     l1.check(graph)
     # Neutron-S computes out of its TCM: constants always travel there.
     fetch = options.fetch_constants_to_sram or target.subsystem
     passes = fuse(graph, target, options.passes_off, fetch_constants=fetch, thrifty=thrifty)
     materialize_outputs(graph, target)
+    settle_states(graph, target)
     l1.check(graph)
     budget = None
     if options.fit_bytes is not None:
-        io = sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
-        budget = options.fit_bytes - io
+        budget = options.fit_bytes - graph.io_bytes
     units: list[Unit] = []
     for optimize in _efforts(target, options):
         chosen = plan(graph, target, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
@@ -102,7 +104,7 @@ def _efforts(target: Target, options: Options) -> tuple[str, ...]:
 
 
 def _cut_and_compiled(
-    graph: Graph, target: Target, options: Options, folded: set[int]
+    graph: Graph, target: Target, options: Options, folded: set[int], variables: Variables
 ) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
     """The groups, and by position the compiled ones with their inputs and outputs.
 
@@ -117,6 +119,7 @@ def _cut_and_compiled(
             left_out=options.operators_not_to_delegate,
             folded=folded,
             refused=refused,
+            variables=variables,
         )
         units: dict[int, tuple[Unit, list[int], list[int]]] = {}
         for at, group in enumerate(cut.groups):
@@ -124,7 +127,7 @@ def _cut_and_compiled(
                 continue
             part, inputs, outputs = extract(graph, group)
             try:
-                units[at] = compile_graph(part, target, options), inputs, outputs
+                units[at] = compile_graph(part, target, options, variables), inputs, outputs
             except UnsupportedError:
                 if options.fit_bytes is not None or options.minimum_operators_per_graph < 1:
                     raise
@@ -177,7 +180,9 @@ def compile_model(data: bytes, options: Options) -> Result:
     model = read_model(data, source=options.source)
     graph = model.main
     folded = fold_constants(graph)
-    cut, units = _cut_and_compiled(graph, target, options, folded)
+    variables = variables_of(model)
+    cut, units = _cut_and_compiled(graph, target, options, folded, variables)
+    folded |= cut.dropped
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
     proofs: list[dict[str, Any]] = []

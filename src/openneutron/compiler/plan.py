@@ -70,7 +70,7 @@ def plan(
     """
     if not target.tcm_bytes:
         found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
-        room = target.sram_bytes - sum(graph.values[v].bytes for v in (*graph.inputs, *graph.outputs))
+        room = target.sram_bytes - graph.io_bytes
         if found.tasks.held_bytes <= room:
             return found
         return _planned(graph, target, optimize, room, fetch_constants, tcm=False)

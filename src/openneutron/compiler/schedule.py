@@ -63,6 +63,11 @@ class _Builder:
         v = self.graph.values[value]
         return self.add(Buffer(v.name, region, v.bytes, value, k, offset=0))
 
+    def kept(self, value: int, offset: int) -> int:
+        """The bytes of a state."""
+        v = self.graph.values[value]
+        return self.add(Buffer(v.name, Region.STATE, v.bytes, value, 0, offset=offset))
+
     def root_buffer(self, root: int) -> int:
         if root not in self.stored:
             value = self.graph.values[root]
@@ -224,8 +229,12 @@ def schedule(
     local = Region.TCM if tcm else Region.SCRATCH
     b = _Builder(graph, target, constants or constants_of(graph), local, structure or Structure.of(graph))
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
-    ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.inputs)]
-    starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.outputs)]
+    ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.caller_inputs)]
+    starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.caller_outputs)]
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        ends.append(b.kept(graph.inputs[state.input], offset))
+        if state.output >= 0:
+            starts.append(b.kept(graph.root(graph.outputs[state.output]), offset))
     if not tcm:
         b.stored.update(dict(zip(graph.inputs, ends, strict=True)))
         b.stored.update(zip(map(graph.root, graph.outputs), starts, strict=True))
@@ -257,7 +266,10 @@ def schedule(
         b.out.tasks += body
     if tcm:
         b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
-        b.out.tasks += _stage_out(b, [graph.root(value) for value in graph.outputs], starts)
+        results = [graph.root(value) for value in graph.outputs]
+        updated = [graph.inputs[state.input] for state in graph.states if state.output < 0]
+        starts += [ends[graph.inputs.index(value)] for value in updated]
+        b.out.tasks += _stage_out(b, [*results, *updated], starts)
     # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
     b.out.overlaps = [
         o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS

@@ -33,7 +33,7 @@ def shortage(graph: KernelGraph, tasks: TaskList, budget: int, optimize: str, ta
     Example:
         >>> raise shortage(graph, smallest.tasks, scratch_budget, "default", target)
     """
-    ends = sum(graph.values[value].bytes for value in (*graph.inputs, *graph.outputs))
+    ends = graph.io_bytes
     needs = tasks.held_bytes
     taking = " and ".join(f"{b.size} bytes of {b.name[-_NAME_LENGTH:]}" for b in _at_peak(tasks)[:_NAMED])
     limited = ends + budget < target.sram_bytes  # by --fit, or by what the chip has

@@ -37,8 +37,8 @@ class Part:
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of the caller's buffers."""
-        return sum(row.bytes for row in self.program.tensors)
+        """Bytes of the caller's buffers, and of what is kept between runs."""
+        return sum(row.bytes for row in self.program.tensors) + self.program.state_bytes
 
 
 def _home(graph: KernelGraph, output: Value) -> dict[str, int]:

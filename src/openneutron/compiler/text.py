@@ -17,6 +17,9 @@ def kernel_graph(graph: KernelGraph) -> str:
         value = graph.values[node.output]
         lines.append(f"{at}: %{node.output} {value.shape} = {node.kernel}({operands}) {node.params}")
     lines += [f"output {v}: {graph.values[v].name}" for v in graph.outputs]
+    for state in graph.states:
+        after = f"%{graph.outputs[state.output]}" if state.output >= 0 else "updated in place"
+        lines.append(f"state {state.name}: {len(state.initial)} bytes, %{graph.inputs[state.input]} then {after}")
     return "\n".join(lines) + "\n"
 
 

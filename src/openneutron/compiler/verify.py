@@ -17,6 +17,7 @@ from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
 from openneutron.compiler.spans import Spans
 from openneutron.errors import InternalError
+from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
 from openneutron.records import dataclass
 from openneutron.targets import Target
@@ -99,14 +100,14 @@ class _Replay:
                 demand = (node.demand or {}).get(position)
                 lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
                 self.visit(call, source, operand, lo, hi, False)
-                if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM):
+                if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM, Region.STATE):
                     reads += self._span(operand, lo, hi)
             elif isinstance(source, np.ndarray) and buffer.region is not Region.WEIGHTS:
                 self.constant(call, source, buffer.offset + operand.offset, self.region(buffer))
         for source, operand in zip(node.operands, call.operands, strict=True):
             if operand is not None and isinstance(source, int) and source == node.output:
                 region = self.tasks.buffers[operand.buffer].region
-                if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM):
+                if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM, Region.STATE):
                     raise InternalError(f"node {call.node} writes to {region.name}")
                 if self._clash(reads, operand, first, last):
                     raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
@@ -180,9 +181,12 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
     replay.memory[(Region.SCRATCH, 0)] = Spans(tasks.scratch_bytes)
     replay.memory[(Region.PREFETCH, 0)] = Spans(tasks.prefetch_bytes)
     replay.memory[(Region.TCM, 0)] = Spans(tasks.tcm_bytes)
-    for k, index in enumerate(graph.inputs):
+    replay.memory[(Region.STATE, 0)] = Spans(sum(align(len(state.initial)) for state in graph.states))
+    for k, index in enumerate(graph.caller_inputs):
         memory = replay.memory[(Region.INPUT, k)]
         memory.put(0, memory.size, graph.root(index), 0)
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        replay.memory[(Region.STATE, 0)].put(offset, len(state.initial), graph.inputs[state.input], 0)
     for task in tasks.tasks:
         if isinstance(task, Loop):
             for iteration in range(task.iterations):
@@ -190,7 +194,11 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
                     _step(replay, step, iteration)
         else:
             _step(replay, task, 0)
-    for k, index in enumerate(graph.outputs):
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        left = graph.inputs[state.input] if state.output < 0 else graph.root(graph.outputs[state.output])
+        if not replay.memory[(Region.STATE, 0)].holds(offset, len(state.initial), left, 0):
+            raise InternalError(f"state {state.name} is not complete at the end")
+    for k, index in enumerate(graph.caller_outputs):
         memory = replay.memory[(Region.OUTPUT, k)]
         if not memory.holds(0, memory.size, graph.root(index), 0):
             raise InternalError(f"output {graph.values[index].name} is not complete at the end")

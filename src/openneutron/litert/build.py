@@ -31,6 +31,7 @@ class GraphBuilder:
     def __init__(self, name: str = "main") -> None:
         self.graph = Graph(name, [], [], [], [])
         self.called: list[Graph] = []
+        self.first_contents: Graph | None = None  # what CALL_ONCE runs
 
     def tensor(
         self,
@@ -76,6 +77,37 @@ class GraphBuilder:
         self.graph.operators.append(operator)
         return operator
 
+    def variable(self, name: str, initial: npt.ArrayLike, dtype: DType | str) -> int:
+        """Add a resource variable with its first contents; returns the resource tensor that names it.
+
+        Example:
+            >>> history = g.variable("history", np.zeros((1, 2, 40)), DType.INT8)
+            >>> g.op("READ_VARIABLE", [history], [before])
+            >>> g.op("ASSIGN_VARIABLE", [history, after], [])
+        """
+        if self.first_contents is None:
+            self.first_contents = Graph("first_contents", [], [], [], [])
+        outer, self.graph = self.graph, self.first_contents
+        try:
+            handle = self._handle(name)
+            data = np.asarray(initial)
+            value = self.tensor(f"{name}_at_first", data.shape, dtype, data=data)
+            self.op("ASSIGN_VARIABLE", [handle, value], [])
+        finally:
+            self.graph = outer
+        return self._handle(name)
+
+    def _handle(self, name: str) -> int:
+        made = self.tensor(f"{name}_handle", (), DType.RESOURCE)
+        self.op("VAR_HANDLE", [], [made], container="", shared_name=name)
+        return made
+
+    def state(self, name: str, shape: Sequence[int], dtype: DType | str, scale: float, zero_point: int = 0) -> int:
+        """Add a variable tensor, which a recurrent operator updates; it holds its zero point at first."""
+        made = self.tensor(name, shape, dtype, scale, zero_point)
+        self.graph.tensors[made].is_variable = True
+        return made
+
     def custom(
         self, custom_code: str, inputs: Sequence[int], outputs: Sequence[int], custom_options: bytes = b""
     ) -> Operator:
@@ -107,7 +139,12 @@ class GraphBuilder:
         """The finished model, checked like one from a file; `signature` adds an entry point of that name."""
         graph = self.graph
         graph.inputs, graph.outputs = [int(index) for index in inputs], [int(index) for index in outputs]
-        model = Model([graph, *self.called], description)
+        graphs = [graph, *self.called]
+        if self.first_contents is not None:
+            self.op("CALL_ONCE", [], [], init_subgraph_index=len(graphs))
+            graph.operators.insert(0, graph.operators.pop())
+            graphs.append(self.first_contents)
+        model = Model(graphs, description)
         check_model(model, "GraphBuilder")
         if signature:
             named = [tuple((graph.tensors[i].name, i) for i in indices) for indices in (graph.inputs, graph.outputs)]

@@ -10,7 +10,18 @@ from openneutron.errors import FormatError
 from openneutron.microcode import abi
 from openneutron.microcode.encode import checksum_of
 from openneutron.microcode.layout import offset_of, size_of, unpack
-from openneutron.microcode.program import Call, Dma, Instruction, Loop, Operand, Program, Step, TensorRow, Wait
+from openneutron.microcode.program import (
+    Call,
+    Dma,
+    Instruction,
+    Loop,
+    Operand,
+    Program,
+    StateRow,
+    Step,
+    TensorRow,
+    Wait,
+)
 from openneutron.microcode.table import (
     BODIES,
     CALL,
@@ -20,6 +31,7 @@ from openneutron.microcode.table import (
     MAGIC,
     MAX_RANK,
     OPERAND,
+    STATE_ROW,
     TENSOR,
     VERSION_WORD,
     ElementType,
@@ -144,6 +156,10 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
     tensors = tuple(
         _tensor(microcode, header["tensors_offset"] + i * size_of(TENSOR)) for i in range(header["tensor_count"])
     )
+    states = tuple(
+        StateRow(**unpack(STATE_ROW, microcode, header["states_offset"] + i * size_of(STATE_ROW)))
+        for i in range(header["state_count"])
+    )
     start = header["code_offset"]
     steps = _decode_steps(microcode, start, start + header["code_bytes"], False)
     return Program(
@@ -161,6 +177,7 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
         prefetch_bytes=header["layout"][3 if profiling else 1],
         tcm_bytes=header["tcm_bytes"],
         profiling=profiling,
+        states=states,
         solver_version=_version(identity["solver_version"]),
         checksum=identity["checksum"],
     )

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 from openneutron.microcode import abi
 from openneutron.microcode.program import ABSENT, Call, Dma, Instruction, Operand, Program, Wait
+from openneutron.microcode.table import NO_SOURCE
 
 
 def _operand(role: str, o: Operand) -> str:
@@ -57,6 +58,9 @@ def disassemble(program: Program) -> str:
             f"; {kind} {row.index}: {shape} {row.dtype.name.lower()} scale {row.scale:g} zero {row.zero_point}, "
             f"{row.bytes} bytes"
         )
+    for state in program.states:
+        first = f"weights+{state.source}" if state.source != NO_SOURCE else f"0x{state.fill:08X}"
+        lines.append(f"; state+{state.offset}: {state.bytes} bytes, at first {first}")
     for item in program.instructions:
         lines += _line(item)
     return "\n".join([*lines, "END", ""])

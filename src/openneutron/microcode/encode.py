@@ -7,7 +7,7 @@ import zlib
 
 from openneutron.microcode import abi
 from openneutron.microcode.layout import pack, size_of
-from openneutron.microcode.program import Call, Dma, Instruction, Operand, Program, TensorRow, Wait
+from openneutron.microcode.program import Call, Dma, Instruction, Operand, Program, StateRow, TensorRow, Wait
 from openneutron.microcode.table import (
     ALIGNMENT,
     CALL,
@@ -20,6 +20,7 @@ from openneutron.microcode.table import (
     LOOP,
     MAGIC,
     OPERAND,
+    STATE_ROW,
     TENSOR,
     VERSION_WORD,
     WAIT,
@@ -90,6 +91,10 @@ def _tensor(row: TensorRow) -> bytes:
     )  # fmt: skip
 
 
+def _state(row: StateRow) -> bytes:
+    return pack(STATE_ROW, offset=row.offset, bytes=row.bytes, source=row.source, fill=row.fill)
+
+
 def encode(program: Program) -> bytes:
     """The microcode block of a program, its checksum computed over microcode, weights and kernels.
 
@@ -103,7 +108,8 @@ def encode(program: Program) -> bytes:
     outputs = len(program.tensors) - inputs
     identity_at = HEADER_BYTES
     tensors_at = identity_at + size_of(IDENTITY)
-    code_at = tensors_at + size_of(TENSOR) * len(program.tensors)
+    states_at = tensors_at + size_of(TENSOR) * len(program.tensors)
+    code_at = states_at + size_of(STATE_ROW) * len(program.states)
     total = align(code_at + len(code))
     if program.profiling:
         profile = PROFILE_RECORD_BYTES * program.call_count
@@ -115,7 +121,8 @@ def encode(program: Program) -> bytes:
         flags=int(Flag.PROFILING) if program.profiling else 0, identity_offset=identity_at, tensors_offset=tensors_at,
         microcode_bytes=total, weights_bytes=len(program.weights), kernels_bytes=len(program.kernels), layout=words,
         tensor_count=len(program.tensors), code_offset=code_at, code_bytes=len(code), call_count=program.call_count,
-        tcm_bytes=program.tcm_bytes,
+        tcm_bytes=program.tcm_bytes, state_bytes=program.state_bytes,
+        states_offset=states_at if program.states else 0, state_count=len(program.states),
     )  # fmt: skip
 
     def block(checksum: int) -> bytes:
@@ -126,7 +133,8 @@ def encode(program: Program) -> bytes:
             cores=program.cores, units=program.units, length=program.length,
         )  # fmt: skip
         tensors = b"".join(_tensor(row) for row in program.tensors)
-        return (header + identity + tensors + code).ljust(total, b"\0")
+        states = b"".join(_state(row) for row in program.states)
+        return (header + identity + tensors + states + code).ljust(total, b"\0")
 
     return block(checksum_of(block(0), program.weights, program.kernels))
 

@@ -23,6 +23,16 @@ class TensorRow:
 
 
 @dataclass(frozen=True)
+class StateRow:
+    """See `table.STATE_ROW`."""
+
+    offset: int
+    bytes: int
+    source: int
+    fill: int
+
+
+@dataclass(frozen=True)
 class Operand:
     """See `table.OPERAND`."""
 
@@ -111,8 +121,14 @@ class Program:
     prefetch_bytes: int = 0
     tcm_bytes: int = 0
     profiling: bool = False
+    states: tuple[StateRow, ...] = ()
     solver_version: tuple[int, int, int] = (0, 0, 0)
     checksum: int = field(default=0, compare=False)  # filled in by the decoder
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that a handle keeps from run to run."""
+        return sum(row.bytes for row in self.states)
 
     @property
     def call_count(self) -> int:

@@ -18,6 +18,8 @@ HEADER_BYTES = 128  # 32 words: NXP's known words 0-14 keep their place, ours fo
 ALIGNMENT = 16  # payload rule of the delegate: blocks and buffers start at multiples of 16.
 MAX_OPERANDS = 8  # widest kernel has six; a fixed bound lets the firmware decode without a heap.
 MAX_PARAMS = 40  # 32-bit words; the widest kernel (copy, rank 6) needs 24.
+NO_SOURCE = 0xFFFFFFFF  # a state whose first contents are one word repeated
+MAX_STATE_BYTES = 1 << 26  # ten times the memory of any target: what a header claims stays far from wrapping
 MAX_RANK = 8  # LiteRT tensors of graph I/O; upstream accepts rank < 8.
 
 
@@ -30,6 +32,7 @@ class Region(IntEnum):
     WEIGHTS = 3
     PREFETCH = 4
     TCM = 5
+    STATE = 6  # keeps its contents from run to run; every handle has its own
 
 
 class Opcode(IntEnum):
@@ -110,7 +113,10 @@ HEADER = _record(
     ("code_bytes", "u32", "bytes of instructions, END included"),
     ("call_count", "u32", "CALL instructions executed in one run, loops unrolled"),
     ("tcm_bytes", "u32", "bytes of TCM used (Neutron-S)"),
-    ("reserved", "u32x12", "zero"),
+    ("state_bytes", "u32", "bytes of state that a handle keeps from run to run"),
+    ("states_offset", "u32", "byte offset of the state table; 0 when there is no state"),
+    ("state_count", "u32", "rows of the state table"),
+    ("reserved", "u32x9", "zero"),
 )  # fmt: skip
 
 IDENTITY = _record(
@@ -138,6 +144,16 @@ TENSOR = _record(
     ("zero_point", "i32", "quantization zero point"),
     ("scale", "u32", "quantization scale, float32 bits"),
     ("dims", "u32x8", "dimensions, then zeros"),
+)
+
+STATE_ROW = _record(
+    "state",
+    "One row of the state table: bytes of the state region and what they hold after prepare or reset. Rows follow each other "
+    "without gaps from offset 0 to state_bytes.",
+    ("offset", "u32", "byte offset in the state region, a multiple of 16"),
+    ("bytes", "u32", "length, a multiple of 16"),
+    ("source", "u32", "byte offset in the weights block of the first contents; 0xFFFFFFFF: the fill word instead"),
+    ("fill", "u32", "word that the bytes are filled with where there is no source, else 0"),
 )
 
 OPERAND = _record(
@@ -185,7 +201,7 @@ DMA = _record(
     ("channel", "u8", "copy channel"),
     ("source_region", "u8", "region read"),
     ("source_index", "u8", "which input or output is read or written (one at most), else 0"),
-    ("target_region", "u8", "region written (output, scratch, prefetch or TCM)"),
+    ("target_region", "u8", "region written (output, scratch, prefetch, TCM or state)"),
     ("source_offset", "u32", "byte offset read"),
     ("target_offset", "u32", "byte offset written"),
     ("bytes", "u32", "length"),
@@ -200,5 +216,5 @@ LOOP = _record(
     ("body_words", "u32", "length of the body in 32-bit words"),
 )
 
-RECORDS = (HEADER, IDENTITY, TENSOR, OPERAND, INSTRUCTION, CALL, DMA, WAIT, LOOP)
+RECORDS = (HEADER, IDENTITY, TENSOR, STATE_ROW, OPERAND, INSTRUCTION, CALL, DMA, WAIT, LOOP)
 BODIES = {Opcode.CALL: CALL, Opcode.DMA: DMA, Opcode.WAIT: WAIT, Opcode.LOOP: LOOP}

@@ -1,0 +1,76 @@
+/* State: bytes of a handle that keep their contents from run to run. */
+#include <string.h>
+
+#include "model.h"
+
+static NeutronStateRecord row_at(const nd_program *program, uint32_t row) {
+    NeutronStateRecord record;
+    nd_read(program, program->header.states_offset + row * (uint32_t)sizeof record, &record,
+            sizeof record);
+    return record;
+}
+
+static NeutronError malformed(const nd_program *program, uint32_t row, const NeutronStateRecord *s,
+                              nd_text *detail) {
+    nd_say(detail, "byte %u: state %u has %u bytes at offset %u, from byte %u of the weights",
+           program->header.states_offset + row * (uint32_t)sizeof *s, row, s->bytes, s->offset,
+           s->source);
+    return NEUTRON_ERROR_STATE_TABLE;
+}
+
+NeutronError nd_check_states(const nd_program *program, nd_text *detail) {
+    const NeutronHeaderRecord *h = &program->header;
+    uint32_t end = 0; /* rows follow each other, so that every byte has its first contents */
+    for (uint32_t row = 0; row < h->state_count; row++) {
+        const NeutronStateRecord s = row_at(program, row);
+        const int whole = s.offset == end && s.bytes != 0 && s.bytes % NEUTRON_ALIGNMENT == 0;
+        if (!whole || s.bytes > h->state_bytes - end) return malformed(program, row, &s, detail);
+        const int filled = s.source == NEUTRON_NO_SOURCE;
+        const int inside = !filled && s.fill == 0 && s.bytes <= h->weights_bytes &&
+                           s.source <= h->weights_bytes - s.bytes;
+        if (!filled && !inside) return malformed(program, row, &s, detail);
+        end += s.bytes;
+    }
+    if (end == h->state_bytes) return NEUTRON_NONE;
+    nd_say(detail, "the state table has %u bytes, the header says %u", end, h->state_bytes);
+    return NEUTRON_ERROR_STATE_TABLE;
+}
+
+void nd_reset_state(struct NeutronModel *model) {
+    for (uint32_t row = 0; row < model->program.header.state_count; row++) {
+        const NeutronStateRecord s = row_at(&model->program, row);
+        uint8_t *to = model->variables + s.offset;
+        if (s.source != NEUTRON_NO_SOURCE) {
+            memcpy(to, model->program.weights + s.source, s.bytes);
+            continue;
+        }
+        for (uint32_t at = 0; at < s.bytes; at += (uint32_t)sizeof s.fill) {
+            memcpy(to + at, &s.fill, sizeof s.fill);
+        }
+    }
+}
+
+NeutronError neutronStateReset(NeutronModelHandle handle) {
+    const NeutronError error = nd_idle_error(handle);
+    if (error == NEUTRON_NONE) nd_reset_state(handle);
+    return error;
+}
+
+NeutronError neutronStateGet(NeutronModelHandle handle, const void **bytes, size_t *size) {
+    const NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    if (bytes == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    *bytes = handle->variables;
+    *size = handle->program.header.state_bytes;
+    return NEUTRON_NONE;
+}
+
+NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_t size) {
+    const NeutronError error = nd_idle_error(handle);
+    if (error != NEUTRON_NONE) return error;
+    if (size != handle->program.header.state_bytes) return NEUTRON_ERROR_STATE_SIZE;
+    if (size == 0) return NEUTRON_NONE;
+    if (bytes == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    memcpy(handle->variables, bytes, size);
+    return NEUTRON_NONE;
+}

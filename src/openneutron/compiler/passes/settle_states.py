@@ -1,0 +1,34 @@
+"""Let no run overwrite a state that it still has to read.
+
+Before:  s' = conv(x); y = add(s, s')          (s and s' are the same bytes: a state before and after the run)
+After:   t = conv(x); y = add(s, t); s' = copy(t)
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler.kernels.copy import copy_node
+from openneutron.compiler.l1 import KernelGraph, Value
+from openneutron.targets import Target
+
+
+def settle_states(graph: KernelGraph, target: Target) -> int:
+    """Copy at the end what would be written too early; what is written in time is written in one call."""
+    copies = 0
+    for state in graph.states:
+        if state.output < 0:
+            continue
+        read, written = graph.inputs[state.input], graph.root(graph.outputs[state.output])
+        readers = [at for at, node in enumerate(graph.nodes) if any(graph.root(v) == read for v in node.inputs())]
+        writers = [at for at, node in enumerate(graph.nodes) if graph.root(node.output) == written]
+        if readers and writers and min(writers) <= max(readers):
+            source = graph.outputs[state.output]
+            v = graph.values[source]
+            made = graph.add_value(Value(f"{v.name} (kept)", v.shape, v.dtype, v.scale, v.zero_point, v.tensor))
+            graph.nodes.append(copy_node(graph, source, made))
+            graph.outputs[state.output] = made
+            writers = [len(graph.nodes) - 1]
+            copies += 1
+        for at in writers:
+            # Streamed in one segment with a reader it would overtake it after all.
+            graph.nodes[at].demand = None
+    return copies

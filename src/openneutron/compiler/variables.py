@@ -1,0 +1,144 @@
+"""Variables of a LiteRT model: who reads and assigns them, what they hold at first, and which of them may live on the NPU.
+
+LiteRT has two kinds. A resource variable is named by VAR_HANDLE, read by READ_VARIABLE, assigned by ASSIGN_VARIABLE, and gets
+its first contents from the graph that CALL_ONCE names. A variable tensor is an input of a recurrent operator, which updates
+it; it holds its zero point at first. Both keep their contents from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import field
+
+import numpy as np
+
+from openneutron.litert.fold_constants import fold_constants
+from openneutron.litert.graph import Array, Graph, Model, Operator, Tensor
+from openneutron.records import dataclass
+from openneutron.verdict import Reason
+
+HANDLE, READ, ASSIGN, INITIALIZE = "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"
+CODES = frozenset({HANDLE, READ, ASSIGN, INITIALIZE})
+
+
+@dataclass
+class Variable:
+    """One resource variable of a graph: its operators by position, and what it holds before the first run."""
+
+    name: str
+    handles: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
+    assigns: list[int] = field(default_factory=list)
+    initial: Array | None = None
+
+    @property
+    def users(self) -> list[int]:
+        """Every operator that names it."""
+        return [*self.handles, *self.reads, *self.assigns]
+
+
+@dataclass
+class Variables:
+    """The resource variables of a model's main graph by name, and the names that each CALL_ONCE sets."""
+
+    by_name: dict[str, Variable] = field(default_factory=dict)
+    of_tensor: dict[int, str] = field(default_factory=dict)  # resource tensor → name
+    set_by: dict[int, frozenset[str]] = field(default_factory=dict)  # CALL_ONCE → names
+
+
+def _name(op: Operator) -> str:
+    options = op.options
+    parts = [getattr(options, part, None) or b"" for part in ("container", "sharedName")]
+    return "/".join(part.decode("utf-8", "replace") if isinstance(part, bytes) else str(part) for part in parts if part)
+
+
+def variables_of(model: Model) -> Variables:
+    """What the main graph does with its resource variables.
+
+    Example:
+        >>> variables_of(model).by_name["stream/states"].initial.shape
+        (1, 2, 1, 40)
+    """
+    found = Variables()
+    graph = model.main
+    for at, op in enumerate(graph.operators):
+        if op.code == HANDLE and op.outputs:
+            name = _name(op)
+            found.of_tensor[op.outputs[0]] = name
+            found.by_name.setdefault(name, Variable(name)).handles.append(at)
+        elif op.code in (READ, ASSIGN) and op.inputs and op.inputs[0] in found.of_tensor:
+            variable = found.by_name[found.of_tensor[op.inputs[0]]]
+            (variable.reads if op.code == READ else variable.assigns).append(at)
+        elif op.code == INITIALIZE:
+            found.set_by[at] = frozenset(_initialize(model, op, found))
+    return found
+
+
+def _initialize(model: Model, op: Operator, found: Variables) -> set[str]:
+    """Note what the graph of a CALL_ONCE assigns; values that are no constants stay unknown."""
+    number = getattr(op.options, "initSubgraphIndex", 0)
+    if not 0 < number < len(model.graphs):
+        return set()
+    graph = model.graphs[number]
+    fold_constants(graph)
+    names: dict[int, str] = {}
+    assigned: set[str] = set()
+    for inner in graph.operators:
+        if inner.code == HANDLE and inner.outputs:
+            names[inner.outputs[0]] = _name(inner)
+        elif inner.code == ASSIGN and len(inner.inputs) == 2 and inner.inputs[0] in names:
+            name = names[inner.inputs[0]]
+            assigned.add(name)
+            found.by_name.setdefault(name, Variable(name)).initial = graph.tensors[inner.inputs[1]].data
+    return assigned
+
+
+def first_contents(tensor: Tensor) -> Array:
+    """What a variable tensor of a recurrent operator holds at first: the real value 0."""
+    zero = tensor.quantization.zero_point[0] if tensor.quantization and tensor.quantization.zero_point else 0
+    return np.full(tensor.shape, zero, tensor.dtype.numpy)
+
+
+def misuse(graph: Graph, variables: Variables) -> dict[int, Reason]:
+    """Operators of variables that cannot be on the NPU, whatever else there is, each with its reason."""
+    reasons: dict[int, Reason] = {}
+    for variable in variables.by_name.values():
+        problem = _problem(graph, variable)
+        if problem is not None:
+            message, hint = problem
+            reasons |= {at: Reason("variable", message, variable.name, hint) for at in variable.users}
+    for at, op in enumerate(graph.operators):
+        if op.code in (READ, ASSIGN) and (not op.inputs or op.inputs[0] not in variables.of_tensor):
+            reasons[at] = Reason("variable", "its variable is not named by a VAR_HANDLE of the same graph", "")
+    return reasons
+
+
+def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
+    tensors = [graph.tensors[graph.operators[at].outputs[0]] for at in variable.reads]
+    tensors += [graph.tensors[graph.operators[at].inputs[1]] for at in variable.assigns]
+    if not tensors:
+        return None
+    first, name = tensors[0], variable.name
+    for other in tensors[1:]:
+        if (other.shape, other.dtype) != (first.shape, first.dtype):
+            shapes = f"{first.dtype} {list(first.shape)} and {other.dtype} {list(other.shape)}"
+            return f"variable {name!r} is {shapes}", "read and assign it with one shape and type"
+        if other.quantization != first.quantization:
+            return f"variable {name!r} has two quantizations", "quantize what is assigned as what is read"
+    early = variable.reads and (not variable.assigns or min(variable.reads) < min(variable.assigns))
+    if variable.initial is None:
+        if early:
+            return (
+                f"variable {name!r} is read before it is set, or set to what is not constant",
+                "set it in the graph that CALL_ONCE names, to a constant",
+            )
+    elif (variable.initial.shape, variable.initial.dtype) != (first.shape, first.dtype.numpy):
+        given = f"{variable.initial.dtype} {list(variable.initial.shape)}"
+        return f"variable {name!r} is {first.dtype} {list(first.shape)}, its first contents are {given}", ""
+    return None
+
+
+def settled(variables: Variables, on_cpu: Collection[int]) -> set[int]:
+    """Operators CALL_ONCE that nobody needs any more, because no variable they set stays on the CPU."""
+    kept = {name for name, variable in variables.by_name.items() if any(at in on_cpu for at in variable.users)}
+    return {at for at, names in variables.set_by.items() if not names & kept}
