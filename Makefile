@@ -2,9 +2,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 CTEST_BUILD := build/sanitize
 TSAN_BUILD := build/sanitize-threads
+AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real fuzz test-c test-python firmware firmware-test lint format docs screenshots generate clean
+.PHONY: help setup demo test test-full test-real fuzz test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -15,7 +16,7 @@ setup: ## make .venv and build the native libraries (seconds when nothing change
 demo: setup ## CifarNet from PyTorch to bit-exact execution, with a summary
 	@$(BIN)/python examples/demo.py
 
-test: lint test-c test-python ## everything CI runs: lint, C tests under sanitizers, Python tests
+test: lint test-c test-aarch64 test-python ## everything CI runs: lint, C tests under sanitizers, Python tests
 
 test-python: setup ## the Python tests alone
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
@@ -42,6 +43,16 @@ test-c: setup ## the C tests, under sanitizers for addresses, undefined behaviou
 		-DOPENNEUTRON_SANITIZERS=thread >$(TSAN_BUILD).log || { cat $(TSAN_BUILD).log; exit 1; }
 	@PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(TSAN_BUILD) --target thread_tests -- --quiet
 	@PATH="$(CURDIR)/$(BIN):$$PATH" ctest --test-dir $(TSAN_BUILD) --output-on-failure --no-tests=error -L threads
+
+# The leak checker stops threads with ptrace, which user-mode emulation does not have.
+test-aarch64: setup ## the C tests on 64-bit Arm: cross-compiled, under sanitizers, in qemu-aarch64
+	@if ! { command -v aarch64-linux-gnu-g++ && command -v qemu-aarch64; } >/dev/null; then \
+		echo "test-aarch64: not run; it needs the Debian packages g++-aarch64-linux-gnu and qemu-user"; exit 0; fi; \
+	export PATH="$(CURDIR)/$(BIN):$$PATH" ASAN_OPTIONS=detect_leaks=0; \
+	cmake -S . -B $(AARCH64_BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DOPENNEUTRON_SANITIZE=ON \
+		-DCMAKE_TOOLCHAIN_FILE=cmake/aarch64-linux-gnu.cmake >$(AARCH64_BUILD).log || { cat $(AARCH64_BUILD).log; exit 1; }; \
+	cmake --build $(AARCH64_BUILD) -- --quiet && \
+	ctest --test-dir $(AARCH64_BUILD) --output-on-failure --no-tests=error -j 2
 
 # CifarNet as an example; any compiled model goes the same way.
 FIRMWARE := build/firmware/cifarnet

@@ -31,8 +31,8 @@ VARIABLES = {
     ),
     "OPENNEUTRON_ISA": (
         "native library (`simd/isa.c`)",
-        "Instruction set of the inner loops: `portable`, `avx2` or `avx512vnni`; without it the best the processor has. "
-        "The results are the same bytes.",
+        "Instruction set of the inner loops: `portable`; `avx2` or `avx512vnni` on x86-64; `neon`, `dotprod` or "
+        "`i8mm` on 64-bit Arm. Without it the best the processor has. The results are the same bytes.",
     ),
     "OPENNEUTRON_THREADS": (
         "native library (`driver/threads.c`)",

@@ -34,6 +34,7 @@ OLDEST_CMAKE = (3, 25)
 TEST_TOOLS = {
     "gcc-arm-none-eabi": "arm-none-eabi-gcc", "qemu-system-arm": "qemu-system-arm",
     "chromium": "chromium", "chromium-driver": "chromedriver",
+    "g++-aarch64-linux-gnu": "aarch64-linux-gnu-g++", "qemu-user": "qemu-aarch64",
 }  # fmt: skip
 
 

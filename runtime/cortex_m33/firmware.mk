@@ -28,7 +28,7 @@ LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-
 LIBRARY := $(BUILD)/libneutron.a
 # The instruction set of a file is in its name.
 FOLDERS := driver firmware firmware/kernels firmware/simd machine
-SOURCES := $(filter-out %_avx2.c %_avx512.c,$(wildcard $(FOLDERS:%=$(RUNTIME)/%/*.c)))
+SOURCES := $(filter-out %_avx2.c %_avx512.c %_neon.c %_dotprod.c %_i8mm.c,$(wildcard $(FOLDERS:%=$(RUNTIME)/%/*.c)))
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(BUILD)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUILD)/%.o))

@@ -13,10 +13,16 @@
 #include "nk_window.h"
 
 #if defined(__x86_64__) && (defined(__unix__) || defined(__APPLE__))
-#define NK_HAS_SIMD 1
+#define NK_HAS_X86 1
 #else
-#define NK_HAS_SIMD 0
+#define NK_HAS_X86 0
 #endif
+#if defined(__aarch64__) && defined(__ARM_NEON) && (defined(__linux__) || defined(__APPLE__))
+#define NK_HAS_NEON 1
+#else
+#define NK_HAS_NEON 0
+#endif
+#define NK_HAS_SIMD (NK_HAS_X86 || NK_HAS_NEON)
 
 #if NK_HAS_SIMD
 
@@ -37,11 +43,12 @@ typedef struct {
  * Chosen on first use. */
 const nk_simd *nk_simd_active(void);
 
-extern const nk_simd nk_simd_avx2, nk_simd_avx512;
+extern const nk_simd nk_simd_avx2, nk_simd_avx512;                /* NK_HAS_X86 */
+extern const nk_simd nk_simd_neon, nk_simd_dotprod, nk_simd_i8mm; /* NK_HAS_NEON */
 
-/* Choose by name: "portable", "avx2", "avx512vnni", or NULL for the environment's choice; false
- * when this processor or this library has no such set. For tests and benchmarks: no run may be in
- * flight. */
+/* Choose by name: "portable"; "avx2", "avx512vnni" on x86-64; "neon", "dotprod", "i8mm" on 64-bit
+ * Arm; or NULL for the environment's choice. False when this processor or this library has no such
+ * set. For tests and benchmarks: no run may be in flight. */
 NEUTRON_API bool neutronSetIsa(const char *name);
 /* Name of the instruction set in use. */
 NEUTRON_API const char *neutronGetIsa(void);

@@ -487,14 +487,20 @@ static void unknown_names_are_refused(void) {
     CHECK(nk_simd_active() == NULL);
 }
 
+#if NK_HAS_X86
+static const char *const sets[] = {"avx2", "avx512vnni"};
+#else
+static const char *const sets[] = {"neon", "dotprod", "i8mm"};
+#endif
+
 int main(int count, char **arguments) {
     const uint32_t cases = count > 1 ? (uint32_t)strtoul(arguments[1], NULL, 10) : CASES;
     if (count > 2) state = strtoull(arguments[2], NULL, 0);
+    if (count > 3) CHECK_TEXT(neutronGetIsa(), arguments[3]); /* what this processor is to choose */
     unknown_names_are_refused();
-    ordinary_layers_are_taken("avx2");
-    ordinary_layers_are_taken("avx512vnni");
-    loops_equal_definitions("avx2", cases);
-    loops_equal_definitions("avx512vnni", cases);
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; ++i) ordinary_layers_are_taken(sets[i]);
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; ++i)
+        loops_equal_definitions(sets[i], cases);
     return check_result();
 }
 

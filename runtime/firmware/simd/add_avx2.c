@@ -4,7 +4,7 @@
  * below 2^29, their sum below 2^30, as the stage requires. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include "stage_avx2.h"
 

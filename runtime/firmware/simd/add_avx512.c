@@ -11,7 +11,7 @@
  * block. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 #include <math.h>

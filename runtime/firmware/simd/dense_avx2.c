@@ -3,12 +3,13 @@
  * inputs, [inputs / 2][16 outputs][2], so that one broadcast pair meets all outputs and nothing is
  * added across lanes. Products of 8-bit values in pairs fit INT32 without saturation, unlike the
  * 8-bit multiply-add of this instruction set. */
+#include "loops.h"
+
+#if NK_HAS_X86
+
 #define NK_ITEM 2
 #include "dense.h"
-#include "loops.h"
 #include "memo.h"
-
-#if NK_HAS_SIMD
 
 #include <immintrin.h>
 

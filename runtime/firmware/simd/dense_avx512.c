@@ -3,12 +3,13 @@
  * Activations are made unsigned (+128 for INT8), which adds 128 * sum(w) to each output; that is
  * subtracted from the bias. All of it is exact modulo 2^32, as the definition's accumulators are.
  */
+#include "loops.h"
+
+#if NK_HAS_X86
+
 #define NK_ITEM 1
 #include "dense.h"
-#include "loops.h"
 #include "memo.h"
-
-#if NK_HAS_SIMD
 
 #include <immintrin.h>
 

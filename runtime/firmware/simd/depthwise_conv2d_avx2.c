@@ -3,7 +3,7 @@
  * weight 0. Columns of a 3-wide window are built once and slide along. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

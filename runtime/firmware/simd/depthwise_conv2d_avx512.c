@@ -5,7 +5,7 @@
 #include "loops.h"
 #include "memo.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

@@ -4,7 +4,7 @@
 
 #include "nk_simd.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage);
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage);
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage);
@@ -24,6 +24,26 @@ int nk_requantize_avx2(const nk_call *call);
 int nk_lut_avx2(const nk_call *call);
 /* out[i] = table[in[i]]; in place is fine. */
 void nk_look_up_avx2(const uint8_t *table, const uint8_t *in, uint8_t *out, uint32_t count);
+#endif
+
+#if NK_HAS_NEON
+int nk_conv2d_i8mm(const nk_call *call, const nk_stage *stage);
+int nk_fully_connected_i8mm(const nk_call *call, const nk_stage *stage);
+
+int nk_conv2d_dotprod(const nk_call *call, const nk_stage *stage);
+int nk_fully_connected_dotprod(const nk_call *call, const nk_stage *stage);
+
+int nk_conv2d_neon(const nk_call *call, const nk_stage *stage);
+int nk_fully_connected_neon(const nk_call *call, const nk_stage *stage);
+int nk_depthwise_conv2d_neon(const nk_call *call, const nk_stage *stage);
+int nk_max_pool2d_neon(const nk_call *call, const nk_stage *stage);
+int nk_avg_pool2d_neon(const nk_call *call, const nk_stage *stage);
+int nk_pool_sum_neon(const nk_call *call);
+int nk_add_neon(const nk_call *call);
+int nk_requantize_neon(const nk_call *call);
+int nk_lut_neon(const nk_call *call);
+/* out[i] = table[in[i]]; in place is fine. */
+void nk_look_up_neon(const uint8_t *table, const uint8_t *in, uint8_t *out, uint32_t count);
 #endif
 
 #endif

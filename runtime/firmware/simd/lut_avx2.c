@@ -5,7 +5,7 @@
  * on x ^ 0x80, and each half is silent for the other's indices. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

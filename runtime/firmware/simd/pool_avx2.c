@@ -3,7 +3,7 @@
  * lanes are left to the definition. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

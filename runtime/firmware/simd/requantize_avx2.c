@@ -1,7 +1,7 @@
 /* requantize, 32 elements at a time. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include "stage_avx2.h"
 

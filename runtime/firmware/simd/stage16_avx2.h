@@ -5,7 +5,7 @@
 
 #include "stage_avx2.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 /* Each for |bias| and for the sum of products, so that |acc| < 2^30 */
 #define NK_ACC_LIMIT (1 << 29)

@@ -4,7 +4,7 @@
 
 #include "nk_simd.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

@@ -28,7 +28,7 @@
 
 #include "nk_simd.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include <immintrin.h>
 

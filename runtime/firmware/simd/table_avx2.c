@@ -1,7 +1,7 @@
 /* The loops of AVX2. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 const nk_simd nk_simd_avx2 = {
     .conv2d = nk_conv2d_avx2,
     .depthwise_conv2d = nk_depthwise_conv2d_avx2,

@@ -1,7 +1,7 @@
 /* The loops of AVX-512 with VNNI; what gains nothing over AVX2 is shared with it. */
 #include "loops.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 const nk_simd nk_simd_avx512 = {
     .conv2d = nk_conv2d_avx512,
     .depthwise_conv2d = nk_depthwise_conv2d_avx512,

@@ -9,7 +9,7 @@
 
 #include "dense.h"
 
-#if NK_HAS_SIMD
+#if NK_HAS_X86
 
 #include "stage_avx512.h"
 
