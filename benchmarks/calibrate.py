@@ -27,16 +27,17 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.networks import NETWORKS  # noqa: E402
 from benchmarks.published import POINTS, Point  # noqa: E402
-from openneutron import targets  # noqa: E402
-from openneutron.compiler.graph_op import blocks_of  # noqa: E402
-from openneutron.convert import Options, convert  # noqa: E402
+from openneutron.convert import convert  # noqa: E402
 from openneutron.litert.read import read_model  # noqa: E402
+from openneutron.machine import targets  # noqa: E402
+from openneutron.machine.pricing import Machine, call_cost, cycles_of, dma_cost  # noqa: E402
+from openneutron.machine.targets import Target  # noqa: E402
 from openneutron.microcode import abi  # noqa: E402
 from openneutron.microcode.decode import decode  # noqa: E402
 from openneutron.microcode.encode import encode_call  # noqa: E402
-from openneutron.microcode.program import Call, Dma, Loop, Wait  # noqa: E402
-from openneutron.simulator import Machine, call_cost, cycles_of, dma_cost  # noqa: E402
-from openneutron.targets import Target  # noqa: E402
+from openneutron.microcode.graph_op import blocks_of  # noqa: E402
+from openneutron.microcode.instructions import Call, Dma, Loop, Wait  # noqa: E402
+from openneutron.options import Options  # noqa: E402
 
 STEPS = 1024  # constants count 1/1024 cycle
 TOLERANCE = 0.05  # relative error of one point that weighs as much as one constant a factor off its prior
@@ -175,7 +176,7 @@ def _write(cycles: Vector) -> None:
             assert count == 1, f"{path}: no line for {constant}"
         path.write_text(text, "utf-8")
         print(f"wrote {path.relative_to(ROOT)}")
-    print("now run: python -m openneutron.compiler.generate, and rebuild the libraries")
+    print("now run: python -m openneutron.compiler.back.generate, and rebuild the libraries")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

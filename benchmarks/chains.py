@@ -11,7 +11,7 @@ from torch.export.graph_signature import TensorArgument
 from torch.fx import Graph, GraphModule, Node
 
 from openneutron.executorch.fx import is_quantize
-from openneutron.executorch.passes.program.split_dequantize import split_dequantize
+from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.pipeline import quantize
 
 

@@ -29,14 +29,15 @@ from benchmarks import vela  # noqa: E402
 from benchmarks.networks import NETWORKS, chain  # noqa: E402
 from benchmarks.published import CIFARNET_SCRATCH_BYTES, GOALS  # noqa: E402
 from benchmarks.timing import command, interleaved  # noqa: E402
-from openneutron import targets  # noqa: E402
-from openneutron.compiler.bound import cycle_bound  # noqa: E402
-from openneutron.compiler.fuse import fuse  # noqa: E402
-from openneutron.compiler.ingest import extract, ingest  # noqa: E402
-from openneutron.compiler.legalize import legalize  # noqa: E402
-from openneutron.convert import Options, convert  # noqa: E402
+from openneutron.compiler.front.fuse import fuse  # noqa: E402
+from openneutron.compiler.front.ingest import extract, ingest  # noqa: E402
+from openneutron.compiler.front.legalize import legalize  # noqa: E402
+from openneutron.compiler.plan.bound import cycle_bound  # noqa: E402
+from openneutron.convert import convert  # noqa: E402
 from openneutron.errors import UnsupportedError  # noqa: E402
 from openneutron.litert.read import read_model  # noqa: E402
+from openneutron.machine import targets  # noqa: E402
+from openneutron.options import Options  # noqa: E402
 from openneutron.report.model import Report, Totals  # noqa: E402
 
 TARGET = "imxrt700"  # 8x8: 64 MAC per cycle, as Ethos-U55-64

@@ -18,16 +18,17 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 import openneutron
-from openneutron import _driver as driver
 from openneutron import zoo
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.errors import OptionError
-from openneutron.executorch.payload import payloads_of_pte
-from openneutron.executorch.plan import read_plan
-from openneutron.executorch.runtime import register_runtime
+from openneutron.executorch.run.runtime import register_runtime
 from openneutron.litert.read import read_model
-from openneutron.simulator import Simulator
+from openneutron.machine import driver
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.microcode.payload import payloads_of_pte
+from openneutron.microcode.pte import read_plan
+from openneutron.options import Options
 
 Run = Callable[[], object]
 

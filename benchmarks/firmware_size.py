@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from openneutron import zoo  # noqa: E402
-from openneutron._quiet import quiet  # noqa: E402
 from openneutron._version import __version__  # noqa: E402
-from openneutron.selection import merge_files, parse, selection_code  # noqa: E402
+from openneutron.microcode.selection import merge_files, parse, selection_code  # noqa: E402
+from openneutron.quiet import quiet  # noqa: E402
 from tests.firmware import image, models  # noqa: E402
 
 BUILD = ROOT / "build" / "firmware-size"

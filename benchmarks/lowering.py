@@ -68,11 +68,11 @@ def _is_static(owner: Any, name: str) -> bool:
 
 def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
     """The stages of `openneutron.compile`, one by one."""
-    from openneutron.executorch import export as steps
     from openneutron.executorch import pipeline
+    from openneutron.executorch.capture import export as steps
     from openneutron.executorch.compile_spec import NeutronOptions
-    from openneutron.executorch.quantizer import NeutronQuantizer
-    from openneutron.executorch.stages import Stages
+    from openneutron.executorch.quantize import NeutronQuantizer
+    from openneutron.executorch.stage_times import Stages
 
     with clock("export"):
         exported = steps.export(model, inputs)
@@ -90,11 +90,11 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
 
 def count_ours(clock: Clock) -> None:
     """Time what this project does inside the stages of others."""
-    from openneutron.executorch import export as steps
     from openneutron.executorch import pipeline
-    from openneutron.executorch.backend import NeutronBackend
-    from openneutron.executorch.partitioner import NeutronPartitioner
-    from openneutron.executorch.quantizer import NeutronQuantizer
+    from openneutron.executorch.capture import export as steps
+    from openneutron.executorch.deliver.backend import NeutronBackend
+    from openneutron.executorch.partition.partitioner import NeutronPartitioner
+    from openneutron.executorch.quantize import NeutronQuantizer
 
     clock.count(steps, "fold_batch_norm")
     for name in ("transform_for_annotation", "annotate"):

@@ -26,7 +26,7 @@ VARIABLES = {
         "Path of a `libopenneutron.so` to use in place of the installed one: a debug or sanitizer build.",
     ),
     "OPENNEUTRON_DELEGATE": (
-        "Python (`executorch/runtime.py`)",
+        "Python (`executorch/run/runtime.py`)",
         "Path of a `libopenneutron_delegate.so` to use in place of the installed one.",
     ),
     "OPENNEUTRON_ISA": (
@@ -90,7 +90,7 @@ def litert_page() -> str:
 
 def pytorch_page() -> str:
     """PyTorch operators: what is quantized, what is lowered, and the limits of the translation."""
-    from openneutron.executorch.ops import annotation_rules, lowerings
+    from openneutron.executorch.lower.ops import annotation_rules, lowerings
 
     rows = []
     for name, rule in lowerings().items():
@@ -131,7 +131,8 @@ def kernels_page() -> str:
     return _page(
         "Kernels",
         "the kernels' own files",
-        "A kernel is `compiler/kernels/<name>.py`, `runtime/firmware/kernels/<name>.c` and `tests/kernels/test_<name>.py`. "
+        "A kernel is `compiler/kernels/<name>.py`, `runtime/firmware/kernels/<name>.c` and "
+        "`tests/compiler/kernels/test_<name>.py`. "
         "*Cost* names the formula in `runtime/machine/`. *Table*: the kernel takes a fused "
         "256-entry table behind its requantize. Parameters and operands are in the [format](../format.md).",
         _table(("id", "kernel", "meaning", "cost", "table", "LiteRT operators of its file"), rows),
@@ -189,7 +190,7 @@ def cli_page() -> str:
 def errors_page() -> str:
     """Error words of driver and firmware, Python's exceptions, exit codes."""
     from openneutron import errors
-    from openneutron._driver import library
+    from openneutron.machine.driver import library
 
     components = {1: "library", 2: "firmware", 3: "driver"}
     rows = []
@@ -223,12 +224,12 @@ def errors_page() -> str:
 def settings_page() -> str:
     """Every flag, keyword, compile-spec field and environment variable."""
     import openneutron
-    from openneutron.compiler import fuse
+    from openneutron.compiler.front import fuse
     from openneutron.executorch.compile_spec import NeutronOptions
     from openneutron.executorch.flags import FLAGS
-    from openneutron.executorch.options import CustomDelegationOptions
-    from openneutron.executorch.partitioner import NeutronPartitioner
-    from openneutron.executorch.quantizer import NeutronQuantizer
+    from openneutron.executorch.partition.delegation import CustomDelegationOptions
+    from openneutron.executorch.partition.partitioner import NeutronPartitioner
+    from openneutron.executorch.quantize import NeutronQuantizer
 
     def keywords(function: Any) -> str:
         rows = []
@@ -290,7 +291,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Write the pages, and everything that comes from the compiler's tables."""
-    subprocess.run([sys.executable, "-m", "openneutron.compiler.generate"], check=True)
+    subprocess.run([sys.executable, "-m", "openneutron.compiler.back.generate"], check=True)
     for name, page in PAGES.items():
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)

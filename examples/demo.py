@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 import openneutron as on
-from openneutron._quiet import quiet
+from openneutron.quiet import quiet
 from openneutron.report.render import print_report
 
 TARGET = "imxrt700"
@@ -105,9 +105,9 @@ def run_everything(program: on.Program, model: Any, watch: Stopwatch) -> Results
     """The float model, the PT2E graph, the `.pte` in the stock runtime, and LiteRT's reference kernels, on every image."""
     import torch
 
-    from openneutron.executorch.payload import payloads_of_pte
-    from openneutron.litert_runner import LiteRtRunner
-    from openneutron.simulator import Simulator
+    from openneutron.machine.simulator import Simulator
+    from openneutron.microcode.payload import payloads_of_pte
+    from openneutron.run.runner import LiteRtRunner
 
     # Images are small: a second thread costs more than it brings.
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from torch import nn
 
 import openneutron as on
 from openneutron.files import write_file
-from openneutron.selection import merge, parse
+from openneutron.microcode.selection import merge, parse
 
 
 def compiled(model: nn.Module, shape: tuple[int, ...], name: str) -> on.Program:

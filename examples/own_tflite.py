@@ -15,7 +15,7 @@ import numpy as np
 import openneutron as on
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.write import write_model
-from openneutron.litert_runner import LiteRtRunner, random_inputs
+from openneutron.run.runner import LiteRtRunner, random_inputs
 
 
 def small_model() -> bytes:

@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from openneutron._quiet import quiet
+from openneutron.quiet import quiet
 
 with quiet():  # torch's companions announce what they cannot load
     import torch
@@ -33,7 +33,7 @@ with quiet():  # torch's companions announce what they cannot load
 
     from openneutron import zoo
     from openneutron.executorch.recipes import NeutronRecipeType, Training, run_recipe
-    from openneutron.executorch.runtime import load_program
+    from openneutron.executorch.run.runtime import load_program
     from openneutron.zoo._cifar10 import calibration_images, preprocess
 
 MODEL = "mobilenet_v2_cifar"

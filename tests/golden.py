@@ -17,18 +17,19 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import strategies as st
 
-from openneutron import targets
 from openneutron.compiler import kernels
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
-from openneutron.compiler.quantize import f32, multiplier
+from openneutron.compiler.numbers.multipliers import f32, multiplier
 from openneutron.compiler.signature import of_operator
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Graph, Model, Operator
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.reference_forms import form_of
-from openneutron.simulator import Simulator
+from openneutron.machine import targets
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.options import Options
+from openneutron.run.forms import form_of
 
 Array = npt.NDArray[Any]
 

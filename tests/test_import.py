@@ -43,14 +43,14 @@ def test_the_installed_distribution_carries_the_version_of_the_package() -> None
 
 
 def test_native_libraries_are_built() -> None:
-    from openneutron._native import delegate_path, library_path
+    from openneutron.machine.native import delegate_path, library_path
 
     assert library_path().is_file()
     assert delegate_path().is_file()
 
 
 def test_native_libraries_name_no_path_of_the_building_machine() -> None:
-    from openneutron._native import delegate_path, library_path
+    from openneutron.machine.native import delegate_path, library_path
 
     root = str(Path(__file__).resolve().parents[1]).encode()
     for path in (library_path(), delegate_path()):
@@ -58,7 +58,7 @@ def test_native_libraries_name_no_path_of_the_building_machine() -> None:
 
 
 def test_a_missing_native_library_says_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from openneutron import _native
+    from openneutron.machine import native as _native
 
     monkeypatch.setattr(_native, "_FOLDER", tmp_path)
     with pytest.raises(openneutron.OpenNeutronError, match=r"libopenneutron\.so is not built.*make setup"):

@@ -5,7 +5,7 @@ import warnings
 
 import pytest
 
-from openneutron._quiet import quiet, without_torch_internals
+from openneutron.quiet import quiet, without_torch_internals
 
 
 def test_inside_nothing_is_said_and_afterwards_everything_again(caplog: pytest.LogCaptureFixture) -> None:

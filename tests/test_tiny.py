@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import openneutron as on
-from openneutron.cli.blocks import blocks_of_file
-from openneutron.litert_runner import LiteRtRunner, random_inputs
+from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode
-from openneutron.simulator import Simulator
+from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
 
 

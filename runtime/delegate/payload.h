@@ -1,7 +1,7 @@
 /* The payload of one delegate: header | microcode | weights | kernels, each padded to 16 bytes,
  * then the identity block.
  *
- * src/openneutron/executorch/payload.py writes it and describes the identity block.
+ * src/openneutron/microcode/payload.py writes it and describes the identity block.
  */
 #pragma once
 

@@ -18,15 +18,15 @@ from openneutron._version import __version__
 from openneutron.errors import OpenNeutronError
 
 if TYPE_CHECKING:
-    from openneutron._compile import Program, compile
-    from openneutron.executorch.runtime import register_runtime
+    from openneutron.api import Program, compile
+    from openneutron.executorch.run.runtime import register_runtime
 
 __all__ = ["OpenNeutronError", "Program", "__version__", "compile", "register_runtime"]
 
 _HOMES = {
-    "Program": "openneutron._compile",
-    "compile": "openneutron._compile",
-    "register_runtime": "openneutron.executorch.runtime",
+    "Program": "openneutron.api",
+    "compile": "openneutron.api",
+    "register_runtime": "openneutron.executorch.run.runtime",
 }
 
 

@@ -49,3 +49,11 @@ class RuntimeFailure(OpenNeutronError):
 
 class InternalError(OpenNeutronError):
     """A broken promise inside OpenNeutron (a verifier found a wrong schedule, a leftover after `check` said yes)."""
+
+
+def not_a_model(source: object) -> OptionError:
+    """What `compile` says of an object that is no model."""
+    return OptionError(
+        f"the model is a {type(source).__name__}",
+        hint="give an nn.Module, an ExportedProgram, or a LiteRT file by path or as bytes",
+    )

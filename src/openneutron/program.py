@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -14,6 +14,8 @@ from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
 
 Kind = Literal["pte", "tflite"]
+# From a file's bytes and its name in messages to what runs it; whoever makes a program knows the runtime of its kind.
+Loader = Callable[[bytes, str], Callable[..., tuple[Any, ...]]]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -24,7 +26,7 @@ class Program:
     verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls;
     `kernel_selections` has one for each delegated subgraph.
     `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
-    PyTorch model became, for comparisons; None for other sources.
+    PyTorch model became, for comparisons; None for other sources. `loader` makes what runs the file.
 
     Example:
         >>> program.save("model.pte")
@@ -39,6 +41,7 @@ class Program:
     intermediates: Mapping[str, bytes | str] = field(default_factory=dict)
     quantized: Any = None
     kernel_selections: tuple[str, ...] = ()
+    loader: Loader = field(kw_only=True)
 
     @property
     def pte(self) -> bytes:
@@ -92,20 +95,11 @@ class Program:
         Example:
             >>> (scores,) = program.run(image)
         """
-        if self.kind == "pte":
-            return tuple(self._loaded.run(*inputs))
-        return tuple(self._loaded.run(inputs).outputs.values())
+        return self._loaded(*inputs)
 
     @cached_property
-    def _loaded(self) -> Any:
-        where = self.report.source or f"<{self.kind}>"
-        if self.kind == "pte":
-            from openneutron.executorch.runtime import load_program
-
-            return load_program(self.data)
-        from openneutron.litert_runner import LiteRtRunner
-
-        return LiteRtRunner(self.data, source=where)
+    def _loaded(self) -> Callable[..., tuple[Any, ...]]:
+        return self.loader(self.data, self.report.source or f"<{self.kind}>")
 
     def _bytes(self, kind: Kind) -> bytes:
         if self.kind != kind:

@@ -12,8 +12,9 @@ from benchmarks import calibrate
 from benchmarks.calibrate import NAMES, NEUTRON_C, STEPS, Workload, errors, fit, workload
 from benchmarks.networks import NETWORKS
 from benchmarks.published import POINTS
-from openneutron import targets
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
+from openneutron.machine import targets
+from openneutron.options import Options
 
 
 @cache

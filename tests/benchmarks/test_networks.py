@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.networks import NETWORKS, chain
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.litert.read import read_model
+from openneutron.options import Options
 
 # Multiply-accumulates as the models' papers and MLPerf Tiny give them, in millions.
 MILLIONS = {

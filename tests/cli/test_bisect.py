@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.cli.bisect import proposal
-from openneutron.executorch.bisect import Bisection, Fix, Measure
+from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
 MODEL = """
 import torch

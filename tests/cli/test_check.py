@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.budgets import KINDS, read_budgets
+from openneutron.cli.shared.budgets import KINDS, read_budgets
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = """

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.blocks import blocks_of_file
-from openneutron.executorch.payload import parse_payload
+from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.microcode.payload import parse_payload
 from tests.cli.conftest import Command
 
 Refused = Callable[..., str]

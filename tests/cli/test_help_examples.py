@@ -17,9 +17,9 @@ from openneutron.cli.main import run
 from openneutron.compiler import kernels
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.selection import selection_code
+from openneutron.microcode.selection import selection_code
 from tests import tiny
-from tests.vendor.nxp_file import converted
+from tests.compat.nxp_file import converted
 
 # A model that takes what the LiteRT one takes, so that one test.npz serves both.
 MODEL = """

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from openneutron import targets, zoo
+from openneutron import zoo
 from openneutron.compiler import kernels
+from openneutron.machine import targets
 from tests.cli.conftest import Command
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.compiler import kernels
-from openneutron.selection import parse, selection_code
+from openneutron.microcode.selection import parse, selection_code
 from tests.cli.conftest import Command
 
 kernels.rules()

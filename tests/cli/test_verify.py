@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from openneutron.compiler import kernels
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
 
 
 def damage(file: Path) -> None:

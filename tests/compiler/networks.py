@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from openneutron.compiler.geometry import SAME, VALID, axis
+from openneutron.compiler.numbers.geometry import SAME, VALID, axis
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model

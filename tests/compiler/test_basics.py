@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openneutron import targets
 from openneutron.compiler import kernels
 from openneutron.compiler.basics import ARITIES, basic_reason
 from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.litert.graph import Quantization
 from openneutron.litert.read import read_model
+from openneutron.machine import targets
 from tests.compiler.networks import Network
 
 TARGET = targets.load("imxrt700")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
+from openneutron.options import Options
 from tests.compiler.networks import Network
 from tests.golden import assert_exact
 

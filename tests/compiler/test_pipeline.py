@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.errors import OptionError, UnsupportedError
 from openneutron.litert.read import read_model
-from openneutron.simulator import Simulator
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.options import Options
 from tests.compiler.networks import Network, random_network
 from tests.golden import assert_exact
 
@@ -146,7 +147,7 @@ def test_same_input_same_bytes() -> None:
 
 
 def test_every_pass_can_be_switched_off_and_nothing_else_changes() -> None:
-    from openneutron.compiler import fuse
+    from openneutron.compiler.front import fuse
 
     model, data = random_network(11)
     for name in fuse.names():

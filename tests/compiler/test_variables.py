@@ -7,16 +7,19 @@ import json
 import numpy as np
 import pytest
 
-from openneutron import check_certificate, targets
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
+from openneutron.certify import checker as check_certificate
 from openneutron.compiler.variables import variables_of
-from openneutron.convert import Options, Result, convert
+from openneutron.convert import convert
 from openneutron.errors import RuntimeFailure
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.litert_runner import LiteRtRunner, random_inputs
-from openneutron.simulator import Simulator
+from openneutron.machine import targets
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.options import Options
+from openneutron.result import Result
+from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.streaming import HISTORY, running_sum, streaming_convnet
 
 FRAMES = 50

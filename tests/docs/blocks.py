@@ -33,7 +33,7 @@ ELSEWHERE = {
     "arm-none-eabi-size": "tests/firmware",
     "cmake": "tests/examples/test_cpp_runner.py",
     "cpp_runner": "tests/examples/test_cpp_runner.py",
-    "pip": "tests/vendor/test_eiq.py",
+    "pip": "tests/compat/test_eiq.py",
     "git": "nothing: it needs a remote",
     "sudo": "nothing: it needs root",
 }

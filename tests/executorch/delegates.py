@@ -11,13 +11,14 @@ from executorch.exir.scalar_type import ScalarType
 from torch import Tensor
 
 from openneutron import __version__
-from openneutron.compiler.graph_op import Compiled, blocks_of
-from openneutron.convert import Options, convert
-from openneutron.executorch.payload import BACKEND_ID, build_payload
+from openneutron.convert import convert
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.microcode.graph_op import Compiled, blocks_of
+from openneutron.microcode.payload import BACKEND_ID, build_payload
+from openneutron.options import Options
 
 VALID = 1  # LiteRT's padding: windows stay inside the image
 

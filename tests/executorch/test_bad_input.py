@@ -15,7 +15,7 @@ import openneutron as on
 from openneutron.cli.main import run
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.pipeline import Built, build, quantize
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 
 IMAGE = torch.linspace(-1, 1, 72).reshape(1, 2, 6, 6)
 

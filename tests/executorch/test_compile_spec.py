@@ -11,11 +11,11 @@ from torch import nn
 
 from openneutron.errors import OptionError
 from openneutron.executorch import NeutronCompileSpecBuilder, NeutronPartitioner, generate_neutron_compile_spec
-from openneutron.executorch.backend import Partition
 from openneutron.executorch.compile_spec import from_specs
-from openneutron.executorch.payload import parse_payload
+from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.pipeline import partitions_of, quantize
 from openneutron.litert.read import read_model
+from openneutron.microcode.payload import parse_payload
 
 INPUTS = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
 

@@ -17,15 +17,16 @@ import pytest
 import torch
 from executorch.exir.delegate import executorch_call_delegate
 
-from openneutron import targets, zoo
-from openneutron.cli.bundle import codes_of
-from openneutron.debug.profile import profile
+from openneutron import zoo
+from openneutron.analyze.profile import profile
+from openneutron.cli.shared.bundle import codes_of
 from openneutron.executorch.fx import value_of
-from openneutron.executorch.layout import CHANNELS_LAST
+from openneutron.executorch.lower.layout import CHANNELS_LAST
 from openneutron.executorch.pipeline import Built, build
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
+from openneutron.machine import targets
 from tests.executorch.harness import _expected, representable
 
 CNNS = (

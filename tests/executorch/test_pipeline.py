@@ -14,7 +14,7 @@ from torch import nn
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch import pipeline
 from openneutron.executorch.pipeline import build, compile_module
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 
 IMAGE = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.cli.extract_payload import payload_of_file
-from openneutron.executorch.embed import embed, input_rows
-from openneutron.executorch.payload import Payload, parse_payload
-from openneutron.microcode.program import TensorRow
-from openneutron.simulator import DTYPES, Simulator
+from openneutron.executorch.deliver.embed import embed, input_rows
+from openneutron.machine.simulator import DTYPES, Simulator
+from openneutron.microcode.instructions import TensorRow
+from openneutron.microcode.payload import Payload, parse_payload
 
 Array = npt.NDArray[Any]
 

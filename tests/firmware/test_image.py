@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from openneutron.executorch.payload import parse_payload
+from openneutron.microcode.payload import parse_payload
 from tests import tiny
 from tests.firmware import image
 from tests.firmware.conftest import Build

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import openneutron
-from openneutron.cli.blocks import blocks_of_file
+from openneutron.cli.shared.blocks import blocks_of_file
 from openneutron.compiler import kernels
 from openneutron.errors import RuntimeFailure
+from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode
-from openneutron.microcode.program import Call, Loop, Program
-from openneutron.simulator import Simulator
+from openneutron.microcode.instructions import Call, Loop, Program
 from tests import tiny
 
 kernels.rules()

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from openneutron.executorch.payload import Payload
 from openneutron.microcode.abi import all_kernels
 from openneutron.microcode.decode import decode
-from openneutron.selection import parse
+from openneutron.microcode.payload import Payload
+from openneutron.microcode.selection import parse
 from tests.firmware import image
 from tests.firmware.conftest import Build
 from tests.firmware.models import Model
@@ -56,7 +56,7 @@ def test_memory_is_the_planned_scratch_with_inputs_outputs_and_context(model: Mo
 
 
 def _called(program: object) -> set[str]:
-    from openneutron.microcode.program import Call, Loop, Program
+    from openneutron.microcode.instructions import Call, Loop, Program
 
     assert isinstance(program, Program)
     steps = [step for item in program.instructions for step in (item.body if isinstance(item, Loop) else (item,))]

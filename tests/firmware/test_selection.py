@@ -12,7 +12,7 @@ from openneutron._version import __version__
 from openneutron.cli.main import run as openneutron
 from openneutron.compiler import kernels
 from openneutron.microcode.abi import all_kernels
-from openneutron.selection import parse, selection_code
+from openneutron.microcode.selection import parse, selection_code
 from tests import tiny
 from tests.firmware import image
 from tests.firmware.conftest import Build

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.firmware_size import CIFARNET_SHARE, FULL_TEXT
 from openneutron._version import __version__
-from openneutron.selection import selection_code
+from openneutron.microcode.selection import selection_code
 from tests.firmware import image
 from tests.firmware.conftest import Build
 from tests.firmware.models import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from openneutron.simulator import Simulator
+from openneutron.machine.simulator import Simulator
 from tests.firmware import image
 from tests.firmware.conftest import Build
 from tests.firmware.models import Model

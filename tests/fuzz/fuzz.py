@@ -27,9 +27,10 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from openneutron.convert import Options, convert  # noqa: E402
+from openneutron.convert import convert  # noqa: E402
 from openneutron.errors import InternalError, OpenNeutronError  # noqa: E402
-from openneutron.litert_runner import LiteRtRunner, random_inputs  # noqa: E402
+from openneutron.options import Options  # noqa: E402
+from openneutron.run.runner import LiteRtRunner, random_inputs  # noqa: E402
 from tests.fuzz.mutate import mutated  # noqa: E402
 from tests.fuzz.seeds import seeds  # noqa: E402
 
@@ -99,8 +100,8 @@ def attempt(one: Case) -> tuple[str, str]:
 
 def _graphs(model: bytes) -> list[object]:
     """Operators of a model, when all of them are NeutronGraphs: then only our own runtime runs it."""
-    from openneutron.compiler.graph_op import is_graph_op
     from openneutron.litert.read import read_model
+    from openneutron.microcode.graph_op import is_graph_op
 
     operators = read_model(model).main.operators
     return list(operators) if all(is_graph_op(op) for op in operators) else []

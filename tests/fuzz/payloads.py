@@ -7,17 +7,18 @@ from pathlib import Path
 import numpy as np
 
 from openneutron import __version__
-from openneutron.compiler.graph_op import Compiled, blocks_of
-from openneutron.convert import Options, convert
-from openneutron.executorch.payload import build_payload
+from openneutron.convert import convert
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
+from openneutron.microcode.graph_op import Compiled, blocks_of
+from openneutron.microcode.payload import build_payload
 from openneutron.microcode.table import ALIGNMENT
 from openneutron.microcode.walk import executed
+from openneutron.options import Options
 from tests import tiny
 from tests.microcode.test_mutation import CASES
 

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
+from openneutron.options import Options
 from tests.fuzz.fuzz import attempt, case
 from tests.fuzz.seeds import seeds
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from openneutron.executorch.payload import parse_payload
 from openneutron.microcode import abi
+from openneutron.microcode.payload import parse_payload
 from tests.fuzz.payloads import MODELS, write_seeds
 
 

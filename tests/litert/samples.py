@@ -11,7 +11,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from openneutron.litert import DType, Graph, GraphBuilder, Metadata, Model, Operator, Tensor
 from openneutron.litert.graph import Sparsity
-from openneutron.litert.options import make_options, schema
+from openneutron.litert.operator_options import make_options, schema
 
 Arrays = list[npt.NDArray[Any]]
 

@@ -3,7 +3,7 @@ import pytest
 
 from openneutron.litert import DType, Quantization
 from openneutron.litert.graph import DTYPES
-from openneutron.litert.options import schema
+from openneutron.litert.operator_options import schema
 from tests.litert.samples import convolution
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from openneutron.errors import FormatError
 from openneutron.litert import DType, GraphBuilder, read_model, write_model
-from openneutron.litert.options import schema
+from openneutron.litert.operator_options import schema
 from tests.litert.samples import SAMPLES, convolution, custom, quantize_and_scalars, sparse
 
 

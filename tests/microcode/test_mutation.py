@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openneutron.compiler.graph_op import blocks_of, is_graph_op
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.options import Options
 from tests import tiny
 from tests.golden import ModelMaker
 

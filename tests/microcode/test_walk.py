@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from openneutron.microcode.program import Dma, Wait
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode.instructions import Dma, Wait
 from openneutron.microcode.walk import executed, output_of, steps
-from openneutron.simulator import Simulator
+from tests.analyze.subjects import subject_of
 from tests.compiler.networks import random_network
-from tests.debug.subjects import subject_of
 
 
 def test_the_walk_is_what_the_simulator_executes() -> None:

@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.check_certificate import check
-from openneutron.convert import Options, Result, convert
+from openneutron.certify.checker import check
+from openneutron.convert import convert
 from openneutron.errors import FormatError
 from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
-from openneutron.litert_runner import LiteRtRunner, random_inputs
+from openneutron.options import Options
+from openneutron.result import Result
+from openneutron.run.runner import LiteRtRunner, random_inputs
 
 pytestmark = pytest.mark.real
 

@@ -20,11 +20,11 @@ from openneutron.cli import (
     ops,
     profile,
     run,
-    side_by_side,
     targets,
     verify,
     zoo,
 )
+from openneutron.cli import compare as side_by_side
 from openneutron.cli import compile as compile_command
 from openneutron.cli import inspect as inspect_command
 from openneutron.cli import report as report_command

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.completion import model_names
 from openneutron.cli.evaluate import DATA_HELP, Data
+from openneutron.cli.shared.completion import model_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openneutron.executorch.bisect import Bisection, Fix, Measure
+    from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
 
 def bisect_model(
@@ -42,7 +42,7 @@ def bisect_model(
     import dataclasses
     import json
 
-    from openneutron.cli import console
+    from openneutron import console
 
     with console.progress("starting") as stage:
         found = _bisect(model, Data(data, limit, mean, std), stage)
@@ -53,9 +53,9 @@ def bisect_model(
 
 
 def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
-    from openneutron.cli.labelled import check_data
+    from openneutron.cli.shared.labelled import check_data
     from openneutron.errors import OptionError
-    from openneutron.sources import find
+    from openneutron.executorch.capture.sources import find
 
     source = find(model)
     if source.kind == "tflite":
@@ -64,12 +64,10 @@ def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
         check_data(data.given, where=model)
     stage("loading the model")
     loaded = source.load()
-    import torch
-
-    if not isinstance(loaded.model, torch.nn.Module) or loaded.example_inputs is None or not loaded.calibration:
+    if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only PyTorch modules with example inputs can be bisected", where=model)
     samples, classes = _samples(model, source.kind == "zoo", data, loaded)
-    from openneutron.executorch.bisect import bisect
+    from openneutron.executorch.analyze.bisect import bisect
 
     return bisect(
         loaded.model,
@@ -83,10 +81,9 @@ def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
 
 def _samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
-    import torch
-
-    from openneutron.cli.labelled import Wanted
+    from openneutron.cli.shared.labelled import Wanted
     from openneutron.errors import OptionError
+    from openneutron.executorch.run.arrays import tensors_of
 
     example = loaded.example_inputs[0]
     has_images = False
@@ -102,7 +99,7 @@ def _samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[An
     if tuple(found.x.shape[1:]) != tuple(example.shape[1:]):
         hint = f"the model takes {list(example.shape[1:])}"
         raise OptionError(f"a sample of x is {list(found.x.shape[1:])}", where=model, hint=hint)
-    samples = [(torch.from_numpy(found.x[at : at + 1].copy()).to(example.dtype),) for at in range(len(found))]
+    samples = [(tensors_of([found.x[at : at + 1]])[0].to(example.dtype),) for at in range(len(found))]
     return samples, [int(one) for one in found.y]
 
 
@@ -115,7 +112,7 @@ def _print(found: Bisection, top: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.cli import console
+    from openneutron import console
 
     screen = console.stdout()
     known = found.quantized.accuracy >= 0

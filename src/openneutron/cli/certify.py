@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.cli.blocks import Blocks
+    from openneutron.cli.shared.blocks import Blocks
 
 
 _HOW = "write one with `openneutron compile model.tflite --certificate model.json`"
@@ -30,10 +30,10 @@ def certify_file(
     import dataclasses
     import json
 
-    from openneutron.check_certificate import Refused, check
-    from openneutron.cli import console
-    from openneutron.cli.blocks import blocks_of_file
+    from openneutron import console
+    from openneutron.certify.checker import Refused, check
     from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.blocks import blocks_of_file
     from openneutron.errors import FormatError
     from openneutron.files import read_file
 
@@ -65,7 +65,7 @@ def certify_file(
 def _same_blocks(graphs: list[dict[str, Any]], blocks: list[Blocks]) -> None:
     import hashlib
 
-    from openneutron.check_certificate import Refused
+    from openneutron.certify.checker import Refused
 
     if len(graphs) != len(blocks):
         raise Refused(f"it is for {len(graphs)} NeutronGraphs, the file has {len(blocks)}")

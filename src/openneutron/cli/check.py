@@ -10,9 +10,9 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from openneutron.cli.budgets import Entry, Line
+    from openneutron.cli.shared.budgets import Entry, Line
+    from openneutron.executorch.capture.sources import Loaded
     from openneutron.program import Program
-    from openneutron.sources import Loaded
 
 
 def check_budgets(
@@ -37,9 +37,9 @@ def check_budgets(
     """
     import json
 
-    from openneutron.cli import console
-    from openneutron.cli.budgets import compare, read_budgets
+    from openneutron import console
     from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.budgets import compare, read_budgets
     from openneutron.errors import OptionError
     from openneutron.files import check_target, write_file
 
@@ -70,7 +70,7 @@ def check_budgets(
 
 def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
     """Everything the entry budgets, measured."""
-    from openneutron.cli.sources import compile_source
+    from openneutron.cli.shared.loading import compile_source
     from openneutron.files import read_file
 
     options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
@@ -90,7 +90,7 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
         found["lsb"] = _largest_lsb(entry, program, loaded)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
         from openneutron.cli.evaluate import Data, litert_scores, torch_scores
-        from openneutron.cli.labelled import wanted_by, wanted_by_litert
+        from openneutron.cli.shared.labelled import wanted_by, wanted_by_litert
         from openneutron.litert.read import read_model
 
         data = Data(entry.data, entry.limit, entry.mean, entry.std)
@@ -108,9 +108,9 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
 
 def _largest_lsb(entry: Entry, program: Program, loaded: Loaded) -> float:
     """The largest difference of any layer from the reference, on seeded random inputs."""
-    from openneutron.cli.reporting import litert_models
-    from openneutron.convert import Options
-    from openneutron.debug.exactness import verify_models
+    from openneutron.analyze.exactness import verify_models
+    from openneutron.cli.shared.reporting import litert_models
+    from openneutron.options import Options
 
     options = Options(target=entry.target, optimize=entry.optimize, fit_bytes=entry.fit, source=entry.source)
     found = verify_models(litert_models(program, loaded), options, seed=entry.seed)
@@ -165,7 +165,7 @@ def _print(lines: list[Line]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.cli import console
+    from openneutron import console
 
     changes = any(line.before is not None for line in lines)
     table = Table(header_style="cyan", box=None)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from openneutron.cli.completion import efforts, model_names, target_names
+from openneutron.cli.shared.completion import efforts, model_names, target_names
 
 _SOURCES = (
     "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program or a .tflite file. "
@@ -81,7 +81,7 @@ def compile_model(
 
     openneutron compile package.module:factory --int8-io --report report.html
     """
-    from openneutron.cli.compiling import Request, run_compile
+    from openneutron.cli.shared.compiling import Request, run_compile
 
     run_compile(
         Request(

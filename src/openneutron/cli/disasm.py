@@ -18,8 +18,8 @@ def disassemble_file(
 
     Example: openneutron disasm cifarnet.pte
     """
-    from openneutron.cli import console
-    from openneutron.cli.blocks import blocks_of_file
+    from openneutron import console
+    from openneutron.cli.shared.blocks import blocks_of_file
     from openneutron.errors import FormatError
     from openneutron.files import read_file
     from openneutron.microcode.disassemble import disassemble

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from openneutron.cli.diagnosis import print_diagnosis
+from openneutron.cli.shared.diagnosis import print_diagnosis
 
 
 def diagnose(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:

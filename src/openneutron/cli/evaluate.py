@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.completion import model_names, target_names
+from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openneutron.accuracy import Labelled, Score
-    from openneutron.cli.labelled import Wanted
+    from openneutron.analyze.accuracy import Labelled, Score
+    from openneutron.cli.shared.labelled import Wanted
+    from openneutron.executorch.capture.sources import Loaded
     from openneutron.program import Program
-    from openneutron.sources import Loaded
 
 
 DATA_HELP = (
@@ -53,7 +53,7 @@ def evaluate_model(
     """
     import json
 
-    from openneutron.cli import console
+    from openneutron import console
 
     with console.progress("starting") as stage:
         scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage)
@@ -74,8 +74,8 @@ class Data:
 
     def read(self, wanted: Wanted, *, zoo: str = "") -> Labelled:
         """The data for a model that takes `wanted`; a model of the zoo may bring its own."""
-        from openneutron.accuracy import labelled
-        from openneutron.cli.labelled import read_data
+        from openneutron.analyze.accuracy import labelled
+        from openneutron.cli.shared.labelled import read_data
 
         if self.given is not None:
             return read_data(self.given, wanted, limit=self.limit, mean=self.mean, std=self.std)
@@ -87,10 +87,10 @@ class Data:
 
 def measure(model: str, data: Data, target: str, per_channel: bool, stage: Callable[[str], None]) -> list[Score]:
     """The scores of every form the model has, the first being what the others are compared with."""
-    from openneutron.cli.labelled import check_data, wanted_by
-    from openneutron.cli.sources import compile_loaded
+    from openneutron.cli.shared.labelled import check_data, wanted_by
+    from openneutron.cli.shared.loading import compile_loaded
+    from openneutron.executorch.capture.sources import find
     from openneutron.files import kind_of, read_file
-    from openneutron.sources import find
 
     is_pte = model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte")
     source = None if is_pte else find(model)
@@ -111,7 +111,7 @@ def measure(model: str, data: Data, target: str, per_channel: bool, stage: Calla
 
 def check_shape(data: Labelled, loaded: Loaded) -> None:
     """Refuse samples that the model does not take."""
-    from openneutron.cli.labelled import wanted_by
+    from openneutron.cli.shared.labelled import wanted_by
     from openneutron.errors import OptionError
 
     wanted = wanted_by(loaded).shape
@@ -122,38 +122,32 @@ def check_shape(data: Labelled, loaded: Loaded) -> None:
 
 def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of a PyTorch model in float, of its PT2E form, and of the compiled program."""
-    import torch
-
-    from openneutron.accuracy import score
+    from openneutron.analyze.accuracy import score
     from openneutron.errors import OptionError
+    from openneutron.executorch.run.arrays import predictor
 
     if loaded.example_inputs is None or program.quantized is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
     check_shape(data, loaded)
     example = loaded.example_inputs[0]
     forms: dict[str, Any] = {
-        "float": loaded.model if isinstance(loaded.model, torch.nn.Module) else loaded.model.module(),
+        "float": loaded.model,
         "PT2E": program.quantized,
         ".pte": program.run,
     }
-    scores: list[Score] = []
-    for name, form in forms.items():
-
-        def predict(x: Any, form: Any = form) -> Any:
-            with torch.no_grad():
-                found = form(torch.from_numpy(x.copy()).to(example.dtype))
-            return (found[0] if isinstance(found, (tuple, list)) else found).numpy()
-
-        scores.append(score(name, predict, data, batch=int(example.shape[0]), progress=stage))
-    return scores
+    return [
+        score(name, predictor(form, example), data, batch=int(example.shape[0]), progress=stage)
+        for name, form in forms.items()
+    ]
 
 
 def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]) -> list[Score]:
-    from openneutron.cli.labelled import wanted_by_litert
-    from openneutron.convert import Options, convert
-    from openneutron.debug.litert import is_compiled
+    from openneutron.analyze.litert_layers import is_compiled
+    from openneutron.cli.shared.labelled import wanted_by_litert
+    from openneutron.convert import convert
     from openneutron.files import read_file
     from openneutron.litert.read import read_model
+    from openneutron.options import Options
 
     content = read_file(model)
     samples = data.read(wanted_by_litert(read_model(content, source=model).main, model))
@@ -166,9 +160,9 @@ def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]
 
 def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
-    from openneutron.accuracy import fit_samples, score
+    from openneutron.analyze.accuracy import fit_samples, score
     from openneutron.errors import OptionError
-    from openneutron.litert_runner import LiteRtRunner
+    from openneutron.run.runner import LiteRtRunner
 
     scores: list[Score] = []
     for name, form in forms.items():
@@ -187,12 +181,11 @@ def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Ca
 
 
 def _of_pte(model: str, data: Data, stage: Callable[[str], None]) -> list[Score]:
-    import torch
-
-    from openneutron.accuracy import fit_samples, score
-    from openneutron.cli.labelled import Wanted
+    from openneutron.analyze.accuracy import fit_samples, score
+    from openneutron.cli.shared.labelled import Wanted
     from openneutron.errors import OptionError
-    from openneutron.executorch.runtime import load_program
+    from openneutron.executorch.run.arrays import run_arrays
+    from openneutron.executorch.run.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
 
     program = load_program(model)
@@ -203,7 +196,7 @@ def _of_pte(model: str, data: Data, stage: Callable[[str], None]) -> list[Score]
     samples = fit_samples(read, Tensor("input_0", only.shape, DType(only.dtype)), where=model)
 
     def predict(x: Any) -> Any:
-        return program.run(torch.from_numpy(x.copy()))[0].numpy()
+        return run_arrays(program.run, [x])[0]
 
     return [score(".pte", predict, samples, batch=only.shape[0], progress=stage)]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.cli.blocks import Blocks
+    from openneutron.cli.shared.blocks import Blocks
 
 
 def extract_payload(
@@ -51,9 +51,9 @@ def extract_payload(
         write_file(output, data)
         _say([output], len(data), where, as_json)
         return
-    from openneutron.cli.arrays import read_arrays
-    from openneutron.executorch import embed
-    from openneutron.executorch.payload import parse_payload
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.executorch.deliver import embed
+    from openneutron.microcode.payload import parse_payload
 
     header = output.with_suffix(".h")
     check_target(header)
@@ -77,7 +77,7 @@ def extract_payload(
 def _say(files: list[Path], size: int, where: str, as_json: bool) -> None:
     import json
 
-    from openneutron.cli import console
+    from openneutron import console
 
     names = [str(file) for file in files]
     if as_json:
@@ -95,11 +95,11 @@ def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str,
     if kind == "pte":
         found = [(f"{where}, delegate {at}", blob) for at, blob in enumerate(_of_pte(data, where))]
     elif kind == "tflite":
-        from openneutron.cli.blocks import blocks_of_file
+        from openneutron.cli.shared.blocks import blocks_of_file
 
         found = [(blocks.where, _made(blocks)) for blocks in blocks_of_file(data, where)]
     else:
-        from openneutron.executorch.payload import parse_payload
+        from openneutron.microcode.payload import parse_payload
 
         parse_payload(data, where=where)
         found = [(where, data)]
@@ -115,8 +115,8 @@ def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str,
 
 
 def _of_pte(data: bytes, where: str) -> list[bytes]:
-    from openneutron.executorch.payload import delegate_blobs, parse_payload
-    from openneutron.executorch.seal import check_seal
+    from openneutron.microcode.payload import delegate_blobs, parse_payload
+    from openneutron.microcode.seal import check_seal
 
     check_seal(data, where=where)
     blobs = delegate_blobs(data, where=where)
@@ -127,7 +127,7 @@ def _of_pte(data: bytes, where: str) -> list[bytes]:
 
 def _made(blocks: Blocks) -> bytes:
     """The payload of a NeutronGraph: its arguments are its inputs and outputs, in order and as they lie in memory."""
-    from openneutron.executorch.payload import FORMATLESS, build_payload
+    from openneutron.microcode.payload import FORMATLESS, build_payload
 
     container = blocks.container
     target, version = "", ""

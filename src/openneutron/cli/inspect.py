@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from openneutron.cli.contents import Contents, GraphInfo
-    from openneutron.cli.tensor_info import TensorInfo
+    from openneutron.cli.shared.contents import Contents, GraphInfo
+    from openneutron.cli.shared.tensor_info import TensorInfo
 
 
 def inspect_file(
@@ -27,8 +27,8 @@ def inspect_file(
     import dataclasses
     import json
 
-    from openneutron.cli import console
-    from openneutron.cli.contents import contents_of
+    from openneutron import console
+    from openneutron.cli.shared.contents import contents_of
     from openneutron.files import read_file
 
     data = read_file(file)

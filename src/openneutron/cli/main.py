@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from openneutron._quiet import quiet
-from openneutron.cli import console
+from openneutron import console
 from openneutron.errors import InternalError, OpenNeutronError
+from openneutron.quiet import quiet
 
 OK = 0
 DIFFERS = 1  # the command worked and the answer is no
@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from openneutron.cli.quick import quick
+    from openneutron.cli.shared.quick import quick
 
     code = quick(arguments)
     if code is not None:

@@ -17,7 +17,7 @@ def list_operators(
     """
     import json
 
-    from openneutron.cli import console
+    from openneutron import console
     from openneutron.compiler import kernels
     from openneutron.errors import OptionError
 

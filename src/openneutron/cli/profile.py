@@ -10,9 +10,9 @@ import typer
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from openneutron.debug.profile import Code
+    from openneutron.analyze.profile import Code
+    from openneutron.machine.targets import Target
     from openneutron.report.model import Report
-    from openneutron.targets import Target
 
 
 def profile_file(
@@ -37,10 +37,10 @@ def profile_file(
 
     openneutron profile model.tflite --target mcxn94x --top 5
     """
-    from openneutron import targets
-    from openneutron.cli import console
-    from openneutron.debug.profile import profile
+    from openneutron import console
+    from openneutron.analyze.profile import profile
     from openneutron.files import bundle_of, check_target, read_file, write_file
+    from openneutron.machine import targets
     from openneutron.report.model import to_json
     from openneutron.report.perfetto import trace as trace_of
 
@@ -64,10 +64,11 @@ def profile_file(
 def _codes(file: Path, data: bytes, bundle: Path, target: str) -> list[Code]:
     import dataclasses
 
-    from openneutron.cli.bundle import codes_of
-    from openneutron.convert import Options, convert
-    from openneutron.debug.litert import is_compiled
+    from openneutron.analyze.litert_layers import is_compiled
+    from openneutron.cli.shared.bundle import codes_of
+    from openneutron.convert import convert
     from openneutron.files import kind_of
+    from openneutron.options import Options
 
     if kind_of(data) != "tflite" or is_compiled(data, source=str(file)):
         return codes_of(file, data, bundle)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.completion import efforts, model_names, target_names
+from openneutron.cli.shared.completion import efforts, model_names, target_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,9 +51,9 @@ def write_report(
 
     openneutron compile model.tflite --json > report.json && openneutron report report.json -o report.html
     """
-    from openneutron.cli import console
-    from openneutron.cli.reporting import write_page
-    from openneutron.cli.sizes import parse_size
+    from openneutron import console
+    from openneutron.cli.shared.reporting import write_page
+    from openneutron.cli.shared.sizes import parse_size
     from openneutron.files import check_target
     from openneutron.report.model import to_json
 
@@ -93,8 +93,8 @@ def _made(
     accuracy: bool,
 ) -> Report:
     """The report of a compile, with what-ifs and measured layers."""
-    from openneutron.cli.reporting import completed
-    from openneutron.cli.sources import compile_source
+    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.shared.reporting import completed
 
     also: dict[str, Any] = {"per_channel": True} if per_channel else {}
     program, loaded = compile_source(source, stage, dump_intermediates=True, **options, **also)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.cli.compare import Difference
-    from openneutron.litert_runner import RunResult
+    from openneutron.cli.shared.differences import Difference
+    from openneutron.run.runner import RunResult
 
 
 def run_file(
@@ -37,7 +37,7 @@ def run_file(
 
     openneutron run out.tflite --check model.tflite
     """
-    from openneutron.cli import console
+    from openneutron import console
     from openneutron.cli.main import DIFFERS
     from openneutron.errors import FormatError
     from openneutron.files import check_target, kind_of, read_file
@@ -56,7 +56,7 @@ def run_file(
         inputs, result = run(data, str(file), input, seed)
         differences, notes = (None, ()) if check is None else _check(check, inputs, result.outputs)
     if output is not None:
-        from openneutron.cli.arrays import write_arrays
+        from openneutron.cli.shared.arrays import write_arrays
 
         write_arrays(output, result.outputs)
     _print(result, differences, notes, check, as_json)
@@ -65,9 +65,9 @@ def run_file(
 
 
 def _require_target(data: bytes, where: str, target: str) -> None:
-    from openneutron import targets
-    from openneutron.cli.blocks import blocks_of_file
+    from openneutron.cli.shared.blocks import blocks_of_file
     from openneutron.errors import OptionError
+    from openneutron.machine import targets
 
     targets.load(target)
     for blocks in blocks_of_file(data, where):
@@ -78,8 +78,8 @@ def _require_target(data: bytes, where: str, target: str) -> None:
 
 
 def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
-    from openneutron.cli.arrays import read_arrays
-    from openneutron.litert_runner import LiteRtRunner, bind_inputs, random_inputs
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.run.runner import LiteRtRunner, bind_inputs, random_inputs
 
     runner = LiteRtRunner(data, source=where)
     arrays = random_inputs(runner.inputs, seed=seed) if given is None else read_arrays(given)
@@ -88,29 +88,28 @@ def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple
 
 
 def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
-    import torch
-
-    from openneutron.cli.arrays import read_arrays
-    from openneutron.executorch.runtime import load_program
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.executorch.run.arrays import run_arrays
+    from openneutron.executorch.run.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
-    from openneutron.litert_runner import RunResult, bind_inputs, random_inputs
+    from openneutron.run.runner import RunResult, bind_inputs, random_inputs
 
     program = load_program(where)
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     inputs = bind_inputs(tensors, arrays, source=where)
-    results = program.run(*(torch.from_numpy(array.copy()) for array in inputs))
-    return inputs, RunResult({f"output_{at}": value.numpy() for at, value in enumerate(results)}, 0)
+    results = run_arrays(program.run, inputs)
+    return inputs, RunResult({f"output_{at}": value for at, value in enumerate(results)}, 0)
 
 
 def _check(
     reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]
 ) -> tuple[list[Difference], tuple[str, ...]]:
     """How the outputs differ from the reference's, and what in it is not LiteRT's own kernel."""
-    from openneutron.cli.compare import compare
+    from openneutron.cli.shared.differences import compare
     from openneutron.errors import OptionError
     from openneutron.files import kind_of, read_file
-    from openneutron.litert_runner import LiteRtRunner
+    from openneutron.run.runner import LiteRtRunner
 
     where = str(reference)
     data = read_file(reference)
@@ -132,7 +131,7 @@ def _print(
     import dataclasses
     import json
 
-    from openneutron.cli import console
+    from openneutron import console
 
     if as_json:
         described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.debug.layer import Layer
-    from openneutron.debug.verify import Verification
+    from openneutron.analyze.layer import Layer
+    from openneutron.analyze.verify import Verification
 
 # Layers shown when some differ: the first ones tell where it began.
 SHOWN = 20
@@ -45,7 +45,7 @@ def verify_file(
 
     openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
     """
-    from openneutron.cli import console
+    from openneutron import console
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target
 
@@ -68,10 +68,10 @@ def verify_file(
 def _verify(
     file: Path, given: Path | None, seed: int, bundle: Path | None, reference: Path | None, target: str, optimize: str
 ) -> Verification:
-    from openneutron.convert import Options
-    from openneutron.debug.litert import is_compiled, verify_compiled, verify_litert
+    from openneutron.analyze.litert_layers import is_compiled, verify_compiled, verify_litert
     from openneutron.errors import FormatError, OptionError
     from openneutron.files import kind_of, read_file
+    from openneutron.options import Options
 
     data = read_file(file)
     where = str(file)
@@ -98,9 +98,9 @@ def _verify(
 
 
 def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]:
-    from openneutron.cli.arrays import read_arrays
+    from openneutron.cli.shared.arrays import read_arrays
     from openneutron.litert.read import read_model
-    from openneutron.litert_runner import bind_inputs, random_inputs
+    from openneutron.run.runner import bind_inputs, random_inputs
 
     graph = read_model(data, source=where).main
     tensors = [graph.tensors[index] for index in graph.inputs]
@@ -109,24 +109,23 @@ def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]
 
 
 def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None) -> Verification:
-    import torch
-
-    from openneutron.cli.arrays import read_arrays
-    from openneutron.debug.program import verify_pte
-    from openneutron.executorch.plan import read_plan
+    from openneutron.analyze.program_layers import verify_pte
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.executorch.run.arrays import tensors_of
     from openneutron.files import bundle_of
     from openneutron.litert.graph import DType, Tensor
-    from openneutron.litert_runner import bind_inputs, random_inputs
+    from openneutron.microcode.pte import read_plan
+    from openneutron.run.runner import bind_inputs, random_inputs
 
     plan = read_plan(data, where=str(file))
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     bound = bind_inputs(tensors, arrays, source=str(file))
-    return verify_pte(file, bundle or bundle_of(file), [torch.from_numpy(value.copy()) for value in bound])
+    return verify_pte(file, bundle or bundle_of(file), tensors_of(bound))
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:
-    from openneutron.cli.arrays import write_arrays
+    from openneutron.cli.shared.arrays import write_arrays
     from openneutron.errors import OptionError
 
     wanted = list(found.values) if names == ["all"] else names
@@ -163,7 +162,7 @@ def _print(found: Verification, file: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.cli import console
+    from openneutron import console
 
     screen = console.stdout()
     compared = [layer for layer in found.layers if layer.compared]
@@ -195,7 +194,7 @@ def _print(found: Verification, file: Path) -> None:
 
 def _histogram(layer: Layer) -> str:
     """Counts by difference, the common ones first; the outermost mean "or more"."""
-    from openneutron.debug.layer import FAR
+    from openneutron.analyze.layer import FAR
 
     shown = sorted(((step, count) for step, count in layer.histogram.items() if step), key=lambda pair: -pair[1])
     return ", ".join(f"{step:+d}{'…' if abs(step) == FAR else ''}: {count:,}" for step, count in shown[:6])

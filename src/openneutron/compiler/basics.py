@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import Reason
 
 _ANY = 1 << 16  # as many as there are

@@ -6,12 +6,12 @@ from dataclasses import field
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.names import abi_of
+from openneutron.machine.pricing import Machine, call_cost, cycles_of
+from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_call
-from openneutron.microcode.program import ABSENT, Call, Operand
+from openneutron.microcode.instructions import ABSENT, Call, Operand
 from openneutron.microcode.table import ElementType, Region
 from openneutron.records import dataclass
-from openneutron.simulator import Machine, call_cost, cycles_of
-from openneutron.targets import Target
 
 
 def home(target: Target) -> Region:

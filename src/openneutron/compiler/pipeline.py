@@ -9,42 +9,44 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from openneutron import targets
 from openneutron._version import __version__
-from openneutron.compiler import l1, text
+from openneutron.compiler import l1
+from openneutron.compiler.back import dump
+from openneutron.compiler.back.emit import emit
+from openneutron.compiler.back.predict import Timed, predict
+from openneutron.compiler.back.summary import Part, report_of
+from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.collector import paused
-from openneutron.compiler.emit import emit
-from openneutron.compiler.fuse import fuse
-from openneutron.compiler.graph_op import add_graph_op
-from openneutron.compiler.ingest import Cut, extract, ingest
+from openneutron.compiler.front.fuse import fuse
+from openneutron.compiler.front.ingest import Cut, extract, ingest
+from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.misfits import misfits
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
-from openneutron.compiler.legalize import legalize
-from openneutron.compiler.misfits import misfits
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
-from openneutron.compiler.plan import plan
-from openneutron.compiler.predict import Timed, predict
-from openneutron.compiler.summary import Part, report_of
-from openneutron.compiler.tile import Tiling
+from openneutron.compiler.plan.search import plan
+from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
-from openneutron.compiler.verify import verify
-from openneutron.convert import OPTIMIZE, Options, Result
 from openneutron.errors import InternalError, OptionError, UnsupportedError
-from openneutron.litert.close_shapes import close_shapes
-from openneutron.litert.drop_graphs import drop_graphs
-from openneutron.litert.drop_tensors import drop_tensors
-from openneutron.litert.fold_constants import fold_constants
 from openneutron.litert.graph import Graph, Operator
+from openneutron.litert.passes.close_shapes import close_shapes
+from openneutron.litert.passes.drop_graphs import drop_graphs
+from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.machine import targets
+from openneutron.machine.targets import Target
 from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode
-from openneutron.microcode.program import Program
+from openneutron.microcode.graph_op import add_graph_op
+from openneutron.microcode.instructions import Program
+from openneutron.microcode.selection import selection_code
+from openneutron.options import OPTIMIZE, Options
 from openneutron.records import dataclass
-from openneutron.selection import selection_code
-from openneutron.targets import Target
+from openneutron.result import Result
 from openneutron.verdict import Reason
 
 
@@ -148,7 +150,7 @@ def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[
 
 def _proof(unit: Unit, target: Target) -> dict[str, Any]:
     """The certificate of one NeutronGraph; imported on request, like everything an ordinary compile does not need."""
-    from openneutron.compiler.certificate import graph_certificate
+    from openneutron.compiler.back.certificate import graph_certificate
 
     blocks = {"microcode": unit.microcode, "weights": unit.program.weights}
     return graph_certificate(unit.graph, unit.tasks, target, blocks)
@@ -208,13 +210,13 @@ def compile_model(data: bytes, options: Options) -> Result:
             )
         )
         if options.dump_intermediates:
-            intermediates[f"graph{index}.l1.txt"] = text.kernel_graph(unit.graph)
-            intermediates[f"graph{index}.l2.txt"] = text.task_list(unit.tasks)
+            intermediates[f"graph{index}.l1.txt"] = dump.kernel_graph(unit.graph)
+            intermediates[f"graph{index}.l2.txt"] = dump.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
         if options.certificate:
             proofs.append(_proof(unit, target))
     if options.certificate:
-        from openneutron.compiler.certificate import certificate_json
+        from openneutron.compiler.back.certificate import certificate_json
 
         intermediates["certificate.json"] = certificate_json(proofs, options.source)
     source_operators = list(graph.operators)
@@ -230,7 +232,7 @@ def compile_model(data: bytes, options: Options) -> Result:
     return Result(
         model=written,
         report=replace(report, seconds={"compiler": time.perf_counter() - began}),
-        log=text.conversion_log(report),
+        log=dump.conversion_log(report),
         kernel_selection_code=_selection(parts, target) if options.dump_kernel_selection_code else "",
         kernel_selections=tuple(_selection([part], target) for part in parts)
         if options.dump_kernel_selection_code

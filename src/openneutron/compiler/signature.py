@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.litert.graph import DType, Graph, Operator, Quantization, Tensor
-from openneutron.litert.options import options_of
+from openneutron.litert.operator_options import options_of
 from openneutron.records import dataclass
 
 

@@ -12,8 +12,8 @@ from dataclasses import field
 
 import numpy as np
 
-from openneutron.litert.fold_constants import fold_constants
 from openneutron.litert.graph import Array, Graph, Model, Operator, Tensor
+from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.records import dataclass
 from openneutron.verdict import Reason
 

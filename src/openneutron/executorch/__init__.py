@@ -14,11 +14,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from openneutron.executorch.backend import NeutronBackend
     from openneutron.executorch.compile_spec import NeutronCompileSpecBuilder, generate_neutron_compile_spec
-    from openneutron.executorch.options import CustomDelegationOptions
-    from openneutron.executorch.partitioner import NeutronPartitioner
-    from openneutron.executorch.quantizer import NeutronQuantizer
+    from openneutron.executorch.deliver.backend import NeutronBackend
+    from openneutron.executorch.partition.delegation import CustomDelegationOptions
+    from openneutron.executorch.partition.partitioner import NeutronPartitioner
+    from openneutron.executorch.quantize import NeutronQuantizer
     from openneutron.executorch.target_spec import NeutronTargetSpec
 
 __all__ = [

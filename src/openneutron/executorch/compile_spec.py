@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from openneutron import targets
-from openneutron.convert import CONVERTERS, OPTIMIZE, Options
 from openneutron.errors import OptionError
 from openneutron.executorch.flags import apply_flags
+from openneutron.machine import targets
+from openneutron.options import CONVERTERS, OPTIMIZE, Options
 
 if TYPE_CHECKING:
     from executorch.exir.backend.compile_spec_schema import CompileSpec

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from openneutron.convert import OPTIMIZE, Options
 from openneutron.errors import OptionError
+from openneutron.options import OPTIMIZE, Options
 
 
 def _level(text: str) -> str:

@@ -17,11 +17,8 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
-from openneutron.executorch.backend import Partition
-from openneutron.executorch.checks import check_model, check_samples, check_scales
-from openneutron.executorch.compile_spec import NeutronOptions
-from openneutron.executorch.engines import Engines, engines_of
-from openneutron.executorch.export import (
+from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
+from openneutron.executorch.capture.export import (
     Inputs,
     calibrate,
     check_program,
@@ -31,18 +28,21 @@ from openneutron.executorch.export import (
     export,
     prepare,
 )
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.deliver.backend import Partition
+from openneutron.executorch.deliver.merge import merge_reports
 from openneutron.executorch.fx import is_quantize
-from openneutron.executorch.merge import merge_reports
-from openneutron.executorch.passes.edge.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
-from openneutron.executorch.passes.edge.remove_border_quantize import Border, remove_border_quantize
-from openneutron.executorch.runtime import SUPPORTED_EXECUTORCH
-from openneutron.executorch.seal import seal_pte
-from openneutron.executorch.stages import Progress, Stages
-from openneutron.executorch.whole import whole_program
+from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
+from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
+from openneutron.executorch.place.engines import Engines, engines_of
+from openneutron.executorch.place.whole_program import whole_program
+from openneutron.executorch.run.runtime import SUPPORTED_EXECUTORCH, runner_of
+from openneutron.executorch.stage_times import Progress, Stages
+from openneutron.microcode.seal import seal_pte
+from openneutron.microcode.selection import is_ours, merge
 from openneutron.program import Program
 from openneutron.report.model import Node as Verdict
 from openneutron.report.model import Report
-from openneutron.selection import is_ours, merge
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ def compile_module(
         dumps,
         built.quantized,
         kernel_selections=selections,
+        loader=runner_of,
     )
 
 

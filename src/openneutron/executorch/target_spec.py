@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openneutron import targets
+from openneutron.machine import targets
 
 
 class NeutronTargetSpec:

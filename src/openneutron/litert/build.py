@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import OptionError
-from openneutron.litert.check import check_model
+from openneutron.litert.check_graph import check_model
 from openneutron.litert.graph import DType, Graph, Model, Operator, Quantization, Signature, Tensor
-from openneutron.litert.options import make_options, options_number
-from openneutron.litert.table import CODE as COMPOSITE
-from openneutron.litert.table import ENTRIES, decomposition, table_options
+from openneutron.litert.operator_options import make_options, options_number
+from openneutron.litert.table_composite import CODE as COMPOSITE
+from openneutron.litert.table_composite import ENTRIES, decomposition, table_options
 from openneutron.litert.versions import version_of
 
 

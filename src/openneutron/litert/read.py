@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from openneutron.litert.check import check_model
+from openneutron.litert.check_graph import check_model
 from openneutron.litert.graph import Graph, Metadata, Model, Operator, Signature
-from openneutron.litert.options import operator_names, options_of, options_unions
+from openneutron.litert.operator_options import operator_names, options_of, options_unions
 from openneutron.litert.read_tensor import Buffers, read_tensor, unpack_object
 from openneutron.litert.walker import Table, Walker
 

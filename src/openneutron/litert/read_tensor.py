@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from openneutron.litert import expand
+from openneutron.litert import sparse as expand
 from openneutron.litert.graph import DTYPES, Array, DType, Quantization, Sparsity, Tensor, Variant
-from openneutron.litert.options import schema
+from openneutron.litert.operator_options import schema
 from openneutron.litert.walker import Table, Walker
 
 # LiteRT keeps sizes in 32-bit integers, so a larger tensor cannot be valid.

@@ -16,9 +16,9 @@ import flatbuffers
 import numpy as np
 
 from openneutron.errors import FormatError
-from openneutron.litert import expand
+from openneutron.litert import sparse as expand
 from openneutron.litert.graph import Array, Graph, Metadata, Model, Operator, Quantization, Signature, Tensor
-from openneutron.litert.options import operator_number, options_number
+from openneutron.litert.operator_options import operator_number, options_number
 from openneutron.litert.read import IDENTIFIER, SCHEMA_VERSION
 
 # What the schema asks for (force_align) and what 128-bit loads of the weights need.

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from openneutron.errors import FormatError
 from openneutron.microcode import abi
 from openneutron.microcode.encode import checksum_of
-from openneutron.microcode.layout import offset_of, size_of, unpack
-from openneutron.microcode.program import (
+from openneutron.microcode.header import offset_of, size_of, unpack
+from openneutron.microcode.instructions import (
     Call,
     Dma,
     Instruction,

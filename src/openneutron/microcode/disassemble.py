@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from openneutron.microcode import abi
-from openneutron.microcode.program import ABSENT, Call, Dma, Instruction, Operand, Program, Wait
+from openneutron.microcode.instructions import ABSENT, Call, Dma, Instruction, Operand, Program, Wait
 from openneutron.microcode.table import NO_SOURCE
 
 

@@ -6,8 +6,8 @@ import struct
 import zlib
 
 from openneutron.microcode import abi
-from openneutron.microcode.layout import pack, size_of
-from openneutron.microcode.program import Call, Dma, Instruction, Operand, Program, StateRow, TensorRow, Wait
+from openneutron.microcode.header import pack, size_of
+from openneutron.microcode.instructions import Call, Dma, Instruction, Operand, Program, StateRow, TensorRow, Wait
 from openneutron.microcode.table import (
     ALIGNMENT,
     CALL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from openneutron.microcode import abi
-from openneutron.microcode.program import Call, Dma, Loop, Operand, Program
+from openneutron.microcode.instructions import Call, Dma, Loop, Operand, Program
 
 
 def output_of(call: Call) -> Operand:

@@ -235,7 +235,7 @@ class Report:
         Example:
             >>> program.report.table("kernels").sort_values("cycles", ascending=False)
         """
-        from openneutron.report.tables import table
+        from openneutron.report.frames import table
 
         return table(self, what)
 

@@ -14,10 +14,10 @@ from executorch.exir.delegate import executorch_call_delegate
 from torch import nn
 from torch.fx.node import map_arg
 
-from openneutron.executorch.encoding import Constants
 from openneutron.executorch.fx import GETITEM, operator_name
+from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.pipeline import Built, build
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.read import read_model
 from tests.executorch.harness import Branches
 from tests.executorch.recipes.networks import settled

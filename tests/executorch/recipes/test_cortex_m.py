@@ -14,7 +14,7 @@ import openneutron
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.recipes import CortexMRecipeType, Imxrt700cmRecipeType
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 from tests.executorch.recipes.hybrid import golden
 from tests.executorch.recipes.networks import ThreeEngines, images, settled
 

@@ -11,12 +11,12 @@ from torch import nn
 
 import openneutron
 from openneutron.errors import OptionError
+from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.pipeline import build
-from openneutron.executorch.quantizer import NeutronQuantizer
+from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.recipes import Imxrt700cmRecipeType, Training, run_recipe
-from openneutron.executorch.recipes.leftovers import LeftoverQuantizer
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 from tests.executorch.recipes.hybrid import KEPT, built, check, engines, operators, side_by_side
 from tests.executorch.recipes.networks import Crossing, Neither, OnlyCortexM, OnlyLogs, ThreeEngines, images, settled
 

@@ -11,7 +11,7 @@ from executorch.export import ExportRecipe, export
 import openneutron
 from openneutron.errors import OptionError
 from openneutron.executorch.recipes import CortexMRecipeType, Imxrt700cmRecipeType, NeutronRecipeType
-from openneutron.executorch.runtime import load_program
+from openneutron.executorch.run.runtime import load_program
 from tests.executorch.recipes.networks import NormedLinear, images, settled
 
 

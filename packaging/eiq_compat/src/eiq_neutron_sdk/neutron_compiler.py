@@ -1,5 +1,5 @@
 """The newer spelling of the converter."""
 
-from openneutron.vendor.eiq import CompilationContext, CompilationOptions, compileModel, getNeutronTarget
+from openneutron.compat.eiq import CompilationContext, CompilationOptions, compileModel, getNeutronTarget
 
 __all__ = ["CompilationContext", "CompilationOptions", "compileModel", "getNeutronTarget"]

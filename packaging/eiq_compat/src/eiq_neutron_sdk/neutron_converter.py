@@ -1,5 +1,5 @@
 """The older spelling of the converter."""
 
-from openneutron.vendor.eiq import CompilationContext, CompilationOptions, convertModel, getNeutronTarget
+from openneutron.compat.eiq import CompilationContext, CompilationOptions, convertModel, getNeutronTarget
 
 __all__ = ["CompilationContext", "CompilationOptions", "convertModel", "getNeutronTarget"]

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from openneutron.compiler.basics import basic_reason
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import Limit, Reason, Verdict, first_reason
 
 if TYPE_CHECKING:
-    from openneutron.compiler.legalize import Legalizer
+    from openneutron.compiler.legalizer import Legalizer
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from openneutron.compiler.kernels.common import BYTES, not_empty
 from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import constant_argument, folded, numbers
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

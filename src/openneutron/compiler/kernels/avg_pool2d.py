@@ -14,11 +14,11 @@ from openneutron.compiler.kernels.common import (
     window_matches,
 )
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MAX_TAPS = 1 << 22  # the firmware sums at most this many bytes in INT32

@@ -9,14 +9,14 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, quantized, required
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import INT8_RANGE, MAX_LEFT_SHIFT, multiplier
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import INT8_RANGE, MAX_LEFT_SHIFT, multiplier
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MAX_RANK = 5  # LiteRT's own

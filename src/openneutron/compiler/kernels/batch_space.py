@@ -10,10 +10,10 @@ from openneutron.compiler.kernels.copy import RANK, emit_copy
 from openneutron.compiler.kernels.movement import constant_arguments, numbers, same_byte_type, same_quantization
 from openneutron.compiler.kernels.pad import emit_pad
 from openneutron.compiler.kernels.slice import Cut, emit_slice
-from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.legalizer import Legalizer, shape4
+from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature
-from openneutron.compiler.strides import Loop, dense
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.geometry import WINDOW_MAX, Window, window_of
-from openneutron.compiler.quantize import (
+from openneutron.compiler.numbers.geometry import WINDOW_MAX, Window, window_of
+from openneutron.compiler.numbers.multipliers import (
     INT8_RANGE,
     MAX_LEFT_SHIFT,
     UINT8_RANGE,
@@ -18,7 +18,7 @@ from openneutron.compiler.quantize import (
 )
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.litert.graph import DType
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 BYTES = (DType.INT8, DType.UINT8)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from openneutron.compiler import tables
 from openneutron.compiler.kernels import lut, serves
 from openneutron.compiler.kernels import slice as slice_kernel
 from openneutron.compiler.kernels.common import not_empty, quantized
 from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import all_byte_type, folded, same_q
 from openneutron.compiler.l1 import Alias, Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers import tables
+from openneutron.compiler.numbers.strides import dense
 from openneutron.compiler.signature import OpSignature
-from openneutron.compiler.strides import dense
 from openneutron.litert.graph import DType
-from openneutron.litert.table import ENTRIES
-from openneutron.targets import Target
+from openneutron.litert.table_composite import ENTRIES
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 Shape4 = tuple[int, int, int, int]

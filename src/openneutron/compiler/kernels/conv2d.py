@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from openneutron.compiler.geometry import window_of
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -26,14 +25,15 @@ from openneutron.compiler.kernels.common import (
 )
 from openneutron.compiler.kernels.depthwise_conv2d import emit_depthwise
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.packing import fold_zero_point, pack_grouped
-from openneutron.compiler.quantize import channel_table
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.geometry import window_of
+from openneutron.compiler.numbers.multipliers import channel_table
+from openneutron.compiler.numbers.packing import fold_zero_point, pack_grouped
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

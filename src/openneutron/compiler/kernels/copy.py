@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from math import prod
 
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.strides import Loop, is_plain, merged
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.strides import Loop, is_plain, merged
 from openneutron.errors import InternalError
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.geometry import Window, window_of
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -25,14 +24,15 @@ from openneutron.compiler.kernels.common import (
     window_matches,
 )
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.packing import fold_zero_point, pack_depthwise
-from openneutron.compiler.quantize import channel_table
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.geometry import Window, window_of
+from openneutron.compiler.numbers.multipliers import channel_table
+from openneutron.compiler.numbers.packing import fold_zero_point, pack_depthwise
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from openneutron.compiler import tables
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.elementwise import (
@@ -16,9 +15,10 @@ from openneutron.compiler.kernels.elementwise import (
 )
 from openneutron.compiler.kernels.lut import emit_lut
 from openneutron.compiler.kernels.movement import numbers
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers import tables
 from openneutron.compiler.signature import OpSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

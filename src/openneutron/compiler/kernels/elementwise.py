@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from openneutron.compiler.broadcast import broadcast, repeated
 from openneutron.compiler.kernels.common import quantized, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
 from openneutron.compiler.l1 import Node, RowDemand, Value
-from openneutron.compiler.legalize import Legalizer, shape4
-from openneutron.compiler.quantize import MAX_LEFT_SHIFT, activation_range, multiplier
+from openneutron.compiler.legalizer import Legalizer, shape4
+from openneutron.compiler.numbers.broadcast import broadcast, repeated
+from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, activation_range, multiplier
+from openneutron.compiler.numbers.strides import Loop, dense
+from openneutron.compiler.numbers.tables import Scaling
 from openneutron.compiler.signature import OpSignature, TensorSignature
-from openneutron.compiler.strides import Loop, dense
-from openneutron.compiler.tables import Scaling
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.table import Rounding
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # schema's ActivationFunctionType 0 … 3

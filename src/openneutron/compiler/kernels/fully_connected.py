@@ -20,14 +20,14 @@ from openneutron.compiler.kernels.common import (
     weights_scales_match,
 )
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer, shape4
-from openneutron.compiler.packing import fold_zero_point, pack_dense
-from openneutron.compiler.quantize import channel_table, exact_multipliers
+from openneutron.compiler.legalizer import Legalizer, shape4
+from openneutron.compiler.numbers.multipliers import channel_table, exact_multipliers
+from openneutron.compiler.numbers.packing import fold_zero_point, pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

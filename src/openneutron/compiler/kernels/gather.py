@@ -8,12 +8,12 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import numbers, same_byte_type
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from openneutron.compiler import tables
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import int8_activations, not_empty
 from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, rescale_fits, same_shape, scaling_of
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers import tables
+from openneutron.compiler.numbers.tables import Table
 from openneutron.compiler.signature import OpSignature
-from openneutron.compiler.tables import Table
 from openneutron.litert.graph import DType
-from openneutron.litert.table import CODE, ENTRIES, is_table
+from openneutron.litert.table_composite import CODE, ENTRIES, is_table
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

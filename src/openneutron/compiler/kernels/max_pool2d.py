@@ -13,7 +13,7 @@ from openneutron.compiler.kernels.common import (
     window_matches,
 )
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
 

@@ -6,7 +6,7 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import broadcasts, emit_binary, two_inputs
 from openneutron.compiler.kernels.movement import all_byte_type
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
 

@@ -8,9 +8,9 @@ from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_quantization
 from openneutron.compiler.kernels.resize_nearest import emit_picks
 from openneutron.compiler.kernels.views import bind_view
-from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _REFLECT = 0  # schema's MirrorPadMode: REFLECT does not repeat the edge, SYMMETRIC does

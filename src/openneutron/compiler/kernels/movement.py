@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from openneutron.compiler.kernels.common import BYTES
-from openneutron.compiler.legalize import shape4
+from openneutron.compiler.legalizer import shape4
 from openneutron.compiler.signature import OpSignature, TensorSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 Shape4 = tuple[int, int, int, int]

@@ -15,13 +15,13 @@ from openneutron.compiler.kernels.elementwise import (
     output_range,
     two_inputs,
 )
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import MAX_LEFT_SHIFT, multiplier
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, multiplier
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

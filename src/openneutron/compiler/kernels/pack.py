@@ -8,9 +8,9 @@ from openneutron.compiler.kernels.concat import emit_part, part_of
 from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import all_byte_type, around, same_byte_type, same_q, same_quantization
 from openneutron.compiler.kernels.slice import Cut, emit_slice
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

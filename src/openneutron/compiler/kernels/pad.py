@@ -10,11 +10,11 @@ from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_q
 from openneutron.compiler.kernels.views import bind_view
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -10,14 +10,14 @@ from openneutron.compiler.kernels.copy import emit_copy, loops_fit
 from openneutron.compiler.kernels.elementwise import one_input_type, rescale_fits, reshaped
 from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_byte_type, same_quantization
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer, shape4
-from openneutron.compiler.quantize import multiplier
+from openneutron.compiler.legalizer import Legalizer, shape4
+from openneutron.compiler.numbers.multipliers import multiplier
+from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature, TensorSignature
-from openneutron.compiler.strides import Loop, dense
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MODES = {"MEAN": 0, "SUM": 0, "REDUCE_MAX": 1, "REDUCE_MIN": 2}

@@ -7,14 +7,14 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, quantized, range_of
 from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, rescale_fits, same_shape
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import multiplier, round_half_away
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 # Real bounds of the family; RELU has no upper one.

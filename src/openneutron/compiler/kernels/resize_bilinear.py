@@ -7,11 +7,11 @@ from openneutron.compiler.kernels.common import int8_activations, not_empty
 from openneutron.compiler.kernels.movement import same_byte_type
 from openneutron.compiler.kernels.resize_nearest import resizes_images
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _ONE = 1024  # 10 fractional bits, as in the reference

@@ -13,12 +13,12 @@ from openneutron.compiler.kernels.copy import RANK, emit_copy
 from openneutron.compiler.kernels.elementwise import reshaped
 from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_byte_type
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.strides import Loop, dense, merged
 from openneutron.compiler.signature import OpSignature
-from openneutron.compiler.strides import Loop, dense, merged
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

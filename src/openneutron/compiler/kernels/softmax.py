@@ -10,13 +10,13 @@ import numpy.typing as npt
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import byte_activations, not_empty, required, value_range
 from openneutron.compiler.l1 import Node, RowDemand
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import multiplier
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import multiplier
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _INPUT_BITS = 26  # fraction bits of the scaled difference, Q5.26 (docs/numerics.md, Softmax)

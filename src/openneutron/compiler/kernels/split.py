@@ -6,9 +6,9 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import BYTES, not_empty
 from openneutron.compiler.kernels.movement import numbers
 from openneutron.compiler.kernels.slice import Cut, cuts_fit, emit_slice
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature, TensorSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import int8_activations, not_empty, range_of
 from openneutron.compiler.kernels.elementwise import broadcasts, data_inputs, emit_binary, one_byte_type, two_inputs
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.quantize import f32, multiplier
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import f32, multiplier
 from openneutron.compiler.signature import OpSignature
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 _HEAD_ROOM = 7  # bits by which inputs are shifted up before rescaling, as in the reference

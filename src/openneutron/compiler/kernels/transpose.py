@@ -6,10 +6,10 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import emit_copy_or_view, loops_fit
 from openneutron.compiler.kernels.movement import constant_argument, numbers, same_byte_type
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature
-from openneutron.compiler.strides import Loop, dense
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import Verdict, limit, no
 
 

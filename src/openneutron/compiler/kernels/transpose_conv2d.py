@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from openneutron.compiler.geometry import WINDOW_MAX, transposed_demand, transposed_window
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -25,15 +24,16 @@ from openneutron.compiler.kernels.common import (
     weights_zero_allowed,
 )
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.packing import pack_dense
-from openneutron.compiler.quantize import channel_table
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.geometry import WINDOW_MAX, transposed_demand, transposed_window
+from openneutron.compiler.numbers.multipliers import channel_table
+from openneutron.compiler.numbers.packing import pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Limit, Verdict, limit, no
 
 

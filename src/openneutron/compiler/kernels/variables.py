@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
-from openneutron.compiler.legalize import Legalizer
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature, TensorSignature
 from openneutron.litert.graph import DType
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 # What the machine stores as it is: variables are only moved, so any type that a kernel reads may be kept.

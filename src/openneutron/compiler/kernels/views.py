@@ -8,9 +8,9 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import same_byte_type
 from openneutron.compiler.l1 import Value
-from openneutron.compiler.legalize import Legalizer, shape4
+from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 

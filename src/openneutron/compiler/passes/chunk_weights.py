@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node, Value
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 # Without TCM: large enough that a copy's start-up vanishes (200 of 26,000 cycles), small beside any activation memory.
 CHUNK_BYTES = 65_536

@@ -7,7 +7,7 @@ After:   a = conv(x); return a
 from __future__ import annotations
 
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 
 def drop_unused(graph: KernelGraph, target: Target) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels.slice import SliceParams
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 _PLAIN = SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
 

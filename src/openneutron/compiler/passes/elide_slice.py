@@ -9,7 +9,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels.slice import SliceParams
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
 from openneutron.compiler.names import abi_of
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 
 def _strides(graph: KernelGraph, value: int) -> Alias:

@@ -11,8 +11,8 @@ from math import prod
 
 from openneutron.compiler.kernels.copy import RANK, CopyParams, copy_params
 from openneutron.compiler.l1 import Alias, KernelGraph, Node
-from openneutron.compiler.strides import Loop, composed, is_plain, merged
-from openneutron.targets import Target
+from openneutron.compiler.numbers.strides import Loop, composed, is_plain, merged
+from openneutron.machine.targets import Target
 
 
 def fuse_copies(graph: KernelGraph, target: Target) -> int:

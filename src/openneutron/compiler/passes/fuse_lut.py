@@ -12,7 +12,7 @@ import numpy as np
 
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 _OPTIONAL = "lut?"
 

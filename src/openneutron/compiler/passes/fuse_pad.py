@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from openneutron.compiler.kernels.pad import PadParams
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 _CONVOLUTIONS = ("conv2d", "depthwise_conv2d")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from openneutron.compiler.kernels.copy import copy_node
 from openneutron.compiler.l1 import KernelGraph, Value
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 
 def materialize_outputs(graph: KernelGraph, target: Target) -> int:

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from openneutron.compiler.cost import CostModel, home
 from openneutron.compiler.kernels.conv2d import Conv2dParams
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.packing import pack_dense, unpack_dense
-from openneutron.compiler.quantize import channel_table
-from openneutron.targets import Target
+from openneutron.compiler.numbers.multipliers import channel_table
+from openneutron.compiler.numbers.packing import pack_dense, unpack_dense
+from openneutron.machine.targets import Target
 
 MAX_MERGE = 8  # pixels; more never fits more lanes than the widest array has
 

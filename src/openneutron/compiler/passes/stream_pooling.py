@@ -14,7 +14,7 @@ from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.kernels.reduce import ReduceParams
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.targets import Target
+from openneutron.machine.targets import Target
 
 # Below this many input bytes the second call costs more than the input's memory is worth.
 MINIMUM_BYTES = 1024

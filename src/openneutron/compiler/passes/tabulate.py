@@ -9,11 +9,11 @@ from __future__ import annotations
 from openneutron.compiler.kernels.lut import ABI, LutParams
 from openneutron.compiler.kernels.requantize import RequantizeParams
 from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.numbers.tables import requantized
 from openneutron.compiler.passes.fuse_lut import takes_table
-from openneutron.compiler.tables import requantized
-from openneutron.litert.table import ENTRIES
+from openneutron.litert.table_composite import ENTRIES
+from openneutron.machine.targets import Target
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.targets import Target
 
 _FUSES = (ABI.name, "requantize")
 

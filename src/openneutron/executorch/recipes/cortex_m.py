@@ -8,10 +8,10 @@ from typing import Any
 from executorch.exir import EdgeProgramManager
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
-from openneutron.executorch.recipes.cortex_m_backend import cortex_m_backend, target_config
-from openneutron.executorch.recipes.cortex_m_passes import edge_compile_config, replace_program, run_cortex_m_passes
-from openneutron.executorch.recipes.options import CortexMRecipeOptions, read_options
+from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend, target_config
+from openneutron.executorch.cortex_m.passes import edge_compile_config, replace_program, run_cortex_m_passes
 from openneutron.executorch.recipes.quantization import quantization_recipe
+from openneutron.executorch.recipes.recipe_options import CortexMRecipeOptions, read_options
 from openneutron.executorch.recipes.types import CortexMRecipeType
 
 

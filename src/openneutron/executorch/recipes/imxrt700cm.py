@@ -9,17 +9,17 @@ from executorch.exir import EdgeProgramManager
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
 from openneutron.executorch.compile_spec import to_specs
-from openneutron.executorch.cpu_model import CORTEX_M
-from openneutron.executorch.partitioner import NeutronPartitioner
-from openneutron.executorch.quantizer import NeutronQuantizer
-from openneutron.executorch.recipes.absorb_transposes import absorb_transposes
-from openneutron.executorch.recipes.claim import Claim, claim_leftovers
-from openneutron.executorch.recipes.cortex_m_backend import cortex_m_backend
-from openneutron.executorch.recipes.cortex_m_passes import edge_compile_config, replace_program, run_cortex_m_passes
-from openneutron.executorch.recipes.leftovers import LeftoverQuantizer
+from openneutron.executorch.cortex_m.absorb_transposes import absorb_transposes
+from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
+from openneutron.executorch.cortex_m.claim import Claim, claim_leftovers
+from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
+from openneutron.executorch.cortex_m.passes import edge_compile_config, replace_program, run_cortex_m_passes
+from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.place.cpu_model import CORTEX_M
+from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.recipes.neutron import is_per_channel, is_training
-from openneutron.executorch.recipes.options import Imxrt700cmRecipeOptions, read_options
 from openneutron.executorch.recipes.quantization import quantization_recipe
+from openneutron.executorch.recipes.recipe_options import Imxrt700cmRecipeOptions, read_options
 from openneutron.executorch.recipes.types import Imxrt700cmRecipeType
 
 CPU: Final = "cortex-m33"  # the core beside the NPU (i.MX RT700 data sheet)

@@ -8,10 +8,10 @@ from typing import Any
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
 from openneutron.executorch.compile_spec import to_specs
-from openneutron.executorch.partitioner import NeutronPartitioner
-from openneutron.executorch.quantizer import NeutronQuantizer
-from openneutron.executorch.recipes.options import NeutronRecipeOptions, read_options
+from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.recipes.quantization import quantization_recipe
+from openneutron.executorch.recipes.recipe_options import NeutronRecipeOptions, read_options
 from openneutron.executorch.recipes.types import NeutronRecipeType
 
 

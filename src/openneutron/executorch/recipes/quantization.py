@@ -12,10 +12,10 @@ from torch.fx import GraphModule
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.export import one_thread
+from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.passes.aten.fold_batch_norm import fold_batch_norm
-from openneutron.executorch.recipes.options import Batches, CalibrationOptions, QuantizationOptions
+from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
+from openneutron.executorch.recipes.recipe_options import Batches, CalibrationOptions, QuantizationOptions
 from openneutron.executorch.recipes.training import TrainFunction, run_training
 
 _NORM = "aten.batch_norm.default"

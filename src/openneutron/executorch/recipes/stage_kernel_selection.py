@@ -61,7 +61,7 @@ class KernelSelectionStage(Stage):
         if not self.selection:
             raise OptionError(
                 "the selections are NXP's, which only NXP's own tool merges", where=KERNEL_SELECTION,
-                hint="openneutron.vendor.nxp, or compile with one partition",
+                hint="openneutron.nxp.seam, or compile with one partition",
             )  # fmt: skip
         write_file(self.path, self.selection.encode())
         self._artifact = artifact

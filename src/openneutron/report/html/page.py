@@ -12,10 +12,10 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from openneutron import targets
+from openneutron.machine import targets
 from openneutron.report.facts import left_on_cpu, share, title
 from openneutron.report.html.advice import advice
-from openneutron.report.html.graph import Box, drawing
+from openneutron.report.html.graph_view import Box, drawing
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from openneutron import targets
+from openneutron.machine import targets
+from openneutron.machine.targets import Target
 from openneutron.report.html.chart import Chart, Line, Mark, Scale, Tick, across, polyline, upward
 from openneutron.report.html.text import decades
 from openneutron.report.model import Kernel, Report
-from openneutron.targets import Target
 
 _UNIT = 1024  # the cost constants are in 1/1024 cycle
 _SMALLEST, _LARGEST = 3.5, 15.0  # radii: the smallest can still be pointed at

@@ -1,5 +1,5 @@
 """Targets, and merging of kernel selections."""
 
-from openneutron.vendor.eiq import getNeutronTargets, isNeutronTarget, merge_kernel_selection_files
+from openneutron.compat.eiq import getNeutronTargets, isNeutronTarget, merge_kernel_selection_files
 
 __all__ = ["getNeutronTargets", "isNeutronTarget", "merge_kernel_selection_files"]

@@ -2,7 +2,7 @@
 
 import sys
 
-from openneutron.merge_kernel_selection_code import main
+from openneutron.compat.merge_kernel_selection_code import main
 
 __all__ = ["main"]
 

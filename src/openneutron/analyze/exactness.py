@@ -1,0 +1,47 @@
+"""How far each layer of a report is from LiteRT's reference kernels, measured by running the schedule.
+
+Example:
+    >>> measured = with_exactness(report, [Path("model.tflite").read_bytes()], Options(target="imxrt700"))
+    >>> {kernel.lsb for kernel in measured.kernels}
+    {0.0}
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from openneutron.analyze.litert_layers import verify_litert
+from openneutron.analyze.verify import Verification
+from openneutron.litert.read import read_model
+from openneutron.options import Options
+from openneutron.report.model import Report
+from openneutron.run.runner import random_inputs
+
+
+def verify_models(
+    models: Sequence[bytes], options: Options, *, seed: int = 0, progress: Callable[[str], None] | None = None
+) -> list[Verification]:
+    """Each LiteRT model compiled, run on seeded random inputs and compared layer by layer."""
+    found = []
+    for at, model in enumerate(models):
+        if progress is not None:
+            progress("verifying every layer" + (f", graph {at} of {len(models)}" if len(models) > 1 else ""))
+        graph = read_model(model, source=options.source).main
+        inputs = random_inputs([graph.tensors[index] for index in graph.inputs], seed=seed)
+        found.append(verify_litert(model, inputs, options))
+    return found
+
+
+def with_exactness(
+    report: Report, models: Sequence[bytes], options: Options, progress: Callable[[str], None] | None = None
+) -> Report:
+    """The report with the `lsb` of each kernel; `models` are the file itself, or one for each delegate in order."""
+    largest: dict[tuple[int, int], float] = {}
+    for at, found in enumerate(verify_models(models, options, progress=progress)):
+        for layer in found.layers:
+            if layer.compared:
+                # A delegate is one graph; a LiteRT file has as many as it needs.
+                largest[(at if report.nodes else layer.graph), layer.node] = layer.largest
+    kernels = tuple(dataclasses.replace(k, lsb=largest.get((k.graph, k.node))) for k in report.kernels)
+    return dataclasses.replace(report, kernels=kernels)

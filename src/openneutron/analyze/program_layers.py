@@ -1,0 +1,84 @@
+"""Verifying ExecuTorch programs: each delegate against the LiteRT model it was compiled from, kept in a debug bundle.
+
+A bundle is the folder that `openneutron compile --intermediates` writes.
+
+Example:
+    >>> verify_pte(Path("model.pte"), Path("model.debug"), [image]).equal
+    True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.analyze.verify import Subject, Verification, border, verify_subject
+from openneutron.errors import FormatError, OptionError, UnsupportedError
+from openneutron.files import read_file
+from openneutron.litert.read import read_model
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.microcode.payload import CHANNELS_LAST, Payload, payloads_of_pte
+from openneutron.report.model import from_json
+from openneutron.run.golden import golden_values
+
+Array = npt.NDArray[Any]
+
+
+def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any]) -> Verification:
+    """Run the program's delegates on what they are given for `inputs` (torch tensors), and compare every layer."""
+    from openneutron.executorch.run.tap import delegate_inputs
+
+    data = read_file(pte)
+    payloads = payloads_of_pte(data, where=str(pte))
+    if not payloads:
+        raise UnsupportedError("the program has no Neutron delegate", where=str(pte))
+    subjects = [_subject(at, payload, bundle, pte) for at, payload in enumerate(payloads)]
+    found = Verification()
+    taps = delegate_inputs(data, inputs, where=str(pte))
+    for (subject, model), payload, arguments in zip(subjects, payloads, taps, strict=True):
+        given = [
+            _arranged(arguments[place].numpy(), form, subject.source.tensors[tensor].shape)
+            for place, form, tensor in zip(payload.input_map, payload.input_formats, subject.inputs, strict=True)
+        ]
+        by_tensor = dict(zip(subject.inputs, given, strict=True))
+        golden = golden_values(model, [by_tensor[tensor] for tensor in subject.source.inputs], source=subject.where)
+        found += verify_subject(subject, given, golden)
+    return found
+
+
+def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Subject, bytes]:
+    """What the bundle knows of a delegate, and its LiteRT model; an error when the bundle is another program's."""
+    stem = f"partition_{number}"
+    where = f"{pte}, delegate {number}"
+    how = f"openneutron compile … -o {pte} --intermediates {bundle}"
+    if not (bundle / f"{stem}.tflite").is_file():
+        raise OptionError(f"there is no debug bundle with {stem}.tflite", where=str(bundle), hint=f"make it: {how}")
+    if payload.converter == "nxp":
+        raise FormatError("it was made by NXP's converter", where=where, hint="only NXP's runtime runs it")
+    model = read_file(bundle / f"{stem}.tflite")
+    report_file = bundle / f"{stem}_report.json"
+    report = from_json(read_file(report_file).decode(), where=str(report_file))
+    converted = read_model(read_file(bundle / f"{stem}_converted.tflite"), source=f"{stem}_converted.tflite").main
+    source = read_model(model, source=f"{stem}.tflite").main
+    operators = [op for op in converted.operators if is_graph_op(op)]
+    blocks = (
+        blocks_of(converted, operators[0], outputs=len(operators[0].outputs), where=str(bundle)) if operators else None
+    )
+    if blocks is None or blocks.microcode != payload.microcode:
+        raise OptionError("the debug bundle belongs to another compile", where=where, hint=f"make both again: {how}")
+    inputs, outputs = border(source, report, 0)
+    subject = Subject(
+        number, where, payload.microcode, payload.weights, payload.kernels, source, inputs, outputs, report.kernels
+    )
+    return subject, model
+
+
+def _arranged(value: Array, form: int, shape: tuple[int, ...]) -> Array:
+    """A delegate's argument as the NeutronGraph takes it: channels last where the payload says so."""
+    if form == CHANNELS_LAST and value.ndim > 2:
+        value = np.moveaxis(value, 1, -1)
+    return np.ascontiguousarray(value).reshape(shape)

@@ -1,0 +1,156 @@
+"""Verification: a NeutronGraph runs as scheduled, and every layer is compared with the golden value of its tensor.
+
+Example:
+    >>> found = verify_litert(Path("model.tflite").read_bytes(), [image], target="imxrt700")
+    >>> found.first, found.worst
+    (None, None)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.analyze.layer import Layer, compare_layer
+from openneutron.analyze.snapshot import snapshot
+from openneutron.compiler import kernels
+from openneutron.compiler.front.ingest import Group, extract
+from openneutron.errors import OptionError
+from openneutron.litert.graph import Graph, Tensor
+from openneutron.machine.simulator import Simulator
+from openneutron.microcode import abi
+from openneutron.microcode.decode import decode
+from openneutron.microcode.instructions import Program
+from openneutron.microcode.walk import executed, output_of
+from openneutron.report.model import Kernel, Report
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One NeutronGraph with what is known of it: `inputs` and `outputs` are tensors of `source`, `kernels` its layers."""
+
+    number: int
+    where: str
+    microcode: bytes
+    weights: bytes
+    kernels_block: bytes
+    source: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kernels: tuple[Kernel, ...]
+
+    def program(self) -> Program:
+        """The decoded microcode."""
+        kernels.rules()  # kernels declare their parameters when their files are imported
+        return decode(self.microcode, self.weights, self.kernels_block)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Layers in execution order, the values of those with a name, and the cycles of the run."""
+
+    layers: tuple[Layer, ...] = ()
+    outputs: tuple[Layer, ...] = ()
+    values: dict[str, Array] = field(default_factory=dict)
+    cycles: int = 0
+
+    @property
+    def equal(self) -> bool:
+        """True when everything that can be compared is at 0 LSB."""
+        return self.first is None
+
+    @property
+    def first(self) -> Layer | None:
+        """The first layer or output that differs."""
+        return next((layer for layer in (*self.layers, *self.outputs) if not layer.equal), None)
+
+    @property
+    def worst(self) -> Layer | None:
+        """The differing layer or output with the lowest SQNR."""
+        return min(
+            (one for one in (*self.layers, *self.outputs) if not one.equal), key=lambda one: one.sqnr, default=None
+        )
+
+    def __add__(self, other: Verification) -> Verification:
+        return Verification(
+            self.layers + other.layers,
+            self.outputs + other.outputs,
+            self.values | other.values,
+            self.cycles + other.cycles,
+        )
+
+
+def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
+    """Run one NeutronGraph on `inputs` and compare each layer and output with `golden`, by tensor of the source."""
+    program = subject.program()
+    if not same_layers(program, subject.kernels):
+        raise OptionError(
+            "its layers are not those of the model it is compared with",
+            where=subject.where,
+            hint="give the model it was compiled from; one compiled with passes switched off cannot be verified this way",
+        )
+    blocks = (subject.microcode, subject.weights, subject.kernels_block)
+    with Simulator(*blocks, poison=True, where=subject.where) as simulator:
+        run = snapshot(simulator, program, inputs)
+        cycles = simulator.cycles
+    layers: list[Layer] = []
+    values: dict[str, Array] = {}
+    for kernel in subject.kernels:
+        value = run.values[kernel.node]
+        layer = Layer(subject.number, kernel.node, kernel.kernel, kernel.name, kernel.output_shape, compared=False)
+        expected = _expected(kernel, golden)
+        if expected is not None and value.size == expected.size:
+            value = value.reshape(expected.shape)
+            found = compare_layer(value, expected, zero_point(subject.source.tensors[kernel.tensor]))
+            layer = dataclasses.replace(layer, compared=True, **found)
+        layers.append(layer)
+        values[kernel.name] = value
+    outputs = tuple(
+        _output(subject, tensor, value, golden[tensor])
+        for tensor, value in zip(subject.outputs, run.outputs, strict=True)
+    )
+    return Verification(tuple(layers), outputs, values, cycles)
+
+
+def _expected(kernel: Kernel, golden: Mapping[int, Array]) -> Array | None:
+    """The golden value of a layer, or of the channels that it makes; None when LiteRT knows no such tensor."""
+    whole = golden.get(kernel.tensor)
+    channels = kernel.output_shape[-1]
+    if whole is None or whole.size == np.prod(kernel.output_shape):
+        return whole
+    return whole[..., kernel.first_channel : kernel.first_channel + channels] if whole.ndim else None
+
+
+def _output(subject: Subject, index: int, value: Array, golden: Array) -> Layer:
+    tensor = subject.source.tensors[index]
+    found = compare_layer(value, golden, zero_point(tensor))
+    return Layer(subject.number, -1, "output", tensor.name, value.shape, **found)
+
+
+def border(source: Graph, report: Report, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Inputs and outputs of a NeutronGraph as tensors of the source, in the order of its buffers."""
+    members = [op.index for op in report.operators if op.graph == number]
+    _, inputs, outputs = extract(source, Group(True, members))
+    return tuple(inputs), tuple(outputs)
+
+
+def zero_point(tensor: Tensor) -> int:
+    """The tensor's zero point, 0 where it has none or several."""
+    quantization = tensor.quantization
+    return int(quantization.zero_point[0]) if quantization is not None and len(quantization.zero_point) == 1 else 0
+
+
+def same_layers(program: Program, layers: Sequence[Kernel]) -> bool:
+    """Whether microcode has exactly these layers: the same kernels with outputs of the same size."""
+    found: dict[int, tuple[str, int]] = {}
+    for call, _, _ in executed(program):
+        o = output_of(call)
+        found[call.tag] = (abi.by_id(call.kernel).name, o.batch * o.height * o.width * o.channels)
+    return found == {k.node: (k.kernel, int(np.prod(k.output_shape))) for k in layers}

@@ -1,0 +1,82 @@
+"""What-ifs: compile a model again with one thing changed, and say what that gives.
+
+Example:
+    >>> found = what_ifs([Path("model.tflite").read_bytes()], Options(target="imxrt700"), report)
+    >>> min(found, key=lambda one: one.milliseconds).change
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from openneutron.analyze.what_if_channels import channel_what_ifs
+from openneutron.convert import convert
+from openneutron.errors import OpenNeutronError
+from openneutron.machine import targets
+from openneutron.options import OPTIMIZE, Options
+from openneutron.report.model import Report, Totals, WhatIf
+
+# Shares of the present peak worth a try as budgets: a little and a lot less, and room to spend.
+_BUDGETS = ((3, 4), (1, 2), (2, 1), (4, 1))
+_PAGE = 1024  # budgets are whole KiB, as people would write them
+
+
+def what_ifs(
+    models: Sequence[bytes], options: Options, report: Report, *, progress: Callable[[str], None] | None = None
+) -> tuple[WhatIf, ...]:
+    """Every change worth trying, compiled; one that does not compile is left out.
+
+    `models` are the LiteRT models behind the report: the file itself, or one per delegate, compiled with `options`.
+    """
+    stage = progress or (lambda text: None)
+    found: list[WhatIf] = []
+    for change, option, changed in _changes(options, report.totals):
+        stage(f"trying: {change}")
+        try:
+            totals = _totals(models, changed)
+        except OpenNeutronError:
+            continue  # a budget too small, or an operator the other target has no kernel for
+        # A target on which less runs on the NPU is no fair comparison of cycles.
+        if totals.operators_converted == report.totals.operators_converted:
+            milliseconds = targets.load(changed.target).milliseconds(totals.cycles)
+            found.append(WhatIf(change, option, changed.target, totals.cycles, milliseconds, totals.peak_bytes))
+    if options.converter == "open":
+        stage("pricing other channel counts")
+        found += channel_what_ifs(models, options, report)
+    return tuple(found)
+
+
+def _changes(options: Options, totals: Totals) -> list[tuple[str, str, Options]]:
+    """Sentence, option of the command line, options."""
+    if options.converter != "open":
+        return []
+    found: list[tuple[str, str, Options]] = []
+    for level in OPTIMIZE:
+        if level != options.optimize:
+            changed = dataclasses.replace(options, optimize=level)
+            found.append((f"Search {_EFFORT[level]}", f"--optimize {level}", changed))
+    if not options.fetch_constants_to_sram:
+        changed = dataclasses.replace(options, fetch_constants_to_sram=True)
+        found.append(("Prefetch weights from flash into SRAM", "--fetch-constants-to-sram", changed))
+    for over, under in _BUDGETS:
+        kib = max(totals.peak_bytes * over // under // _PAGE, 1)
+        changed = dataclasses.replace(options, fit_bytes=kib * _PAGE)
+        found.append((f"Give it {kib:,} KiB of memory", f"--fit {kib}K", changed))
+    for name in targets.names():
+        if name != options.target:
+            found.append((f"Run on {name}", f"--target {name}", dataclasses.replace(options, target=name)))
+    return found
+
+
+_EFFORT = {
+    "fast": "less hard: whole tensors, no cascades",
+    "default": "as hard as usual",
+    "max": "harder for the smallest memory",
+}
+
+
+def _totals(models: Sequence[bytes], options: Options) -> Totals:
+    """Sums over the models, as `merge_reports` makes them for the delegates of one program."""
+    parts = [convert(model, options).report.totals for model in models]
+    return Totals(**{f.name: sum(getattr(part, f.name) for part in parts) for f in dataclasses.fields(Totals)})

@@ -1,0 +1,87 @@
+"""What fewer output channels would save: convolutions whose channels do not fill the array, priced anew.
+
+The array makes M output channels at a time, so 10 channels cost what 16 cost. The price is that of the same calls with
+the channels cut to a whole number of passes, from the cost model the compiler and the simulator use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from openneutron.compiler import kernels
+from openneutron.convert import convert
+from openneutron.litert.read import read_model
+from openneutron.machine import targets
+from openneutron.machine.pricing import call_cost, cycles_of
+from openneutron.machine.targets import Target
+from openneutron.microcode import abi
+from openneutron.microcode.decode import decode
+from openneutron.microcode.encode import encode_call
+from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.microcode.instructions import Call, Program
+from openneutron.microcode.walk import executed
+from openneutron.options import Options
+from openneutron.report.model import Kernel, Report, WhatIf
+
+# Only here are channels a choice of the designer's; a linear layer's are usually the classes.
+_KERNELS = ("conv2d", "depthwise_conv2d", "transpose_conv2d")
+
+
+def channel_what_ifs(models: Sequence[bytes], options: Options, report: Report) -> Iterator[WhatIf]:
+    """One what-if per convolution with a part-filled pass; the rest of the program is taken as it is."""
+    target = targets.load(options.target)
+    step = target.units * target.cores
+    graph = 0
+    for model in models:
+        for program in _programs(convert(model, options).model):
+            for kernel in report.kernels:
+                if kernel.graph == graph and kernel.kernel in _KERNELS and kernel.output_shape[-1] > step:
+                    yield from _what_if(kernel, program, target, step, report)
+            graph += 1
+
+
+def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report: Report) -> Iterator[WhatIf]:
+    channels = kernel.output_shape[-1]
+    fewer, filled = channels // step * step, -(-channels // step) * step
+    if fewer == channels:
+        return
+    calls = [(call, first, last) for call, first, last in executed(program) if call.tag == kernel.node]
+    saved = kernel.cycles - sum(
+        _cycles(_cut(call, channels, fewer, step), first, last, target) for call, first, last in calls
+    )
+    if saved > 0:
+        cycles = report.totals.cycles - saved
+        change = (
+            f"Give {kernel.name} {fewer} output channels instead of {channels}: the array makes {step} at a time, "
+            f"so {channels} cost as much as {filled}"
+        )
+        milliseconds = target.milliseconds(cycles)
+        yield WhatIf(change, "", target.name, cycles, milliseconds, report.totals.peak_bytes, "priced")
+
+
+def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:
+    """The call with fewer output channels, and its weights with as many groups less."""
+    roles = [role.removesuffix("?") for role in abi.by_id(call.kernel).operands]
+    operands = list(call.operands)
+    output = operands[roles.index("output")]
+    now = output.channels * fewer // channels  # pixels may be merged into wider ones
+    operands[roles.index("output")] = replace(output, channels=now)
+    if "weights" in roles:
+        weights = operands[roles.index("weights")]
+        size = weights.channels * -(-now // step) // -(-output.channels // step)
+        operands[roles.index("weights")] = replace(weights, channels=size)
+    return replace(call, operands=tuple(operands))
+
+
+def _cycles(call: Call, first: int, last: int, target: Target) -> int:
+    return cycles_of(call_cost(target.name, encode_call(call), first, last))
+
+
+def _programs(model: bytes) -> Iterator[Program]:
+    kernels.rules()  # kernels declare their parameters when their files are imported
+    graph = read_model(model).main
+    for op in graph.operators:
+        if is_graph_op(op):
+            blocks = blocks_of(graph, op, outputs=len(op.outputs))
+            yield decode(blocks.microcode, blocks.weights, blocks.kernels)

@@ -1,0 +1,1 @@
+"""Proving a compiled file against its source, with no code of the compiler."""

@@ -1,0 +1,1 @@
+"""What several subcommands share: reading inputs, printing tables, loading models. The verbs are the files above."""

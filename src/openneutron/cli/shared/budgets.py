@@ -1,0 +1,190 @@
+"""Budgets: what an `openneutron.toml` allows each model, and whether a measurement keeps within it.
+
+Example:
+    >>> (entry,) = read_budgets(Path("openneutron.toml"))
+    >>> [line.kept for line in compare(entry, {"cycles": 250_000})]
+    [True]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from openneutron.cli.shared.sizes import parse_size
+from openneutron.errors import FormatError, OptionError
+from openneutron.files import read_file
+from openneutron.machine.targets import load as load_target
+from openneutron.options import OPTIMIZE
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One thing that can be budgeted: how to read and write it, and whether more is better."""
+
+    name: str
+    meaning: str
+    is_size: bool = False
+    is_share: bool = False
+    at_least: bool = False
+
+    def text(self, value: float) -> str:
+        """The value as people write it."""
+        if self.is_share:
+            return f"{value:.2%}"
+        unit = " bytes" if self.is_size else ""
+        return f"{value:,.0f}{unit}" if float(value).is_integer() else f"{value:,.3f}{unit}"
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("cycles", "estimated cycles of one run"),
+        Kind("milliseconds", "the same at the target's clock"),
+        Kind("sram", "I/O + scratch + prefetch", is_size=True),
+        Kind("flash", "weights + microcode", is_size=True),
+        Kind("cpu_nodes", "nodes or operators left on the CPU"),
+        Kind("lsb", "largest difference of any layer from the reference"),
+        Kind("accuracy", "share of right answers of the compiled model", is_share=True, at_least=True),
+        Kind("accuracy_drop", "share lost against float, or against the LiteRT reference", is_share=True),
+    )
+}
+_OPTIONS = {"source", "target", "optimize", "data", "limit", "mean", "std", "seed", "per_channel", "fit", "budget"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model with its budgets; paths are relative to the file that names them."""
+
+    source: str
+    budget: Mapping[str, float]
+    target: str = "imxrt700"
+    optimize: str = "default"
+    fit: int | None = None
+    per_channel: bool = False
+    data: str | None = None
+    limit: int = 0
+    mean: str = ""
+    std: str = ""
+    seed: int = 0
+
+    @property
+    def is_zoo(self) -> bool:
+        """Whether the source is a model of the zoo, which may bring its own data."""
+        from openneutron import zoo
+
+        return self.source in zoo.names()
+
+    @property
+    def name(self) -> str:
+        """Source and target: the same model may be budgeted for several chips."""
+        return f"{self.source} on {self.target}"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One budget and what was measured; `before` is what a baseline had, None without one."""
+
+    entry: str
+    kind: Kind = field(repr=False)
+    allowed: float
+    measured: float
+    before: float | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the measurement is within the budget."""
+        return self.measured >= self.allowed if self.kind.at_least else self.measured <= self.allowed
+
+
+def compare(entry: Entry, measured: Mapping[str, float], before: Mapping[str, float] | None = None) -> list[Line]:
+    """One line per budget of the entry, in the order of the file."""
+    return [
+        Line(entry.name, KINDS[name], allowed, measured[name], (before or {}).get(name))
+        for name, allowed in entry.budget.items()
+    ]
+
+
+def read_budgets(path: Path) -> list[Entry]:
+    """The `[[model]]` tables of a file; an error names the file, the model and the key that is wrong."""
+    where = str(path)
+    try:
+        table = tomllib.loads(read_file(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"this is no TOML: {error}", where=where) from None
+    models = table.get("model")
+    if set(table) != {"model"} or not isinstance(models, list) or not models:
+        raise FormatError("it must have [[model]] tables and nothing else", where=where)
+    return [_entry(raw, path, f"{where}, model {number}") for number, raw in enumerate(models, 1)]
+
+
+def _entry(raw: Any, path: Path, where: str) -> Entry:
+    if not isinstance(raw, dict) or not isinstance(raw.get("source"), str):
+        raise FormatError("source is missing", where=where, hint='for example source = "model.tflite"')
+    where = f"{where} ({raw['source']})"
+    unknown = sorted(set(raw) - _OPTIONS)
+    if unknown:
+        raise FormatError(f"unknown key {unknown[0]!r}", where=where, hint=f"keys: {', '.join(sorted(_OPTIONS))}")
+    budget = raw.get("budget")
+    if not isinstance(budget, dict) or not budget:
+        raise FormatError("it has no [model.budget]", where=where, hint=f"budgets: {', '.join(KINDS)}")
+    source = raw["source"]
+    if source.endswith((".tflite", ".pt2")):
+        source = str(path.parent / source)
+    data = raw.get("data")
+    entry = Entry(
+        source=source,
+        budget={name: _allowed(name, value, where) for name, value in budget.items()},
+        target=_of_type(raw, "target", str, "imxrt700", where),
+        optimize=_of_type(raw, "optimize", str, "default", where),
+        fit=_size(raw["fit"], "fit", where) if "fit" in raw else None,
+        per_channel=_of_type(raw, "per_channel", bool, False, where),
+        data=None if data is None else _data(_of_type(raw, "data", str, "", where), path.parent),
+        limit=_of_type(raw, "limit", int, 0, where),
+        mean=_of_type(raw, "mean", str, "", where),
+        std=_of_type(raw, "std", str, "", where),
+        seed=_of_type(raw, "seed", int, 0, where),
+    )
+    if entry.optimize not in OPTIMIZE:
+        raise OptionError(f"optimize is {entry.optimize!r}", where=where, hint=f"one of {', '.join(OPTIMIZE)}")
+    load_target(entry.target)
+    if {"accuracy", "accuracy_drop"} & set(entry.budget) and not entry.is_zoo:
+        from openneutron.cli.shared.labelled import check_data
+
+        check_data(entry.data, where=where, option="data")
+    return entry
+
+
+def _data(given: str, folder: Path) -> str:
+    """A path relative to the file with the budgets; an import path as it is."""
+    is_path = ":" not in given or (folder / given).exists()
+    return str(folder / given) if is_path else given
+
+
+def _of_type(raw: Mapping[str, Any], key: str, kind: type, default: Any, where: str) -> Any:
+    value = raw.get(key, default)
+    if type(value) is not kind:
+        raise FormatError(f"{key} is {value!r}", where=where, hint=f"give a {kind.__name__}")
+    return value
+
+
+def _allowed(name: str, value: Any, where: str) -> float:
+    if name not in KINDS:
+        raise FormatError(f"unknown budget {name!r}", where=where, hint=f"budgets: {', '.join(KINDS)}")
+    kind = KINDS[name]
+    if kind.is_size:
+        return float(_size(value, name, where))
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0 or (kind.is_share and value > 1):
+        hint = "give a share from 0 to 1" if kind.is_share else "give a number that is not negative"
+        raise FormatError(f"{name} is {value!r}", where=where, hint=hint)
+    return float(value)
+
+
+def _size(value: Any, name: str, where: str) -> int:
+    try:
+        return parse_size(str(value), option=name)
+    except OptionError as error:
+        raise FormatError(error.message, where=where, hint=error.hint) from None

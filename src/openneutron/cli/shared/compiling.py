@@ -1,0 +1,185 @@
+"""What `openneutron compile` does, once its command line is understood; imports no typer, and rich only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openneutron.api import Program
+    from openneutron.executorch.capture.sources import Loaded, Source
+    from openneutron.report.model import Report
+
+
+@dataclass
+class Request:
+    """The command line of `openneutron compile`: a field for each option, with the option's default."""
+
+    source: str
+    output: Path | None = None
+    target: str = "imxrt700"
+    converter: str = "open"
+    recipe: str = "neutron"
+    placement: str = "all"
+    optimize: str = "default"
+    fit: str = ""
+    fetch_constants_to_sram: bool = False
+    use_profiling: bool = False
+    dump_kernel_selection: bool = False
+    intermediates: Path | None = None
+    report: Path | None = None
+    certificate: Path | None = None
+    not_delegate: list[str] | None = None
+    pass_off: list[str] | None = None
+    per_channel: bool = False
+    channels_last: bool = False
+    int8_io: bool = False
+    as_json: bool = False
+
+
+def run_compile(request: Request) -> None:
+    """Compile, write the files and print the report."""
+    from openneutron import console
+    from openneutron.cli.shared.sizes import parse_size
+    from openneutron.executorch.capture.sources import find
+    from openneutron.files import check_target
+
+    r, output = request, request.output
+    found = find(r.source)
+    suffix = ".tflite" if found.kind == "tflite" else ".pte"
+    if output is None and not r.as_json:
+        output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
+    if output is not None:
+        check_target(output, suffix)
+    if r.certificate is not None:
+        check_target(r.certificate, ".json")
+    if r.report is not None:
+        check_target(r.report, ".html")
+    options: dict[str, Any] = {
+        "target": r.target,
+        "converter": r.converter,
+        "optimize": r.optimize,
+        "fit_bytes": parse_size(r.fit, option="--fit") if r.fit else None,
+        "fetch_constants_to_sram": r.fetch_constants_to_sram,
+        "operators_not_to_delegate": tuple(r.not_delegate or ()),
+        "passes_off": tuple(r.pass_off or ()),
+    }
+    with console.progress("starting") as stage:
+        program, loaded = _compile(
+            found,
+            stage,
+            use_profiling=r.use_profiling,
+            dump_kernel_selection_code=r.dump_kernel_selection,
+            dump_intermediates=r.intermediates is not None or r.report is not None,
+            certificate=r.certificate is not None,
+            per_channel=r.per_channel,
+            channels_last=r.channels_last,
+            int8_io=r.int8_io,
+            recipe=r.recipe,
+            placement=r.placement,
+            **options,
+        )
+        report = replace(program.report, notes=(*program.report.notes, *loaded.notes))
+        if r.report is not None:
+            from openneutron.cli.shared.reporting import completed
+
+            program_report = replace(program, report=report)
+            report = completed(program_report, loaded, options, stage, per_channel=r.per_channel)
+    report = replace(report, files=_write(program, output, found.stem, r))
+    if r.report is not None:
+        from openneutron.cli.shared.reporting import write_page
+
+        size = write_page(report, r.report)
+        report = replace(report, files={**report.files, r.report.name: size})
+    _print(report, r.as_json)
+
+
+def _print(report: Report, as_json: bool) -> None:
+    from openneutron import console
+
+    if as_json:
+        from openneutron.report.model import to_json
+
+        console.put(to_json(report))
+    elif sys.stdout.isatty():
+        from openneutron.report.render import print_report
+
+        print_report(report, console.stdout())
+    else:
+        from openneutron.report.plain import report_text
+
+        console.put(report_text(report))
+
+
+def _compile(
+    source: Source,
+    stage: Callable[[str], None],
+    *,
+    per_channel: bool,
+    channels_last: bool,
+    int8_io: bool,
+    **options: Any,
+) -> tuple[Program, Loaded]:
+    """The program, and what it was compiled from."""
+    import openneutron
+
+    if source.kind == "tflite":
+        from openneutron.errors import OptionError
+
+        for given, name in ((per_channel, "--per-channel"), (channels_last, "--channels-last"), (int8_io, "--int8-io")):
+            if given:
+                raise OptionError(
+                    f"{name} is for PyTorch models", hint="a LiteRT file brings its own quantization and layout"
+                )
+        return openneutron.compile(source.text, progress=stage, **options), source.load()
+    stage("loading the model")
+    loaded = source.load()
+    program = openneutron.compile(
+        loaded.model,
+        loaded.example_inputs,
+        calibration=loaded.calibration,
+        per_channel=per_channel,
+        channels_last=channels_last,
+        int8_io=int8_io,
+        name=loaded.name,
+        progress=stage,
+        **options,
+    )
+    return program, loaded
+
+
+def _write_selections(program: Program, beside: Path, put: Callable[[Path, str], None]) -> None:
+    """One selection for each delegated subgraph when there are several, and the one for all of them."""
+    if program.kernel_selection:
+        put(beside.with_name(f"{beside.stem}_kernel_selection.c"), program.kernel_selection)
+    if len(program.kernel_selections) > 1:
+        for index, code in enumerate(program.kernel_selections):
+            put(beside.with_name(f"{beside.stem}_{index}_kernel_selection.c"), code)
+
+
+def _write(program: Program, output: Path | None, stem: str, request: Request) -> dict[str, int]:
+    """Write everything that was asked for; returns file name → bytes."""
+    from openneutron.files import make_folder, write_file
+
+    files: dict[str, int] = {}
+
+    def put(path: Path, data: bytes | str) -> None:
+        write_file(path, data)
+        files[path.name] = len(data.encode() if isinstance(data, str) else data)
+
+    if output is not None:
+        put(output, program.data)
+    if request.dump_kernel_selection:
+        beside = output if output is not None else Path(f"{stem}.pte")
+        _write_selections(program, beside, put)
+    if request.certificate is not None:
+        put(request.certificate, program.intermediates["certificate.json"])
+    if request.intermediates is not None:
+        folder = make_folder(request.intermediates)
+        for name, content in program.intermediates.items():
+            write_file(folder / name, content)
+    return files

@@ -1,0 +1,132 @@
+"""What is inside a file, as data: `openneutron inspect` prints it, `openneutron run` takes its inputs from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from openneutron.cli.shared.blocks import Blocks, blocks_of_file
+from openneutron.cli.shared.tensor_info import TensorInfo, tensor_info
+from openneutron.errors import FormatError
+from openneutron.files import kind_of
+from openneutron.microcode import abi
+from openneutron.microcode.instructions import Call, Loop, Program
+
+if TYPE_CHECKING:
+    from openneutron.microcode.pte import PlanTensor
+
+KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "": "Neutron payload"}
+ONLY_NXP = "made by NXP's converter: only NXP's runtime can run it"
+
+
+@dataclass(frozen=True)
+class GraphInfo:
+    """One NeutronGraph or Neutron delegate: its header, and for open microcode what the program says."""
+
+    where: str
+    made_by: str
+    target: str
+    converter_version: str
+    profiling: bool
+    microcode_bytes: int
+    weights_bytes: int
+    kernels_bytes: int
+    scratch_bytes: int
+    prefetch_bytes: int
+    inputs: int
+    outputs: int
+    calls: int | None
+    kernels: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Everything `openneutron inspect` shows."""
+
+    file: str
+    kind: str
+    bytes: int
+    inputs: tuple[TensorInfo, ...] = ()
+    outputs: tuple[TensorInfo, ...] = ()
+    operators: dict[str, int] = field(default_factory=dict)
+    delegates: dict[str, int] = field(default_factory=dict)
+    graphs: tuple[GraphInfo, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def contents_of(data: bytes, where: str) -> Contents:
+    """Look into any file we know.
+
+    Example:
+        >>> contents_of(Path("model.pte").read_bytes(), "model.pte").graphs[0].target
+        'imxrt700'
+    """
+    kind = kind_of(data)
+    if kind == "zip":
+        raise FormatError("this is a zip archive (a .pt2 or .npz?), not a compiled model", where=where)
+    graphs = tuple(_graph(blocks) for blocks in blocks_of_file(data, where))
+    notes = tuple(f"{graph.where}: {ONLY_NXP}" for graph in graphs if graph.made_by == "nxp")
+    if kind == "tflite":
+        from openneutron.litert.read import read_model
+
+        model = read_model(data, source=where)
+        main = model.main
+        return Contents(
+            where,
+            KINDS[kind],
+            len(data),
+            tuple(tensor_info(main.tensors[i]) for i in main.inputs),
+            tuple(tensor_info(main.tensors[i]) for i in main.outputs),
+            dict(Counter(op.label for op in main.operators)),
+            graphs=graphs,
+            notes=notes,
+        )
+    if kind == "pte":
+        from openneutron.microcode.pte import read_plan
+
+        plan = read_plan(data, where=where)
+        inputs = tuple(_of_plan(f"input_{at}", one) for at, one in enumerate(plan.inputs))
+        outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
+        return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
+    return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
+
+
+def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:
+    order = "channels last" if tensor.channels_last else ""
+    return TensorInfo(name, tensor.dtype or "no tensor", tensor.shape, order=order)
+
+
+def _graph(blocks: Blocks) -> GraphInfo:
+    container = blocks.container
+    program: Program | None = None
+    if container.made_by == "open":
+        program = blocks.program()
+    version = f"0x{container.version_word:08X}" if program is None else ".".join(map(str, program.converter_version))
+    return GraphInfo(
+        where=blocks.where,
+        made_by=container.made_by,
+        target=program.target if program else blocks.target,
+        converter_version=version,
+        profiling=container.profiling if program is None else program.profiling,
+        microcode_bytes=container.microcode_bytes,
+        weights_bytes=container.weights_bytes,
+        kernels_bytes=container.kernels_bytes,
+        scratch_bytes=container.scratch_bytes if program is None else program.scratch_bytes,
+        prefetch_bytes=container.sram_scratch_bytes if program is None else program.prefetch_bytes,
+        inputs=container.inputs if program is None else sum(not row.is_output for row in program.tensors),
+        outputs=container.outputs if program is None else sum(row.is_output for row in program.tensors),
+        calls=container.calls if program is None else program.call_count,
+        kernels=_kernels(program) if program else {},
+    )
+
+
+def _kernels(program: Program) -> dict[str, int]:
+    """Kernel → calls executed in one run."""
+    counts: Counter[str] = Counter()
+    for item in program.instructions:
+        steps, times = (item.body, item.iterations) if isinstance(item, Loop) else ((item,), 1)
+        for step in steps:
+            if isinstance(step, Call):
+                counts[abi.by_id(step.kernel).name] += times
+    return dict(counts)

@@ -1,0 +1,138 @@
+"""What is installed and what is missing, as data; needs nothing beside Python itself, so that it works where nothing else does.
+
+Example:
+    >>> [part.name for part in diagnosis() if part.state == "missing"]
+    []
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
+from typing import Literal
+
+from openneutron._version import __version__
+
+State = Literal["ok", "missing", "optional"]
+
+# Distribution → the version prefix that is supported; "" for any.
+NEEDED = {
+    "torch": "2.13.", "executorch": "1.5.", "torchao": "0.18.", "ai-edge-litert": "", "flatbuffers": "", "jinja2": "",
+    "numpy": "", "ortools": "", "rich": "", "typer": "",
+}  # fmt: skip
+# Distribution → what needs it.
+OPTIONAL = {
+    "pandas": 'tables of a report: `report.table("kernels")`',
+    "pillow": "folders of images as data: `openneutron evaluate --data images/`",
+    "mkdocs-material": "the documentation site: `make docs`",
+}
+# Programs of one purpose → Debian packages that bring them, and what needs them.
+PROGRAMS = {
+    "Cortex-M33 tools": (
+        ("arm-none-eabi-gcc", "qemu-system-arm"),
+        "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm",
+        "`make firmware`",
+    ),
+    "browser": (("chromium", "chromedriver"), "chromium chromium-driver", "the report's tests in a real browser"),
+}
+_COMPATIBLE = "openneutron-eiq-compat"
+_SDK = "eiq_neutron_sdk"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of an installation; `found` is its version or path, or how to get it."""
+
+    name: str
+    state: State
+    found: str
+
+
+def diagnosis() -> list[Part]:
+    """Every part, needed ones first."""
+    return [
+        Part("openneutron", "ok", __version__),
+        Part("python", "ok" if sys.version_info >= (3, 11) else "missing", sys.version.split()[0]),
+        *(_needed(name, prefix) for name, prefix in NEEDED.items()),
+        _library("driver and kernels", "library_path"),
+        _library("ExecuTorch delegate", "delegate_path"),
+        *(_optional(name, purpose) for name, purpose in OPTIONAL.items()),
+        *(_programs(name, *what) for name, what in PROGRAMS.items()),
+        _sdk(),
+    ]
+
+
+def print_diagnosis(as_json: bool) -> bool:
+    """Print every part; True when nothing that is needed is missing."""
+    from openneutron import console
+
+    parts = diagnosis()
+    missing = [part.name for part in parts if part.state == "missing"]
+    if as_json:
+        import json
+
+        ok = {"ok": True, "missing": False, "optional": None}
+        console.put(json.dumps([{"part": p.name, "ok": ok[p.state], "found": p.found} for p in parts], indent=2))
+        return not missing
+    wide = max(len(part.name) for part in parts)
+    marks = {"ok": "ok", "missing": "MISSING", "optional": "optional"}
+    for part in parts:
+        console.put(f"{part.name.ljust(wide)}  {marks[part.state].ljust(8)}  {part.found}")
+    console.put(f"missing: {', '.join(missing)}" if missing else "everything that is needed is there")
+    return not missing
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return ""
+
+
+def _needed(name: str, prefix: str) -> Part:
+    found = _version(name)
+    wanted = f"{name}=={prefix}*" if prefix else name
+    if not found:
+        return Part(name, "missing", f"not installed: pip install '{wanted}'")
+    if not found.startswith(prefix):
+        return Part(name, "missing", f"{found}; OpenNeutron needs {prefix}x: pip install '{wanted}'")
+    return Part(name, "ok", found)
+
+
+def _optional(name: str, purpose: str) -> Part:
+    found = _version(name)
+    return Part(name, "ok", found) if found else Part(name, "optional", f"for {purpose}: pip install {name}")
+
+
+def _programs(name: str, programs: tuple[str, ...], packages: str, purpose: str) -> Part:
+    paths = [shutil.which(program) for program in programs]
+    if all(paths):
+        return Part(name, "ok", ", ".join(filter(None, paths)))
+    missing = ", ".join(program for program, path in zip(programs, paths, strict=True) if path is None)
+    return Part(name, "optional", f"no {missing}; for {purpose}: apt-get install {packages}")
+
+
+def _library(name: str, finder: str) -> Part:
+    from openneutron.errors import OpenNeutronError
+    from openneutron.machine import native as _native
+
+    find: Callable[[], object] = getattr(_native, finder)
+    try:
+        return Part(name, "ok", str(find()))
+    except OpenNeutronError as error:
+        return Part(name, "missing", str(error))
+
+
+def _sdk() -> Part:
+    """NXP's SDK is optional; a stand-in of ours under its name is told apart from it."""
+    name = "NXP's SDK"
+    if _SDK in sys.modules or find_spec(_SDK) is None:  # in this process only `vendor.eiq.install` can have loaded it
+        return Part(name, "optional", "only `--converter nxp` needs it: pip install eiq-neutron-sdk from NXP's index")
+    makers = packages_distributions().get(_SDK, [])
+    if _COMPATIBLE in makers:
+        return Part(name, "optional", f"{_SDK} is OpenNeutron's own stand-in ({_COMPATIBLE}), not NXP's")
+    return Part(name, "ok", next((found for maker in makers if (found := _version(maker))), "version unknown"))

@@ -1,0 +1,195 @@
+"""Labelled data that a command line names: an `.npz`, a folder with a folder per class, or a generator of the user's.
+
+Example:
+    >>> data = read_data("images/", Wanted((3, 32, 32)), limit=100)
+    >>> data.x.shape
+    (100, 3, 32, 32)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.analyze.accuracy import Labelled, labelled
+from openneutron.cli.shared.arrays import read_arrays
+from openneutron.errors import FormatError, OptionError
+
+if TYPE_CHECKING:
+    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.litert.graph import Graph
+
+Array = npt.NDArray[Any]
+
+_IMAGES = {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_NPZ = "give an .npz with x (samples) and y (classes), a folder with a folder per class, or package.module:generator"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the model takes: the shape of one sample without its batch; images are scaled to it."""
+
+    shape: tuple[int, ...]
+    channels_last: bool = False
+
+    def image(self, where: str) -> tuple[int, int, int]:
+        """Height, width and channels; an error when the model takes no images."""
+        if len(self.shape) != 3:
+            hint = "give .npy files of that shape, an .npz or a generator"
+            raise OptionError(f"the model takes {list(self.shape)}, which is no image", where=where, hint=hint)
+        channels, height, width = (self.shape[2], *self.shape[:2]) if self.channels_last else self.shape
+        if channels not in (1, 3):
+            hint = "give .npy files, an .npz or a generator"
+            raise OptionError(f"the model takes {channels} channels, images have 1 or 3", where=where, hint=hint)
+        return height, width, channels
+
+
+def wanted_by(loaded: Loaded) -> Wanted:
+    """What a PyTorch model takes for one sample; an error unless it has one input with a batch."""
+    inputs = loaded.example_inputs
+    if inputs is None or len(inputs) != 1 or not inputs[0].ndim:
+        raise OptionError("only float models with one input can be evaluated", where=loaded.name)
+    return Wanted(tuple(inputs[0].shape[1:]))
+
+
+def wanted_by_litert(graph: Graph, where: str) -> Wanted:
+    """The same of a LiteRT model."""
+    if len(graph.inputs) != 1:
+        raise OptionError(f"only models with one input can be evaluated, this has {len(graph.inputs)}", where=where)
+    return Wanted(tuple(graph.tensors[graph.inputs[0]].shape[1:]), channels_last=True)
+
+
+def check_data(given: str | None, *, where: str, option: str = "--data") -> None:
+    """Refuse early what cannot be data, before anything slow begins."""
+    if given is None:
+        raise OptionError(f"{option} is missing", where=where, hint=_NPZ)
+    path = Path(given)
+    if not path.exists() and (":" not in given or path.suffix in (".npz", ".npy")):
+        raise OptionError("there is no such file or folder", where=given, hint=_NPZ)
+
+
+def read_data(given: str, wanted: Wanted, *, limit: int = 0, mean: str = "", std: str = "") -> Labelled:
+    """The data at a path or import path, cut to the first `limit` samples (0: all).
+
+    Images are scaled to the size the model takes, to 0 … 1, then `mean` is subtracted and divided by `std`, as given per
+    channel: "0.485,0.456,0.406".
+    """
+    path = Path(given)
+    if path.is_dir():
+        return _of_folder(path, wanted, limit, _numbers("--mean", mean, 0.0), _numbers("--std", std, 1.0))
+    if mean or std:
+        raise OptionError("--mean and --std are for folders of images", where=given, hint="leave them out")
+    return _of_file(path, limit) if path.exists() else _of_generator(given, limit)
+
+
+def _of_file(path: Path, limit: int) -> Labelled:
+    arrays = read_arrays(path)
+    if not isinstance(arrays, dict) or not {"x", "y"} <= set(arrays):
+        names = ", ".join(arrays) if isinstance(arrays, dict) else "no names"
+        hint = "write it with np.savez(file, x=samples, y=classes)"
+        raise OptionError(f"the file has {names or 'nothing'} instead of x and y", where=str(path), hint=hint)
+    return labelled(arrays["x"], arrays["y"], where=str(path), limit=limit)
+
+
+def _of_folder(folder: Path, wanted: Wanted, limit: int, mean: Array, std: Array) -> Labelled:
+    found = list(islice(_files(folder), limit or None))
+    samples = [_sample(file, wanted, mean, std) for file, _ in found]
+    shapes = {sample.shape for sample in samples}
+    if len(shapes) > 1:
+        raise OptionError(f"the arrays have different shapes: {sorted(shapes)}", where=str(folder))
+    return labelled(np.stack(samples), np.array([number for _, number in found], np.int64), where=str(folder))
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Files with their classes, one of each class in turn, so that the first N are of all of them.
+
+    Classes are numbered in the order of their folders' names, which are the numbers themselves where all are numbers.
+    """
+    classes = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    if not classes:
+        hint = "make one folder per class: images/cat/1.png, images/dog/1.png, ..."
+        raise OptionError("the folder has no folders of classes", where=str(folder), hint=hint)
+    numbered = all(entry.name.isdigit() for entry in classes)
+    kinds = {*_IMAGES, ".npy"}
+    rows = [
+        [
+            (file, int(entry.name) if numbered else at)
+            for file in sorted(entry.iterdir())
+            if file.suffix.lower() in kinds
+        ]
+        for at, entry in enumerate(classes)
+    ]
+    if not any(rows):
+        raise OptionError("its folders hold no images and no .npy files", where=str(folder))
+    for turn in range(max(map(len, rows))):
+        yield from (row[turn] for row in rows if turn < len(row))
+
+
+def _sample(file: Path, wanted: Wanted, mean: Array, std: Array) -> Array:
+    if file.suffix.lower() == ".npy":
+        (value,) = read_arrays(file)
+        return np.asarray(value)
+    height, width, channels = wanted.image(str(file))
+    for option, values in (("--mean", mean), ("--std", std)):
+        if len(values) not in (1, channels):
+            raise OptionError(f"{option} has {len(values)} numbers, the model takes {channels} channels")
+    try:
+        from PIL import Image
+    except ImportError:
+        raise OptionError("reading images needs Pillow", where=str(file), hint="pip install pillow") from None
+    try:
+        with Image.open(file) as image:
+            scaled = image.convert("RGB" if channels == 3 else "L").resize((width, height), Image.Resampling.BILINEAR)
+            pixels = np.asarray(scaled, np.float32).reshape(height, width, channels) / np.float32(255)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"the image cannot be read ({error})", where=str(file)) from error
+    value = (pixels - mean) / std
+    return value if wanted.channels_last else np.ascontiguousarray(value.transpose(2, 0, 1))
+
+
+def _numbers(option: str, text: str, default: float) -> Array:
+    try:
+        values = np.array([float(one) for one in text.split(",")] if text else [default], np.float32)
+    except ValueError:
+        values = np.array([], np.float32)
+    if not len(values) or (option == "--std" and not values.all()):
+        raise OptionError(f"{option} is {text!r}", hint="give one number, or one per channel: 0.485,0.456,0.406")
+    return values
+
+
+def _of_generator(given: str, limit: int) -> Labelled:
+    """Pairs that a function of the user's yields: a sample with its class, or a batch with its classes."""
+    from openneutron.executorch.capture.sources import imported
+
+    xs: list[Array] = []
+    ys: list[Array] = []
+    try:
+        made = imported(given)
+        for item in made() if callable(made) else made:
+            x, y = item
+            y = np.asarray(y)
+            xs.append(np.asarray(x) if y.ndim else np.asarray(x)[None])
+            ys.append(y if y.ndim else y[None])
+            if limit and sum(map(len, ys)) >= limit:
+                break
+    except (OptionError, FormatError):
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split()) or "no message"
+        raise OptionError(
+            f"the generator failed: {type(error).__name__}: {message}", where=given,
+            hint="it is called without arguments and yields (sample, class) or (batch, classes)",
+        ) from error  # fmt: skip
+    if not xs:
+        raise OptionError("the generator gave nothing", where=given, hint="it must yield (sample, class)")
+    try:
+        return labelled(np.concatenate(xs), np.concatenate(ys), where=given, limit=limit)
+    except ValueError:
+        shapes = sorted({x.shape[1:] for x in xs})
+        raise OptionError(f"the samples have different shapes: {shapes}", where=given) from None

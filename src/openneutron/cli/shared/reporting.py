@@ -1,0 +1,79 @@
+"""A compile's report made complete: how exact each layer is, and what changes would give."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.program import Program
+    from openneutron.report.model import Report
+
+# Samples that layers are measured on: with fewer, a softmax at the end moves by decibels; users wait for each.
+SAMPLES = 32
+
+
+def completed(
+    program: Program,
+    loaded: Loaded,
+    options: Mapping[str, Any],
+    stage: Callable[[str], None],
+    *,
+    what_if: bool = True,
+    accuracy: bool = True,
+    per_channel: bool = False,
+) -> Report:
+    """The program's report with measured layers and what-ifs; `options` are those of `Options` it was compiled with.
+
+    `per_channel` says that its weights are quantized per channel already.
+
+    The program must have been compiled with `dump_intermediates=True`, which keeps the LiteRT models behind it.
+
+    Example:
+        >>> program, loaded = compile_source("cifarnet", print, dump_intermediates=True)
+        >>> completed(program, loaded, {}, print).what_ifs
+    """
+    from openneutron.analyze.exactness import with_exactness
+    from openneutron.analyze.what_if import what_ifs
+    from openneutron.options import Options
+
+    report = program.report
+    if not report.totals.neutron_graphs:
+        return report
+    compiled_with = Options(source=loaded.name, **options)
+    models = litert_models(program, loaded)
+    if accuracy and compiled_with.converter == "open":
+        report = with_exactness(report, models, compiled_with, stage)
+    found = what_ifs(models, compiled_with, report, progress=stage) if what_if else ()
+    if accuracy and program.quantized is not None and loaded.calibration:
+        from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
+
+        samples = loaded.calibration[:SAMPLES]
+        report = with_sqnr(report, loaded.model, program.quantized, samples, progress=stage)
+        if what_if and not per_channel:
+            found += per_channel_what_if(loaded, samples, {**options, "name": loaded.name}, progress=stage)
+    return dataclasses.replace(report, what_ifs=found)
+
+
+def litert_models(program: Program, loaded: Loaded) -> list[bytes]:
+    """The LiteRT models behind a program: the file itself, or one per delegate."""
+    from openneutron.files import read_file
+
+    if program.kind == "tflite":
+        return [read_file(loaded.model)]
+    graphs = range(program.report.totals.neutron_graphs)
+    return [bytes(program.intermediates[f"partition_{at}.tflite"]) for at in graphs]  # type: ignore[arg-type]
+
+
+def write_page(report: Report, output: Path) -> int:
+    """Write the HTML page; returns its bytes."""
+    from openneutron.files import write_file
+    from openneutron.report.html import page
+
+    text = page(report)
+    write_file(output, text)
+    return len(text.encode())

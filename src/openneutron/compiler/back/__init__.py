@@ -1,0 +1,1 @@
+"""Behind the plan: the schedule verified, emitted as microcode, priced and reported."""

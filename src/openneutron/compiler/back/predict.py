@@ -1,0 +1,79 @@
+"""Predict: the timeline of a program on its target, priced call by call by the machine model.
+
+The compiler's own walk over queues and waits; the simulator keeps another one while it executes. That both agree to the
+cycle proves that the schedule was executed as planned.
+"""
+
+from __future__ import annotations
+
+from openneutron.machine.pricing import call_cost, cycles_of, dma_cost
+from openneutron.machine.targets import Target
+from openneutron.microcode import abi
+from openneutron.microcode.encode import encode_call
+from openneutron.microcode.instructions import Call, Dma, Loop, Operand, Program, Step, Wait
+from openneutron.records import dataclass
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One executed call or copy; parts are in 1/1024 cycle as the machine model gives them."""
+
+    node: int
+    kernel: str
+    lane: str
+    first_row: int
+    rows: int
+    start: int
+    end: int
+    compute: int
+    memory: int
+    overhead: int
+
+
+def _output(call: Call) -> Operand:
+    return call.operands[abi.by_id(call.kernel).operands.index("output")]
+
+
+def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
+    """Every executed call and copy with its place in time, and the total in cycles."""
+    events: list[Timed] = []
+    array = 0  # when the array (and the CPU that drives it) is free
+    engine = 0  # when the copy engine is free
+    done: dict[int, int] = {}  # channel → when its copies are complete
+    words: dict[int, bytes] = {}
+    prices: dict[tuple[int, int], tuple[int, int, int]] = {}
+
+    def run(step: Step, iteration: int) -> None:
+        nonlocal array, engine
+        if isinstance(step, Call):
+            wanted = step.first_row + iteration * step.row_step
+            first, last = max(wanted, 0), min(wanted + step.rows, _output(step).height)
+            if first >= last:
+                return
+            key = (id(step), last - first)
+            if key not in prices:
+                encoded = words.setdefault(id(step), encode_call(step))
+                prices[key] = call_cost(target.name, encoded, first, last)
+            cost = prices[key]
+            start, array = array, array + cycles_of(cost)
+            kernel = abi.by_id(step.kernel).name
+            events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
+        elif isinstance(step, Dma):
+            cost = dma_cost(target.name, step.bytes)
+            start = max(engine, array)
+            engine = start + cycles_of(cost)
+            done[step.channel] = engine
+            if not target.cost.dma_overlaps:
+                array = engine
+            events.append(Timed(step.channel, "copy", "dma", 0, step.bytes, start, engine, *cost))
+        elif isinstance(step, Wait):
+            array = max(array, done.get(step.channel, 0))
+
+    for item in program.instructions:
+        if isinstance(item, Loop):
+            for iteration in range(item.iterations):
+                for step in item.body:
+                    run(step, iteration)
+        else:
+            run(item, 0)
+    return events, max(array, engine)

@@ -1,0 +1,220 @@
+"""Verify: replay L2 and prove that every read finds exactly the bytes it expects.
+
+Memory knows of every byte which byte of which tensor (or constant) it holds. A call's reads, derived here from the nodes' row
+demands and the buffers' addresses with code of this file alone, must find what they expect; its writes replace what was
+there. Early overwrites, short rings, swapped tasks, missing waits and bad offsets all appear as wrong contents, so rings and
+lifetimes need no other proof. Runs in every compile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.back.spans import Spans
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
+from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
+from openneutron.errors import InternalError
+from openneutron.machine.targets import Target
+from openneutron.microcode.encode import align
+from openneutron.microcode.table import Region
+from openneutron.records import dataclass
+
+_IN_FLIGHT = -2  # owner of bytes that a copy is still writing
+_CONSTANTS = -1  # owner of bytes that hold a part of the weights block
+
+
+@dataclass
+class _Replay:
+    graph: KernelGraph
+    tasks: TaskList
+    memory: dict[tuple[Region, int], Spans] = field(default_factory=dict)
+    pending: list[tuple[Dma, list[tuple[int, int, int, int]]]] = field(default_factory=list)
+
+    def region(self, buffer: Buffer) -> Spans:
+        return self.memory[(buffer.region, buffer.index)]
+
+    def visit(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
+        """Check (or set) what rows [first, last) of a value behind an operand hold."""
+        buffer = self.tasks.buffers[operand.buffer]
+        if buffer.region is Region.WEIGHTS:
+            if write:
+                raise InternalError(f"node {call.node} writes constants")
+            return
+        memory = self.region(buffer)
+        root = self.graph.root(value)
+        v = self.graph.values[value]
+        item = ITEM_BYTES[v.dtype]
+        n, h, w, c = v.shape
+        alias = v.alias
+        # Position of (image, row, pixel) inside the densely stored root.
+        offset, plane, pitch, pixel = (
+            (alias.offset, alias.plane, alias.pitch, alias.pixel)
+            if alias
+            else (0, h * w * c * item, w * c * item, c * item)
+        )
+        # Merged pixels change how a row is divided, not what it holds: a dense row is compared as one run.
+        row = w * c * item
+        dense = (
+            pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
+        )
+        joined = dense and operand.pitch == pitch == row  # rows follow each other on both sides
+        if joined and n > 1 and (first, last) == (0, h) and operand.plane == plane == h * row and operand.ring == h:
+            # So do images: as many rows of one.
+            operand, n, last = replace(operand, ring=n * h), 1, n * h
+        for image in range(n):
+            start = buffer.offset + operand.offset + image * operand.plane
+            y = first
+            while y < last:
+                count = min(operand.ring - y % operand.ring, last - y) if joined else 1
+                at = start + y % operand.ring * operand.pitch
+                position = offset + image * plane + y * pitch
+                runs, size = (1, count * row) if dense else (w, c * item)
+                for x in range(runs):
+                    if write:
+                        memory.put(at + x * operand.pixel, size, root, position + x * pixel)
+                    elif not memory.holds(at + x * operand.pixel, size, root, position + x * pixel):
+                        raise InternalError(
+                            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {v.name}, but byte "
+                            f"{at + x * operand.pixel} of {buffer.region.name.lower()} does not hold it"
+                        )
+                y += count
+
+    def run(self, call: Call, iteration: int) -> None:
+        node = self.graph.nodes[call.node]
+        output = self.graph.values[node.output]
+        height = output.shape[1]
+        first = max(call.first_row + iteration * call.row_step, 0)
+        last = min(call.first_row + iteration * call.row_step + call.rows, height)
+        if first >= last:
+            return
+        reads: list[tuple[Region, int, int]] = []
+        for position, (source, operand) in enumerate(zip(node.operands, call.operands, strict=True)):
+            if operand is None:
+                continue
+            buffer = self.tasks.buffers[operand.buffer]
+            if isinstance(source, int) and source != node.output:
+                rows = self.graph.values[source].shape[1]
+                demand = (node.demand or {}).get(position)
+                lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
+                self.visit(call, source, operand, lo, hi, False)
+                if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM, Region.STATE):
+                    reads += self._span(operand, lo, hi)
+            elif isinstance(source, np.ndarray) and buffer.region is not Region.WEIGHTS:
+                self.constant(call, source, buffer.offset + operand.offset, self.region(buffer))
+        for source, operand in zip(node.operands, call.operands, strict=True):
+            if operand is not None and isinstance(source, int) and source == node.output:
+                region = self.tasks.buffers[operand.buffer].region
+                if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM, Region.STATE):
+                    raise InternalError(f"node {call.node} writes to {region.name}")
+                if self._clash(reads, operand, first, last):
+                    raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
+                if output.accumulator and first > 0:
+                    self.visit(call, source, operand, first - 1, first, False)
+                self.visit(call, source, operand, first, last, True)
+
+    def _span(self, operand: Operand, first: int, last: int) -> list[tuple[Region, int, int]]:
+        """Byte intervals that rows [first, last) of an operand cover."""
+        if first >= last:
+            return []  # a window that lies in the padding reads nothing
+        region = self.tasks.buffers[operand.buffer].region
+        size = (operand.width - 1) * operand.pixel + operand.channels * ITEM_BYTES[operand.dtype]
+        rows_held = last - first
+        if size == operand.pitch and first % operand.ring + rows_held <= operand.ring:
+            if operand.plane == rows_held * size:
+                rows_held, operand = rows_held * operand.batch, replace(operand, batch=1)
+            starts = [self.rows_of(operand, image, first, first + 1)[0] for image in range(operand.batch)]
+            return [(region, at, at + rows_held * size) for at in starts]
+        rows = (at for image in range(operand.batch) for at in self.rows_of(operand, image, first, last))
+        return [(region, at, at + size) for at in rows]
+
+    def _clash(self, reads: list[tuple[Region, int, int]], operand: Operand, first: int, last: int) -> bool:
+        written = self._span(operand, first, last)
+        low, high = min(w[1] for w in written), max(w[2] for w in written)
+        near = [r for r in reads if r[0] is written[0][0] and r[1] < high and low < r[2]]
+        return any(r[1] < w[2] and w[1] < r[2] for r in near for w in written)
+
+    def rows_of(self, operand: Operand, image: int, first: int, last: int) -> list[int]:
+        """Addresses in their region of rows [first, last) of one image."""
+        at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
+        return [at + y % operand.ring * operand.pitch for y in range(first, last)]
+
+    def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Spans) -> None:
+        """A fetched constant must have arrived, whole, from where its bytes lie in the weights block."""
+        runs = memory.runs(at, data.size)
+        start, owner, origin = (runs[0][0], runs[0][2], runs[0][3]) if runs else (-1, 0, 0)
+        arrived = start == at and owner == _CONSTANTS and memory.holds(at, data.size, _CONSTANTS, origin)
+        if not arrived or self.tasks.weights[origin : origin + data.size] != data.tobytes():
+            raise InternalError(f"node {call.node} reads constants that were not waited for")
+
+    def copy(self, step: Dma) -> None:
+        target, source = self.tasks.buffers[step.target], self.tasks.buffers[step.source]
+        start, to = source.offset + step.source_offset, target.offset + step.target_offset
+        if source.region is Region.WEIGHTS:
+            arriving = [(to, step.bytes, _CONSTANTS, start)]
+        else:
+            runs = self.region(source).runs(start, step.bytes)
+            arriving = [(to + at - start, length, owner, position) for at, length, owner, position in runs]
+        self.region(target).put(to, step.bytes, _IN_FLIGHT, 0)
+        self.pending.append((step, arriving))
+
+    def wait(self, channel: int) -> None:
+        for step, arriving in self.pending:
+            if step.channel == channel:
+                target = self.tasks.buffers[step.target]
+                memory, to = self.region(target), target.offset + step.target_offset
+                if not memory.holds(to, step.bytes, _IN_FLIGHT, 0):
+                    raise InternalError(f"bytes were written while a copy to buffer {target.name} was under way")
+                for at, length, owner, position in arriving:
+                    memory.put(at, length, owner, position)
+        self.pending = [item for item in self.pending if item[0].channel != channel]
+
+
+def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
+    """Raise an `InternalError` unless every read follows its write, outputs are complete and budgets hold."""
+    replay = _Replay(graph, tasks)
+    for b in tasks.buffers:
+        if b.region in (Region.INPUT, Region.OUTPUT):
+            replay.memory[(b.region, b.index)] = Spans(b.size)
+    replay.memory[(Region.SCRATCH, 0)] = Spans(tasks.scratch_bytes)
+    replay.memory[(Region.PREFETCH, 0)] = Spans(tasks.prefetch_bytes)
+    replay.memory[(Region.TCM, 0)] = Spans(tasks.tcm_bytes)
+    replay.memory[(Region.STATE, 0)] = Spans(sum(align(len(state.initial)) for state in graph.states))
+    for k, index in enumerate(graph.caller_inputs):
+        memory = replay.memory[(Region.INPUT, k)]
+        memory.put(0, memory.size, graph.root(index), 0)
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        replay.memory[(Region.STATE, 0)].put(offset, len(state.initial), graph.inputs[state.input], 0)
+    for task in tasks.tasks:
+        if isinstance(task, Loop):
+            for iteration in range(task.iterations):
+                for step in task.body:
+                    _step(replay, step, iteration)
+        else:
+            _step(replay, task, 0)
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        left = graph.inputs[state.input] if state.output < 0 else graph.root(graph.outputs[state.output])
+        if not replay.memory[(Region.STATE, 0)].holds(offset, len(state.initial), left, 0):
+            raise InternalError(f"state {state.name} is not complete at the end")
+    for k, index in enumerate(graph.caller_outputs):
+        memory = replay.memory[(Region.OUTPUT, k)]
+        if not memory.holds(0, memory.size, graph.root(index), 0):
+            raise InternalError(f"output {graph.values[index].name} is not complete at the end")
+    for b in tasks.buffers:
+        if b.region in (Region.SCRATCH, Region.PREFETCH, Region.TCM) and b.first >= 0 and b.offset % target.alignment:
+            raise InternalError(f"buffer {b.name} starts at {b.offset}, not a multiple of {target.alignment}")
+    if tasks.tcm_bytes > target.tcm_bytes:
+        raise InternalError(f"{tasks.tcm_bytes} bytes exceed the target's TCM of {target.tcm_bytes}")
+    if tasks.scratch_bytes + tasks.prefetch_bytes > target.sram_bytes:
+        raise InternalError(f"{tasks.scratch_bytes} bytes of scratch exceed the target's {target.sram_bytes}")
+
+
+def _step(replay: _Replay, step: Call | Dma | Wait, iteration: int) -> None:
+    if isinstance(step, Call):
+        replay.run(step, iteration)
+    elif isinstance(step, Dma):
+        replay.copy(step)
+    else:
+        replay.wait(step.channel)

@@ -1,0 +1,1 @@
+"""LiteRT operators become kernel nodes: limits, groups, integer parameters, fusing."""

@@ -1,0 +1,182 @@
+"""Ingest: decide which L0 operators go into NeutronGraphs and cut the graph into groups that can be run one by one.
+
+Groups are made by colouring in execution order: an operator takes the largest colour of its producers, plus one where it
+changes engine. A path that leaves a group never comes back to it, so contracting groups cannot make a cycle.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Collection, Mapping
+from dataclasses import field, replace
+
+from openneutron.compiler import kernels
+from openneutron.compiler.signature import default_options, of_operator
+from openneutron.compiler.variables import CODES, Variables, misuse, settled
+from openneutron.litert.graph import Graph
+from openneutron.machine.targets import Target
+from openneutron.records import dataclass
+from openneutron.verdict import Reason
+
+_LIFTS = 8  # tries to bring the operators of each variable into one group; one per variable in a chain of groups
+# Operators that only rename bytes: a group of nothing else is not worth a NeutronGraph.
+VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", *CODES})
+
+
+@dataclass
+class Group:
+    """Operators of one colour: all of them go into one NeutronGraph, or all stay as they are."""
+
+    converted: bool
+    operators: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Cut:
+    """Groups in execution order, the reason for each operator that stays, and operators that nobody needs any more."""
+
+    groups: list[Group]
+    reasons: dict[int, Reason]
+    dropped: set[int] = field(default_factory=set)
+
+
+def _colour(graph: Graph, accepted: list[bool], floors: Mapping[int, int]) -> list[int]:
+    """Even colours are converted, odd ones are left; see the module's text. `floors` are least colours of some operators."""
+    made_by: dict[int, int] = {}
+    colours: list[int] = []
+    for index, op in enumerate(graph.operators):
+        colour = max(0 if accepted[index] else 1, floors.get(index, 0))
+        for tensor in op.inputs:
+            if tensor in made_by:
+                producer = made_by[tensor]
+                theirs = colours[producer]
+                colour = max(colour, theirs if accepted[producer] == accepted[index] else theirs + 1)
+        colours.append(colour)
+        for tensor in op.outputs:
+            if graph.tensors[tensor].data is None:
+                made_by[tensor] = index
+    return colours
+
+
+def _coloured(graph: Graph, accepted: list[bool], variables: Variables) -> tuple[list[int], set[str]]:
+    """Colours with all operators of a variable in one group, and the variables for which there are none such.
+
+    What reads a variable depends on nothing, so it is lifted to the group that assigns it; where that depends on the reading
+    over an operator on the CPU there is no end to lifting.
+    """
+    floors: dict[int, int] = {}
+    for _ in range(_LIFTS):
+        colours = _colour(graph, accepted, floors)
+        uneven = {}
+        for name, variable in variables.by_name.items():
+            mine = {colours[at] for at in variable.users if accepted[at]}
+            if len(mine) > 1:
+                uneven[name] = max(mine)
+        if not uneven:
+            return colours, set()
+        for name, colour in uneven.items():
+            floors |= dict.fromkeys(variables.by_name[name].users, colour)
+    return colours, set(uneven)
+
+
+def ingest(
+    graph: Graph,
+    target: Target,
+    *,
+    minimum: int = 1,
+    left_out: tuple[str, ...] = (),
+    folded: Collection[int] = (),
+    refused: Mapping[int, Reason] | None = None,
+    variables: Variables | None = None,
+) -> Cut:
+    """Check every operator and group the accepted ones.
+
+    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU; `folded` are
+    operators whose outputs are constants already: they are in no group; `refused` are left for a reason found later;
+    `variables` are the model's.
+    """
+    held = variables or Variables()
+    reasons: dict[int, Reason] = misuse(graph, held) | dict(refused or {})
+    for index, op in enumerate(graph.operators):
+        if index in folded or index in reasons or index in held.set_by:
+            continue
+        names = [op.code, *(graph.tensors[t].name for t in op.outputs)]
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names):
+            reasons[index] = Reason("left_out", "left on the CPU on request", names[-1])
+            continue
+        verdict = kernels.check(of_operator(graph, op), target, streams=True)
+        if verdict.reason is not None:
+            reasons[index] = verdict.reason
+    while True:
+        _keep_whole(held, reasons)
+        dropped = settled(held, reasons)
+        accepted = [index not in reasons and index not in held.set_by for index in range(len(graph.operators))]
+        colours, split = _coloured(graph, accepted, held)
+        if split:
+            reasons |= {at: _split(name) for name in split for at in held.by_name[name].users}
+            continue
+        groups: dict[int, Group] = {}
+        for index, colour in enumerate(colours):
+            if index in folded or index in dropped:
+                continue
+            groups.setdefault(colour, Group(accepted[index])).operators.append(index)
+        small = [g for g in groups.values() if g.converted and _too_small(graph, g, minimum)]
+        if not small:
+            for index in held.set_by.keys() - dropped:
+                reasons[index] = Reason("variable", "a variable that it sets stays on the CPU", "")
+            return Cut([groups[colour] for colour in sorted(groups)], reasons, dropped)
+        for group in small:
+            for index in group.operators:
+                name = next((graph.tensors[t].name for t in graph.operators[index].outputs), "")
+                reasons[index] = Reason(
+                    "group_too_small",
+                    f"its group of {len(group.operators)} operators is not worth a NeutronGraph",
+                    name,
+                )
+
+
+def _keep_whole(variables: Variables, reasons: dict[int, Reason]) -> None:
+    """A variable lives in one place: where one of its operators stays on the CPU, all do."""
+    for name, variable in variables.by_name.items():
+        stays = [at for at in variable.users if at in reasons]
+        if stays:
+            why = f"variable {name!r} stays on the CPU: {reasons[stays[0]].message}"
+            for at in variable.users:
+                reasons.setdefault(at, Reason("variable", why, name, reasons[stays[0]].hint))
+
+
+def _split(name: str) -> Reason:
+    message = f"variable {name!r} is read before and assigned after an operator on the CPU"
+    return Reason(
+        "variable", message, name, "let that operator run on the NPU; `openneutron report` says why it does not"
+    )
+
+
+def _too_small(graph: Graph, group: Group, minimum: int) -> bool:
+    working = [i for i in group.operators if graph.operators[i].code not in VIEWS]
+    return len(working) < minimum
+
+
+def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:
+    """The group as a graph of its own, with the indices of its inputs and outputs in the whole graph."""
+    members = set(group.operators)
+    made = {t for i in group.operators for t in graph.operators[i].outputs}
+    inputs = list(
+        dict.fromkeys(
+            t
+            for i in group.operators
+            for t in graph.operators[i].inputs
+            if t >= 0 and t not in made and graph.tensors[t].data is None and not graph.tensors[t].is_variable
+        )
+    )
+    needed = set(graph.outputs)
+    for index, op in enumerate(graph.operators):
+        if index not in members:
+            needed.update(op.inputs)
+    outputs = list(dict.fromkeys(t for i in group.operators for t in graph.operators[i].outputs if t in needed))
+    operators = []
+    for i in group.operators:
+        op = graph.operators[i]
+        given = op.options is not None or op.options2 is not None
+        operators.append(op if given else replace(op, options=default_options(op.code)))
+    return Graph(graph.name, graph.tensors, operators, inputs, outputs), inputs, outputs

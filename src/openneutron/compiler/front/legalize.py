@@ -1,0 +1,37 @@
+"""Legalize: L0 operators become L1 nodes. Asks `kernels.check` first, so a leftover here is an internal error.
+
+Before:  CONV_2D(x, w, b) with scales, padding SAME, fused RELU
+After:   conv2d(x, packed weights, channel table) with integer multipliers, shifts, clamps and pads
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler import kernels
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.signature import of_operator
+from openneutron.compiler.variables import Variables
+from openneutron.errors import InternalError
+from openneutron.litert.graph import Graph
+from openneutron.machine.targets import Target
+
+
+def legalize(graph: Graph, target: Target, variables: Variables | None = None) -> KernelGraph:
+    """L1 of a graph all of whose operators pass `kernels.check`.
+
+    Example:
+        >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
+    """
+    state = Legalizer(graph, target, variables=variables or Variables())
+    for tensor in graph.inputs:
+        state.add_tensor(tensor, None)
+        state.graph.inputs.append(state.values[tensor])
+    for index, op in enumerate(graph.operators):
+        state.op, state.op_index, state.signature = op, index, of_operator(graph, op)
+        verdict = kernels.check(state.signature, target, streams=True)
+        if verdict.reason is not None:
+            raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
+        kernels.rules()[op.code].legalize(state)
+    state.graph.outputs = [state.values[tensor] for tensor in graph.outputs]
+    state.settle()
+    return state.graph

@@ -1,0 +1,1 @@
+"""Arithmetic without graphs: multipliers, tables, packing of weights, windows, strides, broadcasting."""

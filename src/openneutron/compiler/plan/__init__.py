@@ -1,0 +1,1 @@
+"""From kernel nodes to a schedule in memory: segments, stripes, order, allocation."""

@@ -1,0 +1,205 @@
+"""Allocate: offsets for scratch and prefetch buffers, rectangles of time x bytes.
+
+Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life, then hill climbing
+on the order. A segment's dying input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in
+DMO and vMCU). The largest sum of live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal.
+`--optimize max` lets CP-SAT improve on greedy.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from enum import Enum
+
+from openneutron.compiler.l2 import Buffer, Overlap, TaskList
+from openneutron.compiler.plan.solve import solve, solver_version
+from openneutron.microcode.table import Region
+
+
+class Effort(Enum):
+    """How hard to try: greedy orders only, then hill climbing, then the solver on top."""
+
+    GREEDY = 0
+    CLIMB = 1
+    EXACT = 2
+
+
+CLIMBS = 60  # steps of hill climbing; more found nothing on the reference models
+CLIMB_LIMIT = 400  # buffers; beyond this a step costs more than it finds
+
+_ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
+    lambda b: (-b.size, b.first, b.last),
+    lambda b: (-b.size * (b.last - b.first + 1), -b.size, b.first),
+    lambda b: (b.first, -b.size, b.last),
+    lambda b: (-b.last, -b.size, b.first),
+    lambda b: (-(b.last - b.first), -b.size, b.first),
+)
+
+
+def lower_bound(buffers: Sequence[Buffer]) -> int:
+    """Largest sum of bytes alive at one position."""
+    events: dict[int, int] = {}
+    for b in buffers:
+        events[b.first] = events.get(b.first, 0) + b.size
+        events[b.last + 1] = events.get(b.last + 1, 0) - b.size
+    most = alive = 0
+    for position in sorted(events):
+        alive += events[position]
+        most = max(most, alive)
+    return most
+
+
+class _Pairs:
+    """Overlaps by the two buffers they join."""
+
+    def __init__(self, overlaps: Sequence[Overlap], index: dict[int, int]) -> None:
+        self.of: dict[tuple[int, int], Overlap] = {}
+        self.partners: dict[int, dict[int, Overlap]] = {}
+        for o in overlaps:
+            if o.dying in index and o.born in index:
+                dying, born = index[o.dying], index[o.born]
+                pair = replace(o, dying=dying, born=born)
+                self.of[dying, born] = self.of[born, dying] = pair
+                self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair
+
+    @staticmethod
+    def forbidden(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
+        """Offsets strictly between these two bounds clash with the other buffer of the pair, at [low, high)."""
+        if placing == pair.born:
+            return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
+        return (high - pair.distance - size, high) if pair.upward else (low - size, low + pair.distance)
+
+
+def _neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer those alive at the same time, by one sweep over their births."""
+    found: list[list[int]] = [[] for _ in buffers]
+    alive: list[int] = []
+    for at in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
+        alive = [other for other in alive if buffers[other].last >= buffers[at].first]
+        for other in alive:
+            found[other].append(at)
+            found[at].append(other)
+        alive.append(at)
+    return found
+
+
+def _place(
+    buffers: Sequence[Buffer], order: Sequence[int], pairs: _Pairs, neighbours: list[list[int]]
+) -> tuple[int, list[int]]:
+    """Lowest free offset for each buffer in turn; (height reached, offsets)."""
+    offsets = [-1] * len(buffers)
+    sizes = [b.size for b in buffers]
+    top = 0
+    for at in order:
+        size = sizes[at]
+        placed = [other for other in neighbours[at] if offsets[other] >= 0]
+        allowed: list[int] = []
+        partners = pairs.partners.get(at)
+        if partners is None:
+            blocked = [(offsets[other] - size, offsets[other] + sizes[other]) for other in placed]
+        else:
+            blocked = []
+            for other in placed:
+                low, high = offsets[other], offsets[other] + sizes[other]
+                pair = partners.get(other)
+                blocked.append((low - size, high) if pair is None else pairs.forbidden(pair, at, size, low, high))
+                if pair is not None and pair.exact:
+                    allowed.append(low)
+        blocked.sort()
+        offset = _lowest(blocked)
+        for candidate in sorted(allowed) if allowed else ():
+            clear = sum(low < candidate < high for low, high in blocked) == 1  # only the partner itself
+            if candidate < offset and clear:
+                offset = candidate
+                break
+        offsets[at] = offset
+        if offset + size > top:
+            top = offset + size
+    return top, offsets
+
+
+def _climb(
+    buffers: Sequence[Buffer],
+    order: list[int],
+    pairs: _Pairs,
+    neighbours: list[list[int]],
+    start: tuple[int, list[int]],
+) -> tuple[int, list[int]]:
+    """Hill climbing on the order: what reaches the top, or lies under it, is placed earlier (as Vela does).
+
+    A fixed number of steps and a generator of its own: the same result everywhere.
+    """
+    rng = random.Random(1)
+    best, current = start, start
+    for _ in range(CLIMBS if len(buffers) <= CLIMB_LIMIT else 0):
+        highest = [at for at, b in enumerate(buffers) if current[1][at] + b.size == current[0]]
+        moved = rng.choice(highest)
+        beneath = [n for n in neighbours[moved] if current[1][n] < current[1][moved]]
+        lifted = [moved, *rng.sample(beneath, min(len(beneath), rng.randint(0, 2)))]
+        rest = [at for at in order if at not in lifted]
+        to = rng.randint(0, max(min(order.index(at) for at in lifted) - 1, 0))
+        attempt_order = rest[:to] + lifted + rest[to:]
+        attempt = _place(buffers, attempt_order, pairs, neighbours)
+        if attempt[0] <= current[0]:
+            current, order = attempt, attempt_order
+        if current[0] < best[0]:
+            best = current
+    return best
+
+
+def _lowest(blocked: list[tuple[int, int]]) -> int:
+    """Smallest offset from 0 on that lies in none of the open intervals, which are sorted by their lower ends."""
+    offset = 0
+    for low, high in blocked:
+        if low >= offset:
+            break
+        if high > offset:
+            offset = high
+    return offset
+
+
+def _region(
+    buffers: list[Buffer], overlaps: Sequence[Overlap], index: dict[int, int], effort: Effort
+) -> tuple[int, int]:
+    """Place one region's buffers; (height, lower bound without overlaps)."""
+    bound = lower_bound(buffers)
+    neighbours = _neighbours(buffers)
+    best: tuple[int, list[int]] | None = None
+    for pairs in (_Pairs(overlaps, index), _Pairs((), {})):
+        if best is not None and best[0] <= bound:
+            break  # nothing placed without overlaps can be smaller
+        attempts: list[tuple[tuple[int, list[int]], list[int]]] = []
+        for key in _ORDERS:
+            order = sorted(range(len(buffers)), key=lambda at, key=key: (*key(buffers[at]), at))  # type: ignore[misc]
+            attempts.append((_place(buffers, order, pairs, neighbours), order))
+        found, order = min(attempts, key=lambda attempt: attempt[0][0])
+        if effort is not Effort.GREEDY and (pairs.of or found[0] > bound):
+            found = _climb(buffers, order, pairs, neighbours, found)
+        best = found if best is None or found[0] < best[0] else best
+    assert best is not None
+    if effort is Effort.EXACT:
+        best = solve(buffers, _Pairs(overlaps, index).of, best[1], best[0])
+    for b, offset in zip(buffers, best[1], strict=True):
+        b.offset = offset
+    return best[0], bound
+
+
+def allocate(tasks: TaskList, effort: Effort = Effort.CLIMB) -> TaskList:
+    """Set the offsets of scratch and prefetch buffers and the totals of the task list."""
+    for region in (Region.SCRATCH, Region.PREFETCH, Region.TCM):
+        chosen = [at for at, b in enumerate(tasks.buffers) if b.region is region and b.first >= 0]
+        index = {at: i for i, at in enumerate(chosen)}
+        height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, effort)
+        if region is Region.PREFETCH:
+            tasks.prefetch_bytes = height
+        elif region is Region.TCM:
+            tasks.tcm_bytes = height
+        else:
+            tasks.scratch_bytes = height
+        if region is not Region.PREFETCH:
+            tasks.lower_bound = max(tasks.lower_bound, bound)
+    if effort is Effort.EXACT:
+        tasks.solver_version = solver_version()
+    return tasks

@@ -1,0 +1,314 @@
+"""Candidates: ways to run a few nodes, each with its scratch bytes and cycles, from which `tile` chooses.
+
+A node alone on whole tensors or in stripes; runs of nodes streamed together, grown backwards from their last node. A node
+that fits, at next to no cost, into the least memory that anything reaches gains nothing from company, so only runs around
+nodes that do not are tried: that least memory is found first, with single rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.cost import CostModel
+from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
+from openneutron.compiler.plan.body import Body
+from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, slot_of
+from openneutron.microcode.encode import align
+from openneutron.microcode.table import Region
+from openneutron.records import dataclass
+
+MAX_SEGMENT = (
+    32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
+)
+FRINGE = 4  # nodes beside those that need company: what they make or read may have to be streamed too
+ALONE_PRICE = (103, 100)  # cycles that stripes may cost a node that is to run alone
+DESCENT = (2, 3)  # least memory is looked for in steps of this ratio
+HIDING_PIXELS = 24  # from so many per call on an 8x8 array hides the loading of weights
+# Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
+STRIPE_PIXELS = (16, HIDING_PIXELS, 32, 64, 128, 256, 512)
+STRIPE_ROWS = (1, 2, 4, 8)
+SEGMENT_PIXELS = (HIDING_PIXELS, 64, 128, 256)  # segments that hold more rows are as large as whole tensors
+SEGMENT_ROWS = (1, 2, 4)
+
+
+class Candidate(NamedTuple):
+    """One way to run nodes [first, last]: scratch bytes while it runs, and cycles."""
+
+    first: int
+    last: int
+    rows: int  # 0: one node on whole tensors
+    pixels: int  # that calls have at least, where an iteration's rows are made in parts; 0: in one call
+    memory: int
+    cycles: int
+
+
+# Candidates that end at one node, as columns (first, rows, pixels, memory, cycles): there are hundreds per node.
+Columns = npt.NDArray[np.int64]
+_Row = tuple[int, int, int, int, int]
+
+
+class _Reading(NamedTuple):
+    """A node's reading of a value: its stream and the rows it needs; `ahead` is 0 for the sink, which reads last."""
+
+    stream: Stream
+    demand: RowDemand
+    ahead: int
+
+
+def _lifetimes(graph: KernelGraph) -> dict[int, tuple[int, int]]:
+    """Scratch roots → (first node, last node) between which they hold data, were they stored whole."""
+    external = set(graph.inputs) | {graph.root(v) for v in graph.outputs}
+    spans: dict[int, tuple[int, int]] = {}
+    for at, node in enumerate(graph.nodes):
+        for value in (node.output, *node.inputs()):
+            root = graph.root(value)
+            if root in external or graph.values[root].data is not None:
+                continue
+            first, _ = spans.get(root, (at, at))
+            spans[root] = (first, at)
+    return spans
+
+
+def _stripe_heights(height: int, width: int) -> list[int]:
+    """Rows per call worth trying: a few, and those that just fill, or just do not overflow, whole tiles of pixels."""
+    rows = {
+        *STRIPE_ROWS,
+        *(-(-pixels // width) for pixels in STRIPE_PIXELS),
+        *(pixels // width for pixels in STRIPE_PIXELS),
+    }
+    return [*sorted(r for r in rows if 0 < r < height), height]
+
+
+def _segment_heights(height: int, width: int) -> list[int]:
+    """Rows per iteration worth trying for several nodes: each costs a walk back over all of them."""
+    rows = {*SEGMENT_ROWS, *(-(-pixels // width) for pixels in SEGMENT_PIXELS)}
+    return sorted(r for r in rows if 0 < r < height)
+
+
+@dataclass
+class _Growth:
+    """What growing needs of a graph, computed once."""
+
+    structure: Structure
+    costs: CostModel
+    spans: dict[int, tuple[int, int]]
+    sizes: dict[int, int]
+    before: list[int]  # bytes of roots born before node n that are still needed at n
+    own: list[int]  # bytes of roots born at node n, and its workspace
+    rows: list[int]  # bytes of a row of each value
+    shares: set[int]  # values whose bytes a sink may take over, or that may take over those of an input
+    fetched: list[int]  # bytes of each node's constants, if they are copied before use: a segment holds them all
+    room: int  # for constants outside the memory that values share: what the largest node's take is taken in any case
+
+    @classmethod
+    def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool) -> _Growth:
+        spans = _lifetimes(graph)
+        born = [0] * len(graph.nodes)
+        dies = [0] * len(graph.nodes)
+        sizes = {root: align(graph.values[root].stored_bytes) for root in spans}
+        for root, (first, last) in spans.items():
+            born[first] += sizes[root]
+            dies[last] += sizes[root]
+        before, alive = [], 0
+        for n in range(len(graph.nodes)):
+            before.append(alive)
+            alive += born[n] - dies[n]
+        own = [size + align(node.workspace) for size, node in zip(born, graph.nodes, strict=True)]
+        shares = {v for v in spans if graph.values[v].alias is None and not graph.values[v].accumulator}
+        rows = [value.row_bytes for value in graph.values]
+        fetched = [
+            sum(align(one.size) for one in node.operands if isinstance(one, np.ndarray)) if fetch_constants else 0
+            for node in graph.nodes
+        ]
+        room = 0 if costs.local is Region.TCM else max(fetched, default=0)
+        return cls(Structure.of(graph), costs, spans, sizes, before, own, rows, shares, fetched, room)
+
+    def streams(self, node: int) -> bool:
+        made = self.structure.graph.nodes[node]
+        return made.demand is not None and self.structure.graph.values[made.output].shape[0] == 1
+
+    def alone(self, node: int, stream: bool) -> list[_Row]:
+        """One node on whole tensors, and in stripes."""
+        shape = self.structure.graph.values[self.structure.graph.nodes[node].output].shape
+        found = [
+            (
+                node,
+                0,
+                0,
+                self.before[node] + self.own[node] + max(self.fetched[node] - self.room, 0),
+                self.costs.cycles(node, shape[1]),
+            )
+        ]
+        if stream and self.streams(node):
+            for rows in _stripe_heights(shape[1], shape[2]):
+                found += self.grow(node, node, rows)
+        return found
+
+    def grow(self, stop: int, last: int, rows: int, pixels: int = 0, ceiling: int = 1 << 62) -> list[_Row]:
+        """Segments that end at `last` and start at `stop` or later, with this stripe height, smaller than `ceiling`."""
+        structure, spans, sizes = self.structure, self.spans, self.sizes
+        nodes, values = structure.graph.nodes, structure.graph.values
+        found: list[_Row] = []
+        body = Body() if pixels else None
+        divided = not pixels
+        streams: dict[int, Stream] = {}
+        steady = cycles = most = constants = 0
+        passing: dict[int, int] = {}  # node → bytes that are held only around its call
+        readers: dict[int, list[_Reading]] = {}
+        sink = nodes[last].output
+        shares = sink in self.shares
+        ceiling += sizes[sink] if shares else 0  # at most this many bytes are shared
+        for first in range(last, stop - 1, -1):
+            made = extend(structure, streams, first, last, rows, False, pixels, body)
+            if made is None or (body is not None and len(body.calls) > MAX_BODY):
+                break
+            divided = divided or made.parts > 1
+            node = nodes[first]
+            output = node.output
+            streams[output] = made
+            value = values[output]
+            if made.ring:
+                size = align(made.ring * self.rows[output])
+                if not made.transient:
+                    steady += size
+                else:
+                    slot = slot_of(structure, streams, output)
+                    if slot >= 0 and not streams[slot].transient:
+                        pass  # its rows are those of a ring that is held anyway
+                    elif body is not None:
+                        reading = {use.node for use in structure.uses[output]}
+                        body.hold(first, reading, made.fresh, size, handed_on=slot >= 0)
+                    else:
+                        for at in range(first, structure.last_use(output) + (slot < 0)):
+                            passing[at] = size + passing.get(at, 0)
+                            most = max(most, passing[at])
+            else:
+                root = structure.graph.root(output)
+                if root in spans and spans[root][0] == first:
+                    steady += sizes[root]
+            constants += self.fetched[first]
+            if node.workspace:
+                if body is not None:
+                    body.use(first, align(node.workspace))
+                passing[first] = align(node.workspace) + passing.get(first, 0)
+                most = max(most, passing[first])
+            if steady >= ceiling:
+                break
+            cycles += self.costs.striped(first, value.shape[1], made.advance // made.parts, made.lead)
+            if shares:
+                self._read(readers, node, made, first, last)
+            if not divided or (first == last and made.advance >= value.shape[1]):
+                continue  # the same as with one call per iteration, or as on whole tensors
+            memory = self.before[first] + steady + (most if body is None else max(body.live))
+            memory += max(constants - self.room, 0)
+            if memory >= ceiling:
+                continue
+            if shares:
+                memory -= self._shared(readers, sink, streams[sink].advance)
+            found.append((first, rows, pixels, memory, cycles))
+        return found
+
+    def _read(self, readers: dict[int, list[_Reading]], node: Node, made: Stream, first: int, last: int) -> None:
+        """Note what a node put in front of a segment reads of values that die in it."""
+        readers.pop(node.output, None)
+        assert node.demand is not None
+        for position, demand in node.demand.items():
+            operand = node.operands[position]
+            if not isinstance(operand, int) or operand not in self.shares or operand == node.output:
+                continue
+            if self.spans[operand][1] <= last:
+                readers.setdefault(operand, []).append(_Reading(made, demand, int(first != last)))
+
+    def _shared(self, readers: dict[int, list[_Reading]], sink: int, advance: int) -> int:
+        """Bytes that the sink may share with one input that dies in the segment (`overlap` gives the exact distance)."""
+        values, best = self.structure.graph.values, 0
+        rows, row_bytes = values[sink].shape[1], self.rows[sink]
+        size = rows * row_bytes
+        stop = -(-rows // advance)
+        turns = {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}  # both sides are straight lines, but for their ends
+        for value, readings in readers.items():
+            height, wide = values[value].shape[1], self.rows[value]
+            distance = 0
+            for i in turns:
+                needed = height
+                for s, d, ahead in readings:
+                    # All nodes but the sink have read for this iteration when it writes.
+                    at = (i + ahead) * s.advance + s.lead
+                    low = at * d.stride // d.divide - d.before if at > 0 else 0
+                    if low < needed:
+                        needed = low if low > 0 else 0
+                ahead = min((i + 1) * advance, rows) * row_bytes - needed * wide
+                if ahead > distance:
+                    distance = ahead
+            best = max(best, height * wide + size - max(align(distance) + height * wide, size))
+        return best
+
+
+def candidates(
+    graph: KernelGraph, costs: CostModel, *, stream: bool = True, fetch_constants: bool = False
+) -> list[Columns]:
+    """Every segment worth considering, for each last node in a fixed order."""
+    growth = _Growth.of(graph, costs, fetch_constants)
+    found = [growth.alone(node, stream) for node in range(len(graph.nodes))]
+    if stream and found:
+        alone = [
+            min(row[3] for row in rows if row[4] * ALONE_PRICE[1] <= rows[0][4] * ALONE_PRICE[0]) for rows in found
+        ]
+        strides = _strided(growth.structure)
+        floor = _floor(growth, found, alone, strides)
+        for last, stop in enumerate(_reach(alone, floor)):
+            if stop < last and growth.streams(last):
+                _, height, width, _ = graph.values[graph.nodes[last].output].shape
+                most = max(alone[stop : last + 1])  # more than every node needs alone is of no use
+                for rows in _segment_heights(height, width):
+                    found[last] += [row for row in growth.grow(stop, last, rows, ceiling=most) if row[0] < last]
+                if strides[last] > stop:
+                    for rows in sorted({1, min(-(-HIDING_PIXELS // width), height)}):
+                        # One row of a wide map hides the weights anyway; upstream maps are wider still.
+                        for pixels in (1, HIDING_PIXELS) if width < HIDING_PIXELS else (1,):
+                            found[last] += growth.grow(stop, last, rows, pixels, most)
+    return [np.array(rows, np.int64).T.copy() for rows in found]
+
+
+def _reach(alone: list[int], floor: int) -> list[int]:
+    """For each last node the first one worth growing to: some nodes beside one that does not fit alone, or itself."""
+    reach: list[int] = []
+    start, latest = 0, -FRINGE - 1  # of the current run: its first node, and the last of its nodes that do not fit
+    for node, size in enumerate(alone):
+        if size > floor:
+            if node - latest > 2 * FRINGE:
+                start = max(node - FRINGE, 0)
+            latest = node
+        reach.append(max(start, node - MAX_SEGMENT + 1) if node - latest <= FRINGE else node)
+    return reach
+
+
+def _strided(structure: Structure) -> list[int]:
+    """For each node the last one up to it that takes fewer rows than it reads, -1 where there is none."""
+    found: list[int] = []
+    for at, node in enumerate(structure.graph.nodes):
+        steps = any(demand.stride > demand.divide for demand in (node.demand or {}).values())
+        found.append(at if steps else found[-1] if found else -1)
+    return found
+
+
+def _floor(growth: _Growth, found: list[list[_Row]], alone: list[int], strides: list[int]) -> int:
+    """The least memory that segments of single rows reach, looked for around ever more nodes."""
+    least = max(alone)
+    smallest = [min(row[3] for row in rows) for rows in found]
+    grown: dict[int, tuple[int, list[_Row]]] = {}
+    while True:
+        aim = least * DESCENT[0] // DESCENT[1]
+        for last, stop in enumerate(_reach(alone, aim)):
+            if stop < grown.get(last, (last, []))[0] and growth.streams(last):
+                grown[last] = (stop, growth.grow(stop, last, 1, int(strides[last] > stop), least))
+        peak = [0]
+        for last, size in enumerate(smallest):
+            ways = [max(peak[last], size), *(max(peak[row[0]], row[3]) for row in grown.get(last, (0, []))[1])]
+            peak.append(min(ways))
+        if peak[-1] > aim or peak[-1] == 0:  # a graph of in-place operators on its own buffers needs none
+            return min(peak[-1], least)
+        least = peak[-1]

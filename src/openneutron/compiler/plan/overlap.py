@@ -1,0 +1,81 @@
+"""Overlap: how far a segment's whole output may lie over its dying whole input.
+
+Rows are made and released from one end. With the output placed `distance` bytes below the input, no row is written before
+every row it covers has been read for the last time: distance = max over calls of (end of the rows written so far - start of
+the first row still needed). Element-wise kernels may also work exactly in place.
+"""
+
+from __future__ import annotations
+
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import Overlap
+from openneutron.compiler.plan.segments import Segment
+from openneutron.microcode.encode import align
+
+
+def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int, int]]:
+    """Clipped output rows of a node in each iteration, counted from where the segment starts."""
+    output = graph.nodes[node].output
+    s, height = segment.streams[output], graph.values[output].shape[1]
+    found = []
+    for i in range(segment.start, segment.start + segment.iterations):
+        first = i * s.advance + s.lead
+        found.append((max(first, 0), min(first + s.advance, height)))
+    return found
+
+
+def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]:
+    """Per iteration, the lowest row of `value` that is read at the sink's call or after it.
+
+    The sink comes last in an iteration: what other nodes read in the same one is already read.
+    """
+    height = graph.values[value].shape[1]
+    needed = [height] * (segment.iterations + 1)
+    for n in range(segment.first, segment.last + 1):
+        node = graph.nodes[n]
+        for position, operand in enumerate(node.operands):
+            if isinstance(operand, int) and operand == value and operand != node.output:
+                demand = (node.demand or {}).get(position)
+                if demand is not None and segment.reverse:
+                    rows = graph.values[node.output].shape[1]
+                    demand = demand.mirrored(rows, height) if demand.divide == 1 else None
+                for i, (first, last) in enumerate(_windows(graph, segment, n), 0 if n == segment.last else -1):
+                    if first < last and i >= 0:
+                        low = 0 if demand is None else demand.rows(first, last, height)[0]
+                        needed[i] = min(needed[i], low)
+    for i in range(segment.iterations - 1, -1, -1):
+        needed[i] = min(needed[i], needed[i + 1])
+    return needed
+
+
+def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:
+    """Pairs of (input, output) buffers of this segment that may share bytes, provided that the input dies in it."""
+    sink = graph.nodes[segment.last].output
+    out = graph.values[sink]
+    if out.alias is not None or sink not in stored or out.shape[0] != 1 or out.accumulator:
+        return []
+    last_node = graph.nodes[segment.last]
+    windows = _windows(graph, segment, segment.last)
+    found: list[Overlap] = []
+    reads = {v for n in range(segment.first, segment.last + 1) for v in graph.nodes[n].inputs()}
+    for value in sorted(reads - set(segment.streams)):
+        v = graph.values[value]
+        if v.alias is not None or v.data is not None or value not in stored or v.shape[0] != 1 or v.accumulator:
+            continue
+        needed = _first_needed(graph, segment, value)
+        distance = max(
+            (last * out.row_bytes - needed[i] * v.row_bytes for i, (first, last) in enumerate(windows) if first < last),
+            default=0,
+        )
+        in_place = (
+            segment.first == segment.last
+            and v.shape == out.shape
+            and v.dtype == out.dtype
+            and any(
+                last_node.operands[p] == value for p in last_node.in_place if isinstance(last_node.operands[p], int)
+            )
+        )
+        # From the bottom, rows count from the tensor's end, which may lie a little before the buffer's aligned one.
+        slack = align(out.bytes) - out.bytes if segment.reverse else 0
+        found.append(Overlap(stored[value], stored[sink], align(max(distance, 0) + slack), in_place, segment.reverse))
+    return found

@@ -1,0 +1,279 @@
+"""Schedule: segments become L2 tasks over buffers; a segment of one iteration is plain calls, more become a LOOP.
+
+With `fetch_constants` each segment's constants
+are copied to the prefetch buffer first: before it runs, or one segment ahead where the copy engine works beside the array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field, replace
+
+import numpy as np
+
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
+from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
+from openneutron.compiler.names import abi_of
+from openneutron.compiler.plan.constants import Constants, constants_of
+from openneutron.compiler.plan.overlap import overlaps_of
+from openneutron.compiler.plan.segments import MAX_BODY, Segment, Stream, Structure, slot_of
+from openneutron.machine.targets import Target
+from openneutron.microcode.encode import align
+from openneutron.microcode.table import ElementType, Region
+from openneutron.records import dataclass
+
+# Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
+STEPS = 2 * MAX_BODY
+STAGE_CHANNEL = 1  # inputs and outputs, so that waiting for them does not wait for constants
+PREFETCH_CHANNEL = 0  # Neutron-C drivers copy on one channel
+
+
+@dataclass
+class _Builder:
+    graph: KernelGraph
+    target: Target
+    constants: Constants
+    local: Region  # where intermediates live: scratch memory, or the TCM
+    structure: Structure
+    out: TaskList = field(default_factory=TaskList)
+    stored: dict[int, int] = field(default_factory=dict)  # root value → buffer
+    weights_buffer: int = -1
+    segment: int = 0
+    step: int = 0
+
+    @property
+    def fetched(self) -> Region:
+        """Where constants are copied to."""
+        return Region.TCM if self.local is Region.TCM else Region.PREFETCH
+
+    def add(self, buffer: Buffer) -> int:
+        self.out.buffers.append(buffer)
+        return len(self.out.buffers) - 1
+
+    def touch(self, buffer: int, *, transient: bool = False) -> int:
+        """Extend a buffer's life over the current segment, or, if nothing is kept between iterations, the current step."""
+        b = self.out.buffers[buffer]
+        start = self.segment * STEPS
+        first, last = (start + self.step, start + self.step) if transient else (start, start + STEPS - 1)
+        b.first = first if b.first < 0 else min(b.first, first)
+        b.last = max(b.last, last)
+        return buffer
+
+    def external(self, value: int, region: Region, k: int) -> int:
+        """The caller's buffer of input or output `k`."""
+        v = self.graph.values[value]
+        return self.add(Buffer(v.name, region, v.bytes, value, k, offset=0))
+
+    def kept(self, value: int, offset: int) -> int:
+        """The bytes of a state."""
+        v = self.graph.values[value]
+        return self.add(Buffer(v.name, Region.STATE, v.bytes, value, 0, offset=offset))
+
+    def root_buffer(self, root: int) -> int:
+        if root not in self.stored:
+            value = self.graph.values[root]
+            self.stored[root] = self.add(Buffer(value.name, self.local, align(value.stored_bytes), root))
+        return self.touch(self.stored[root])
+
+
+def _flat(buffer: int, offset: int, size: int) -> Operand:
+    return Operand(buffer, offset, size, size, size, 1, 1, 1, 1, size, ElementType.UINT8)
+
+
+def _dense(b: _Builder, value: int, buffer: int, offset: int, ring: int) -> Operand:
+    v = b.graph.values[value]
+    n, h, w, c = v.shape
+    pixel = c * ITEM_BYTES[v.dtype]
+    rows = ring or v.stored_rows
+    return Operand(buffer, offset, rows * w * pixel, w * pixel, pixel, rows, n, h, w, c, v.dtype)
+
+
+def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]) -> Operand:
+    """A value as an operand: in its ring, in the weights block, or in its root's buffer through its alias."""
+    if value in rings:
+        buffer, stream = rings[value]
+        return _dense(b, value, b.touch(buffer, transient=stream.transient), 0, stream.ring)
+    v = b.graph.values[value]
+    root = b.graph.root(value)
+    data = b.graph.values[root].data
+    if data is not None:
+        buffer, offset = b.weights_buffer, b.constants.offset(data)
+    else:
+        buffer, offset = b.root_buffer(root), 0
+    if v.alias is None:
+        return _dense(b, value, buffer, offset, 0)
+    a = v.alias
+    n, h, w, c = v.shape
+    return Operand(buffer, offset + a.offset, a.plane, a.pitch, a.pixel, h, n, h, w, c, v.dtype)
+
+
+def _merged(node: Node, position: int, operand: Operand) -> Operand:
+    """The operand as the kernel sees it: some pixels as one, where the node asks for that."""
+    _, _, width, channels = node.seen(position, (operand.batch, operand.height, operand.width, operand.channels))
+    if width == operand.width:
+        return operand
+    return replace(operand, width=width, channels=channels, pixel=channels * ITEM_BYTES[operand.dtype])
+
+
+@dataclass
+class _Prefetch:
+    """Constants of one segment on their way to SRAM: offset in the weights block → offset in the prefetch buffer."""
+
+    buffer: int
+    places: dict[int, int]
+    copies: list[Dma]
+
+
+def _prefetch(b: _Builder, nodes: list[Node]) -> _Prefetch | None:
+    places: dict[int, int] = {}
+    pieces: list[tuple[int, int, int]] = []
+    size = 0
+    for node in nodes:
+        for operand in node.operands:
+            if isinstance(operand, np.ndarray) and (source := b.constants.offset(operand)) not in places:
+                places[source] = size
+                pieces.append((source, size, operand.size))
+                size = align(size + operand.size)
+    if not pieces:
+        return None
+    buffer = b.add(Buffer(f"constants of segment {b.segment}", b.fetched, size))
+    copies = [Dma(PREFETCH_CHANNEL, b.weights_buffer, s, buffer, t, n) for s, t, n in _merge(pieces)]
+    return _Prefetch(buffer, places, copies)
+
+
+def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Join copies whose source and target both continue (16-byte gaps included): one start-up cost instead of many."""
+    merged: list[tuple[int, int, int]] = []
+    for source, target, size in pieces:
+        if merged:
+            s, t, n = merged[-1]
+            if source == align(s + n) and target - t == source - s:
+                merged[-1] = (s, t, source - s + size)
+                continue
+        merged.append((source, target, size))
+    return merged
+
+
+def _ring(b: _Builder, value: int, stream: Stream) -> int:
+    v = b.graph.values[value]
+    return b.add(Buffer(f"{v.name} ({stream.ring} rows)", b.local, align(stream.ring * v.row_bytes), value))
+
+
+def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
+    rings = {value: (_ring(b, value, s), s) for value, s in segment.streams.items() if s.ring and not s.transient}
+    begun: set[tuple[int, int]] = set()  # transient rows that something written into them in advance has begun
+    calls: list[Call] = []
+    for b.step, (n, part) in enumerate(segment.body):
+        output = b.graph.nodes[n].output
+        stream = segment.streams[output]
+        if stream.transient and (output, part) not in begun:
+            slot = slot_of(b.structure, segment.streams, output)
+            holder = slot if slot >= 0 else output
+            held = segment.streams[holder]
+            if held.transient and part in held.fresh:
+                rings[holder] = (_ring(b, holder, held), held)
+                begun.add((holder, part))
+            rings[output] = rings[holder]
+        node = b.graph.nodes[n]
+        roles = abi_of(node.kernel).operands
+        operands: list[Operand | None] = []
+        for role, operand in zip(roles, node.operands, strict=True):
+            if role.rstrip("?") == "workspace":
+                space = b.add(Buffer(f"workspace of node {n}", b.local, align(node.workspace)))
+                operands.append(_flat(b.touch(space, transient=True), 0, node.workspace) if node.workspace else None)
+            elif operand is None:
+                operands.append(None)
+            elif isinstance(operand, int):
+                operands.append(_merged(node, len(operands), _value_operand(b, operand, rings)))
+            else:
+                source = b.constants.offset(operand)
+                if fetched is not None:
+                    operands.append(_flat(b.touch(fetched.buffer), fetched.places[source], operand.size))
+                else:
+                    operands.append(_flat(b.weights_buffer, source, operand.size))
+        first = segment.first_row(node.output, b.graph.values[node.output].shape[1], part)
+        step = 0 if segment.iterations == 1 else -stream.advance if segment.reverse else stream.advance
+        calls.append(Call(n, tuple(operands), first, stream.rows, step))
+    return calls
+
+
+def _stage_in(b: _Builder, inputs: list[int], ends: list[int]) -> list[Task]:
+    """Copies of the caller's inputs into the TCM; inputs that nobody reads stay outside."""
+    b.segment = 0
+    used = [(value, end) for value, end in zip(inputs, ends, strict=True) if value in b.stored]
+    copies: list[Task] = [
+        Dma(STAGE_CHANNEL, end, 0, b.touch(b.stored[value]), 0, b.graph.values[value].bytes) for value, end in used
+    ]
+    return [*copies, Wait(STAGE_CHANNEL)] if copies else []
+
+
+def _stage_out(b: _Builder, roots: list[int], starts: list[int]) -> list[Task]:
+    """Copies of the results from the TCM to the caller's outputs."""
+    copies: list[Task] = [
+        Dma(STAGE_CHANNEL, b.touch(b.stored[root]), 0, start, 0, b.graph.values[root].bytes)
+        for root, start in zip(roots, starts, strict=True)
+    ]
+    return [*copies, Wait(STAGE_CHANNEL)]
+
+
+def schedule(
+    graph: KernelGraph,
+    segments: list[Segment],
+    target: Target,
+    *,
+    fetch_constants: bool = False,
+    constants: Constants | None = None,
+    tcm: bool = False,
+    structure: Structure | None = None,
+) -> TaskList:
+    """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
+    local = Region.TCM if tcm else Region.SCRATCH
+    b = _Builder(graph, target, constants or constants_of(graph), local, structure or Structure.of(graph))
+    b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
+    ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.caller_inputs)]
+    starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.caller_outputs)]
+    for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
+        ends.append(b.kept(graph.inputs[state.input], offset))
+        if state.output >= 0:
+            starts.append(b.kept(graph.root(graph.outputs[state.output]), offset))
+    if not tcm:
+        b.stored.update(dict(zip(graph.inputs, ends, strict=True)))
+        b.stored.update(zip(map(graph.root, graph.outputs), starts, strict=True))
+    groups: list[tuple[list[Task], _Prefetch | None]] = []
+    for at, segment in enumerate(segments):
+        b.segment, b.step = at, 0
+        nodes = graph.nodes[segment.first : segment.last + 1]
+        fetched = _prefetch(b, nodes) if fetch_constants else None
+        if fetched is not None:
+            if target.cost.dma_overlaps and at > 0:
+                b.segment = at - 1
+            b.touch(fetched.buffer)
+            b.segment = at
+        calls = _calls(b, segment, fetched)
+        b.out.overlaps += overlaps_of(graph, segment, b.stored)
+        body: list[Task] = [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
+        groups.append((body, fetched))
+    ahead = target.cost.dma_overlaps
+    if tcm:
+        b.out.tasks += _stage_in(b, graph.inputs, ends)
+    for at, (body, fetched) in enumerate(groups):
+        if fetched is not None and (not ahead or at == 0):
+            b.out.tasks += fetched.copies
+        if fetched is not None:
+            b.out.tasks.append(Wait(PREFETCH_CHANNEL))
+        following = groups[at + 1][1] if ahead and at + 1 < len(groups) else None
+        if following is not None:
+            b.out.tasks += following.copies
+        b.out.tasks += body
+    if tcm:
+        b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
+        results = [graph.root(value) for value in graph.outputs]
+        updated = [graph.inputs[state.input] for state in graph.states if state.output < 0]
+        starts += [ends[graph.inputs.index(value)] for value in updated]
+        b.out.tasks += _stage_out(b, [*results, *updated], starts)
+    # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
+    b.out.overlaps = [
+        o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS
+    ]
+    b.out.weights = b.constants.block
+    b.out.buffers[b.weights_buffer].size = len(b.constants.block)
+    return b.out

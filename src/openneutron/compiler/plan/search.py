@@ -1,0 +1,128 @@
+"""Plan: turn tilings into allocated task lists and keep the one that holds the fewest bytes.
+
+The directions of streamed segments are settled here: rows run from the top down, or, every other time along a chain of
+segments whose output lies over their input, from the bottom up, so that the shared region does not drift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.plan.allocate import Effort, allocate
+from openneutron.compiler.plan.constants import constants_of
+from openneutron.compiler.plan.schedule import schedule
+from openneutron.compiler.plan.segments import Segment, Structure, try_segment
+from openneutron.compiler.plan.shortage import shortage
+from openneutron.compiler.plan.tile import Tiling, tile
+from openneutron.errors import UnsupportedError
+from openneutron.machine.targets import Target
+from openneutron.microcode.table import Region
+from openneutron.records import dataclass
+
+FINALISTS = 4  # plans that the solver improves; hill climbing ranks the rest well enough
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tiling with its allocated tasks."""
+
+    tiling: Tiling
+    tasks: TaskList
+    notes: tuple[str, ...] = ()
+
+
+def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[Segment]:
+    """Every other streamed segment along the order reversed, where its nodes allow it."""
+    turned: list[Segment] = []
+    count = parity
+    for segment in segments:
+        if segment.iterations == 1:
+            turned.append(segment)
+            continue
+        count += 1
+        if count % 2:
+            rows = segment.streams[structure.graph.nodes[segment.last].output].advance
+            made = try_segment(structure, segment.first, segment.last, rows, reverse=True, pixels=segment.pixels)
+            turned.append(made or segment)
+        else:
+            turned.append(segment)
+    return turned
+
+
+def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Segment]]:
+    if any(segment.iterations > 1 for segment in segments):
+        # Turned ones first: they usually hold the least, and the first that holds no more than estimated is taken.
+        yield _turned(structure, segments, 1)
+        yield _turned(structure, segments, 0)
+    yield segments
+
+
+def plan(
+    graph: KernelGraph, target: Target, *, optimize: str, scratch_budget: int | None, fetch_constants: bool
+) -> Plan:
+    """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
+
+    On targets with a TCM everything is computed there where it fits, as fast as that allows: the TCM is the NPU's alone, so
+    nothing is gained by leaving some of it free. Else it is computed out of main memory, with a note.
+    """
+    if not target.tcm_bytes:
+        found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
+        room = target.sram_bytes - graph.io_bytes
+        if found.tasks.held_bytes <= room:
+            return found
+        return _planned(graph, target, optimize, room, fetch_constants, tcm=False)
+    budget = target.tcm_bytes if scratch_budget is None else min(target.tcm_bytes, scratch_budget)
+    try:
+        return _planned(graph, target, optimize, budget, fetch_constants, tcm=True)
+    except UnsupportedError as error:
+        if scratch_budget is not None:
+            raise
+        outside = _planned(graph, target, optimize, None, fetch_constants=False, tcm=False)
+        return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
+
+
+def _planned(
+    graph: KernelGraph, target: Target, optimize: str, scratch_budget: int | None, fetch_constants: bool, *, tcm: bool
+) -> Plan:
+    """Tilings come with the least memory first, for a budget the fastest first: the search ends where none can do better."""
+    structure = Structure.of(graph)
+    constants = constants_of(graph)
+    effort = Effort.GREEDY if optimize == "fast" else Effort.CLIMB
+    plans: list[Plan] = []
+    local = Region.TCM if tcm else Region.SCRATCH
+    tilings = tile(
+        graph, target, optimize=optimize, scratch_budget=scratch_budget, local=local, fetch_constants=fetch_constants
+    )
+    for tiling in tilings:
+        least = min((found.tasks.held_bytes for found in plans), default=None)
+        if scratch_budget is None and least is not None and least <= tiling.memory:
+            break
+        for segments in _variants(structure, tiling.segments):
+            tasks = schedule(
+                graph,
+                segments,
+                target,
+                fetch_constants=fetch_constants,
+                constants=constants,
+                tcm=tcm,
+                structure=structure,
+            )
+            plans.append(Plan(replace(tiling, segments=segments), allocate(tasks, effort)))
+            if scratch_budget is not None and tasks.held_bytes <= scratch_budget:
+                return plans[-1]
+            if scratch_budget is None and tasks.held_bytes <= tiling.memory:
+                break
+    plans.sort(key=lambda found: found.tasks.held_bytes)
+    if optimize == "max":
+        for found in plans[:FINALISTS]:
+            allocate(found.tasks, Effort.EXACT)
+            if scratch_budget is not None and found.tasks.held_bytes <= scratch_budget:
+                return found
+        plans.sort(key=lambda found: found.tasks.held_bytes)
+    best = plans[0]
+    if scratch_budget is not None:
+        raise shortage(graph, best.tasks, scratch_budget, optimize, target)
+    return best

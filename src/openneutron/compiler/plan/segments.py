@@ -1,0 +1,257 @@
+"""Segments: runs of nodes streamed over line buffers, so that intermediates are a few rows instead of whole tensors.
+
+The equations are those of a uniform pipelined body: with a sink that makes h rows per iteration, a tensor T advances
+a = s·a_c rows, leads by l = max(s·l_c + e - s - p) and needs a + l - min(s·l_c - p) rows of ring, over its consumers c with
+stride s, extent e and top padding p. Fill and drain are the same body: calls clip their own rows. Where strides make an
+iteration long, nodes may make their rows in several calls (`body`): leads are the same, rings are shorter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import NamedTuple
+
+from openneutron.compiler.l1 import KernelGraph, RowDemand
+from openneutron.compiler.plan.body import Body, Reader
+from openneutron.errors import InternalError
+from openneutron.records import dataclass
+
+MAX_BODY = 64  # calls in one iteration: a loop's microcode stays at some kilobytes
+
+
+class Stream(NamedTuple):
+    """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored).
+
+    A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls. An iteration's
+    rows are made in `parts` calls; `fresh` are those that find a transient ring empty.
+    """
+
+    advance: int
+    lead: int
+    ring: int
+    transient: bool = False
+    parts: int = 1
+    fresh: tuple[int, ...] = (0,)
+
+    @property
+    def rows(self) -> int:
+        """Rows per call."""
+        return self.advance // self.parts
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Nodes [first, last] run as one loop; `streams` is keyed by the values that the nodes write."""
+
+    first: int
+    last: int
+    start: int  # first iteration, at most 0: the body starts early enough to fill the leads
+    iterations: int
+    streams: dict[int, Stream]
+    body: tuple[tuple[int, int], ...]  # calls of one iteration: (node, which part of its rows)
+    reverse: bool = False  # rows run from the bottom up; leads and iterations count rows from the bottom
+    pixels: int = (
+        0  # that a call should have at least, where rows are made in parts; 0: one call makes an iteration's rows
+    )
+
+    def first_row(self, value: int, height: int, part: int) -> int:
+        """First row that a part of the first iteration makes, not yet clipped to the tensor."""
+        s = self.streams[value]
+        first = self.start * s.advance + s.lead + part * s.rows
+        return height - first - s.rows if self.reverse else first
+
+
+class Use(NamedTuple):
+    """One reading of a value: the node, the value it makes, and the rows it needs (None: not by rows)."""
+
+    node: int
+    output: int
+    demand: RowDemand | None
+
+
+@dataclass
+class Structure:
+    """What segment search asks of a kernel graph, computed once."""
+
+    graph: KernelGraph
+    uses: dict[int, list[Use]] = field(default_factory=dict)  # value → its readings, in the order of the nodes
+    aliased: set[int] = field(default_factory=set)  # values that share storage with others: never rings
+    outputs: set[int] = field(default_factory=set)
+    makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
+
+    @classmethod
+    def of(cls, graph: KernelGraph) -> Structure:
+        """Structure of a graph."""
+        made = cls(graph, outputs=set(graph.outputs), makers=graph.producers())
+        for index, value in enumerate(graph.values):
+            if value.alias is not None:
+                made.aliased |= {index, value.alias.root}
+        for at, node in enumerate(graph.nodes):
+            for position, operand in enumerate(node.operands):
+                if isinstance(operand, int) and operand != node.output:
+                    demand = (node.demand or {}).get(position)
+                    made.uses.setdefault(operand, []).append(Use(at, node.output, demand))
+        return made
+
+    def maker(self, value: int) -> int:
+        """The node that makes a value."""
+        return self.makers[value]
+
+    def last_use(self, value: int) -> int:
+        """The last node that reads a value which some node reads."""
+        return self.uses[value][-1].node
+
+
+def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int:
+    """The value into whose rows a transient one may be written, to be overwritten there in place; -1 where there is none.
+
+    Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
+    one reads the reader's ring between the two calls, so the row is free as early as that.
+    """
+    made, uses, graph = streams[value], structure.uses[value], structure.graph
+    reader = graph.nodes[uses[0].node]
+    target = streams.get(reader.output)
+    if not made.transient or len(uses) > 1 or target is None or not target.ring:
+        return -1
+    if made[:2] != target[:2] or made.parts != target.parts or len(made.fresh) != made.parts:
+        return -1
+    v, out = graph.values[value], graph.values[reader.output]
+    latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)
+    in_place = any(reader.operands[position] == value for position in reader.in_place)
+    same = v.shape == out.shape and v.dtype == out.dtype and not out.accumulator
+    return reader.output if in_place and same and latest == value else -1
+
+
+def whole(structure: Structure, node: int) -> Segment:
+    """One node on whole tensors."""
+    output = structure.graph.nodes[node].output
+    height = structure.graph.values[output].shape[1]
+    return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)}, ((node, 0),))
+
+
+def extend(
+    structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int, reverse: bool = False,
+    pixels: int = 0, body: Body | None = None,
+) -> Stream | None:  # fmt: skip
+    """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal.
+
+    With a `body` the node's calls are woven into it, each of at least `pixels` pixels.
+    """
+    graph = structure.graph
+    made = graph.nodes[node]
+    value = graph.values[made.output]
+    if made.demand is None or value.shape[0] != 1 or (reverse and made.downward):
+        return None
+    if made.output in structure.aliased:
+        root = graph.root(made.output)
+        for later in range(node + 1, last + 1):
+            if any(v != made.output and graph.root(v) == root for v in graph.nodes[later].inputs()):
+                return None  # storage written in the segment is read in it under another name
+    if node == last:
+        if body is not None:
+            body.sink(node)
+        return Stream(min(rows, value.shape[1]), 0, 0)
+    stream = _stream_of(structure, made.output, last, streams, reverse)
+    if stream is None or body is None:
+        return stream
+    return _in_parts(structure, stream, node, last, streams, reverse, pixels, body)
+
+
+def segment_of(
+    structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
+) -> Segment:
+    """The segment of nodes [first, last], known to be legal."""
+    made = try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
+    if made is None:
+        raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+    return made
+
+
+def try_segment(
+    structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
+) -> Segment | None:
+    """The segment of nodes [first, last] with this stripe height; None where they do not stream so."""
+    graph = structure.graph
+    streams: dict[int, Stream] = {}
+    body = Body() if pixels else None
+    for node in range(last, first - 1, -1):
+        made = extend(structure, streams, node, last, rows, reverse, pixels, body)
+        if made is None or (body is not None and len(body.calls) > MAX_BODY):
+            return None
+        streams[graph.nodes[node].output] = made
+    start = min((-s.lead) // s.advance for s in streams.values())
+    sink = graph.nodes[last].output
+    stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
+    calls = tuple(body.calls) if body is not None else tuple((node, 0) for node in range(first, last + 1))
+    return Segment(first, last, start, stop - start, streams, calls, reverse, pixels)
+
+
+def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, Stream], reverse: bool) -> Stream | None:
+    graph = structure.graph
+    uses = structure.uses.get(value)
+    if uses is None or uses[0].node > last:
+        return None  # only the last node may be a sink
+    advance, lead, oldest = -1, 0, 0
+    for node, output, demand in uses:
+        if node > last:
+            break
+        if demand is None:
+            return None
+        stride, divide, before, extent = demand.stride, demand.divide, demand.before, demand.extent
+        reader = streams[output]
+        if divide != 1:
+            if reverse or reader.advance * stride % divide:
+                return None  # an iteration must take whole rows of what is enlarged
+            step = reader.advance * stride // divide
+            newest = (reader.lead + reader.advance - 1) * stride // divide - before + extent - step
+            first = reader.lead * stride // divide - before
+        else:
+            if reverse:
+                before = demand.mirrored(graph.values[output].shape[1], graph.values[value].shape[1]).before
+            step = stride * reader.advance
+            first = stride * reader.lead - before
+            newest = first + extent - stride
+        if advance == -1:
+            advance, lead, oldest = step, newest, first
+        elif advance != step:
+            return None  # its readers do not keep step
+        else:
+            lead, oldest = max(lead, newest), min(oldest, first)
+    height = graph.values[value].shape[1]
+    if uses[-1].node > last or value in structure.outputs or value in structure.aliased:
+        sink = graph.nodes[last].output
+        stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
+        return Stream(advance, lead, 0) if stop * advance + lead >= height else None
+    needed = advance + lead - oldest
+    if reverse:
+        # A call makes its rows from the top down all the same: the last may not push out the first it has just made.
+        needed = max(needed, advance)
+    # An accumulator is read and written in every iteration, so it is never free between its calls.
+    transient = needed == advance and not graph.values[value].accumulator
+    return Stream(advance, lead, min(height, needed), transient) if needed >= 1 else None
+
+
+def _in_parts(
+    structure: Structure, stream: Stream, node: int, last: int, streams: dict[int, Stream], reverse: bool,
+    pixels: int, body: Body,
+) -> Stream:  # fmt: skip
+    """The stream with its iteration's rows made in as many calls as have enough pixels, pulled by those that read them."""
+    graph = structure.graph
+    value = graph.values[graph.nodes[node].output]
+    rows = next(
+        count for count in range(1, stream.advance + 1)
+        if stream.advance % count == 0 and (count * value.shape[2] >= pixels or count == stream.advance)
+    )  # fmt: skip
+    readers = []
+    for reader, output, demand in structure.uses[graph.nodes[node].output]:
+        if reader <= last and demand is not None:
+            reading = streams[output]
+            if reverse:
+                demand = demand.mirrored(graph.values[output].shape[1], value.shape[1])
+            readers.append(Reader(reader, reading.rows, reading.lead, demand))
+    parts = stream.advance // rows
+    ring, fresh = body.weave(node, parts, rows, stream.lead, readers)
+    if stream.ring:
+        ring = min(value.shape[1], max(ring, rows if reverse else 1))
+        stream = stream._replace(ring=ring, fresh=fresh if stream.transient else (0,))
+    return stream._replace(parts=parts)

@@ -1,0 +1,153 @@
+"""Tile: choose which runs of nodes become streamed segments and how many rows each call makes.
+
+Dynamic programming over the cut points of the topological order: for a budget of scratch bytes, the least cycles over
+segments x stripe heights whose memory fits. Cycles never grow with the budget, so the smallest budget that costs at most
+`SLACK` more than the fastest schedule is found by bisection. Weakness: memory is counted as the sum of live bytes, which
+the allocator may exceed by fragmentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from openneutron.compiler.cost import CostModel
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.plan.candidates import Candidate, Columns, candidates
+from openneutron.compiler.plan.segments import Segment, Structure, segment_of, whole
+from openneutron.machine.targets import Target
+from openneutron.microcode.table import Region
+from openneutron.records import dataclass
+
+TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near neighbours
+SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
+_INFINITE = 1 << 61  # cycles; twice that still fits INT64
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Segments in order, their scratch bytes as estimated, and the (scratch bytes, cycles) points that were on offer."""
+
+    segments: list[Segment]
+    memory: int = 0
+    pareto: tuple[tuple[int, int], ...] = ()
+
+
+def _best(found: list[Columns], budget: int) -> tuple[int, list[Candidate]] | None:
+    """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
+    cost = np.full(len(found) + 1, _INFINITE, np.int64)
+    cost[0] = 0
+    taken = [0] * len(found)
+    for last, (first, _, _, memory, cycles) in enumerate(found):
+        total = np.where(memory <= budget, cost[first] + cycles, _INFINITE)
+        taken[last] = at = int(total.argmin())
+        cost[last + 1] = min(total[at], _INFINITE)
+    if cost[-1] >= _INFINITE:
+        return None
+    chosen: list[Candidate] = []
+    end = len(found)
+    while end:
+        begin, rows, pixels, memory, cycles = found[end - 1][:, taken[end - 1]].tolist()
+        chosen.append(Candidate(begin, end - 1, rows, pixels, memory, cycles))
+        end = begin
+    return int(cost[-1]), chosen[::-1]
+
+
+def tile(
+    graph: KernelGraph,
+    target: Target,
+    *,
+    optimize: str = "default",
+    scratch_budget: int | None = None,
+    local: Region = Region.SCRATCH,
+    fetch_constants: bool = False,
+) -> list[Tiling]:
+    """Tilings of the whole graph worth allocating, most promising first; with a budget, fast ones that should fit it.
+
+    Example:
+        >>> tiling, *others = tile(kernel_graph, targets.load("imxrt700"))
+        >>> [(s.first, s.last) for s in tiling.segments]
+    """
+    costs = CostModel(graph, target, local=local)
+    found = candidates(graph, costs, stream=optimize != "fast", fetch_constants=fetch_constants)
+    budgets = sorted({size for *_, memory, _ in found for size in memory.tolist()})
+    structure = Structure.of(graph)
+    if not budgets:
+        return [Tiling([])]
+    tried: dict[int, tuple[int, list[Candidate]] | None] = {}
+
+    def best(at: int) -> tuple[int, list[Candidate]] | None:
+        if at not in tried:
+            tried[at] = _best(found, budgets[at])
+        return tried[at]
+
+    fastest = best(len(budgets) - 1)
+    assert fastest is not None
+    if optimize == "fast" and scratch_budget is None:
+        return [_tiling(structure, fastest[1], ())]
+    limit = fastest[0] * SLACK[0] // SLACK[1] if scratch_budget is None else _INFINITE - 1
+    low, high = 0, len(budgets) - 1
+    while low < high:
+        middle = (low + high) // 2
+        attempt = best(middle)
+        if attempt is not None and attempt[0] <= limit:
+            high = middle
+        else:
+            low = middle + 1
+    if scratch_budget is None:
+        chosen = _following(best, low, len(budgets) - 1)
+    else:
+        fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
+        chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
+    points = _pareto(tuple((budgets[at], p[0]) for at in sorted(tried) if (p := tried[at]) is not None))
+    return [_tiling(structure, items, points) for items in chosen]
+
+
+def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
+    """The first few different choices for growing budgets from `low` on.
+
+    What is best for two budgets is best for all between them, ties going by order, so the next change is bisected.
+    """
+    at, chosen = low, []
+    while True:
+        attempt = best(at)
+        if attempt is not None:
+            chosen.append(attempt[1])
+        if len(chosen) == TRIES or best(high) == attempt:
+            return chosen
+        same, other = at, high
+        while other - same > 1:
+            middle = (same + other) // 2
+            same, other = (middle, other) if best(middle) == attempt else (same, middle)
+        at = other
+
+
+def _distinct(best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]) -> list[list[Candidate]]:
+    """The first few different choices along an order of budgets."""
+    chosen: list[list[Candidate]] = []
+    for at in order:
+        attempt = best(at)
+        if attempt is not None and attempt[1] not in chosen:
+            chosen.append(attempt[1])
+            if len(chosen) == TRIES:
+                break
+    return chosen
+
+
+def _tiling(structure: Structure, chosen: list[Candidate], pareto: tuple[tuple[int, int], ...]) -> Tiling:
+    segments = [
+        whole(structure, item.last)
+        if item.rows == 0
+        else segment_of(structure, item.first, item.last, item.rows, pixels=item.pixels)
+        for item in chosen
+    ]
+    return Tiling(segments, max(item.memory for item in chosen), pareto)
+
+
+def _pareto(points: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    kept: list[tuple[int, int]] = []
+    for memory, cycles in points:
+        if not kept or cycles < kept[-1][1]:
+            kept.append((memory, cycles))
+    return tuple(kept)

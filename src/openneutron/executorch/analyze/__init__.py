@@ -1,0 +1,1 @@
+"""Where accuracy is lost, layer by layer, and what would help."""

@@ -1,0 +1,199 @@
+"""Bisect: which layer's quantization costs how much, and whether a change of the quantizer wins it back.
+
+The model is quantized once with its quantize and dequantize nodes in place. To ask about a layer, the network runs with
+that layer's own left out: its weights and its result stay in float, everything else is quantized. What the output gains
+by that is what the layer costs.
+
+Example:
+    >>> found = bisect(model, (image,), calibration=batches, samples=images)
+    >>> found.layers[0].source, found.layers[0].gain
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+
+from openneutron.executorch.capture.export import Inputs, calibrate, evaluation, export, prepare
+from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
+from openneutron.executorch.quantize import NeutronQuantizer
+
+Progress = Callable[[str], None]
+
+_FULL = 120.0  # dB that stand for "equal": more than any INT8 result reaches
+# Changes of the quantizer worth measuring; the first is what upstream and most tools do by default.
+_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("weights quantized per channel", {"per_channel": True}),
+    ("activation ranges from minimum and maximum", {"observer": "minmax"}),
+    ("activation ranges from moving averages", {"observer": "moving_average"}),
+    ("both: per channel, minimum and maximum", {"per_channel": True, "observer": "minmax"}),
+)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Output SQNR against float in decibels, and the share of right answers where classes are known (else -1)."""
+
+    sqnr: float
+    accuracy: float = -1.0
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """A layer left in float: what the whole network then reaches, and the gain in decibels.
+
+    `modules` are the paths of the modules it is made of, as `NeutronQuantizer(exclude=…)` takes them.
+    """
+
+    name: str
+    operator: str
+    source: str
+    modules: tuple[str, ...]
+    measure: Measure
+    gain: float
+
+
+@dataclass(frozen=True)
+class Fix:
+    """A change of the quantizer and what it reaches; `how` are the arguments of `NeutronQuantizer`."""
+
+    change: str
+    how: str
+    measure: Measure
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """Float, quantized, each layer by what it costs (dearest first), and fixes by what they reach (best first)."""
+
+    floating: Measure
+    quantized: Measure
+    layers: tuple[LayerCost, ...]
+    fixes: tuple[Fix, ...]
+
+
+def bisect(
+    model: torch.nn.Module,
+    example_inputs: Inputs,
+    *,
+    calibration: Sequence[Inputs],
+    samples: Sequence[Inputs],
+    classes: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> Bisection:
+    """Measure on `samples` what quantizing each layer costs; with `classes`, one per sample, accuracy too."""
+    stage = progress or (lambda text: None)
+    with evaluation(model), torch.no_grad():
+        stage("running in float")
+        wanted = [_first(model(*sample)) for sample in samples]
+        exported = export(model, example_inputs)
+
+        def measured(run: Callable[..., Any]) -> Measure:
+            return _measure([_first(run(*sample)) for sample in samples], wanted, classes)
+
+        def quantized(**how: Any) -> GraphModule:
+            prepared = prepare(exported, NeutronQuantizer(**how))
+            calibrate(prepared, calibration)
+            return _converted(prepared)
+
+        stage("quantizing")
+        module = quantized()
+        base = measured(module)
+        layers: list[LayerCost] = []
+        groups = _layers(module)
+        for number, group in enumerate(groups, 1):
+            node = group.head
+            stage(f"layer {number} of {len(groups)}: {node.name}")
+            found = measured(_Partly(module, group.quantizes).run)
+            paths = tuple(dict.fromkeys(filter(None, map(module_path, (node, group.result)))))
+            layers.append(
+                LayerCost(node.name, operator_name(node), source_line(node), paths, found, found.sqnr - base.sqnr)
+            )
+        layers.sort(key=lambda layer: -layer.gain)
+        changes = [*_CHANGES]
+        if layers and layers[0].modules:
+            changes.append((f"{layers[0].name} left in float, on the CPU", {"exclude": list(layers[0].modules)}))
+        fixes: list[Fix] = []
+        for change, how in changes:
+            stage(f"trying: {change}")
+            text = ", ".join(f"{key}={value!r}" for key, value in how.items())
+            fixes.append(Fix(change, text, measured(quantized(**how))))
+        fixes.sort(key=lambda fix: -fix.measure.sqnr)
+        return Bisection(_measure(wanted, wanted, classes), base, tuple(layers), tuple(fixes))
+
+
+def _converted(prepared: GraphModule) -> GraphModule:
+    """Quantized with the weights' quantize nodes still there, so that they can be left out one by one."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
+
+    return convert_pt2e(prepared, fold_quantize=False)
+
+
+@dataclass
+class _Group:
+    """A layer: from the node that reads its constants, or its only one, to the one whose result is quantized."""
+
+    head: Node
+    result: Node
+    quantizes: set[Node]
+
+
+def _layers(module: GraphModule) -> list[_Group]:
+    """The layers with their quantize nodes: those of their constants and that of their result."""
+    found: dict[Node, _Group] = {}
+    for node in module.graph.nodes:
+        if not is_quantize(node):
+            continue
+        origin = node.args[0]
+        if isinstance(origin, Node) and origin.op == "call_function" and not is_dequantize(origin):
+            found.setdefault(origin, _Group(origin, origin, set())).quantizes.add(node)
+        elif isinstance(origin, Node) and origin.op == "get_attr":
+            for reader in (user for inner in node.users for user in inner.users):
+                if not is_quantize(reader):
+                    result = _result(reader)
+                    group = found.setdefault(result, _Group(reader, result, set()))
+                    group.head = reader
+                    group.quantizes.add(node)
+    return list(found.values())
+
+
+def _result(node: Node) -> Node:
+    """The node whose result is quantized for a layer that begins here: an activation fused behind it is part of it."""
+    while len(node.users) == 1:
+        (reader,) = node.users
+        if is_quantize(reader) or reader.op != "call_function":
+            break
+        node = reader
+    return node
+
+
+class _Partly(Interpreter):
+    """Runs a quantized module with some quantize nodes, and the dequantize nodes behind them, left out."""
+
+    def __init__(self, module: GraphModule, off: set[Node]) -> None:
+        super().__init__(module)
+        self._off = off
+
+    def run_node(self, n: Node) -> Any:
+        left_out = n in self._off or (is_dequantize(n) and n.args[0] in self._off)
+        return self.env[n.args[0]] if left_out else super().run_node(n)
+
+
+def _first(result: Any) -> torch.Tensor:
+    value = result[0] if isinstance(result, (tuple, list)) else result
+    return value.detach().double().reshape(-1)
+
+
+def _measure(found: list[torch.Tensor], wanted: list[torch.Tensor], classes: Sequence[int] | None) -> Measure:
+    signal = sum(float(one.square().sum()) for one in wanted)
+    noise = sum(float((a - b).square().sum()) for a, b in zip(found, wanted, strict=True))
+    sqnr = _FULL if noise == 0 else min(10 * math.log10(signal / noise) if signal else -_FULL, _FULL)
+    if classes is None:
+        return Measure(sqnr)
+    right = sum(int(one.argmax()) == wanted_class for one, wanted_class in zip(found, classes, strict=True))
+    return Measure(sqnr, right / len(found))

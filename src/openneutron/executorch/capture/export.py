@@ -1,0 +1,148 @@
+"""From a module to an exported, quantized ATen program; every way to fail there is a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import Graph, GraphModule, Node
+
+from openneutron.errors import OpenNeutronError, UnsupportedError
+from openneutron.executorch.fx import is_quantize, is_static, is_view, operator_name, value_of
+from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
+
+Inputs = tuple[torch.Tensor, ...]
+
+
+def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
+    """`torch.export` with one sentence instead of a traceback when the model cannot be exported."""
+    try:
+        return torch.export.export(model, inputs)
+    except OpenNeutronError:
+        raise
+    except Exception as error:
+        first = str(error).strip().splitlines()
+        raise UnsupportedError(
+            f"torch.export cannot capture {what}: {type(error).__name__}: {first[0] if first else 'no message'}",
+            hint="run torch.export.export(model, example_inputs) alone to see the whole error",
+        ) from error
+
+
+@contextmanager
+def evaluation(model: torch.nn.Module) -> Iterator[None]:
+    """The model in evaluation mode; afterwards every submodule is as it was."""
+    training = [module for module in model.modules() if module.training]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread: the histogram observer's sums, and so the scales, depend on how many there are."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def prepare(program: ExportedProgram, quantizer: NeutronQuantizer) -> GraphModule:
+    """The module with observers, ready to calibrate."""
+    from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
+
+    if changes_what_others_see(program.graph):
+        # Observers between a value and its change in place would part the two.
+        program = program.run_decompositions({})
+    # Guards are a call of a module, which passes of other backends refuse.
+    module = program.module(check_guards=False)
+    # torchao folds batch norms too, but also into convolutions that something else reads.
+    fold_batch_norm(module)
+    return prepare_pt2e(module, quantizer)
+
+
+def changes_what_others_see(graph: Graph) -> bool:
+    """Whether an operator works in place on a value that another one reads too, or on a view."""
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
+            continue
+        changed = node.args[0]
+        if isinstance(changed, Node) and (len(changed.users) > 1 or is_view(changed)):
+            return True
+    return False
+
+
+def calibrate(prepared: GraphModule, batches: Sequence[Inputs]) -> None:
+    """Run the calibration data through the observers."""
+    with torch.no_grad(), one_thread():
+        for batch in batches:
+            prepared(*batch)
+
+
+def converted(prepared: GraphModule) -> GraphModule:
+    """The calibrated module as a quantized one."""
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
+
+    return convert_pt2e(prepared)
+
+
+def check_program(program: ExportedProgram, *, from_module: bool) -> None:
+    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, a program left in float.
+
+    `from_module` says that we quantized it ourselves.
+    """
+    check_shapes(program)
+    if any(is_quantize(node) for node in program.graph.nodes):
+        return
+    if from_module:
+        names = sorted({operator_name(node) for node in program.graph.nodes if node.op == "call_function"})
+        raise UnsupportedError(
+            f"no operator of the model can be quantized: it has {', '.join(names) or 'none'}",
+            hint="`openneutron ops` lists what can",
+        )
+    raise UnsupportedError(
+        "the program is not quantized",
+        hint="quantize it with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e), "
+        "or give openneutron.compile the module and calibration data",
+    )
+
+
+def check_shapes(program: ExportedProgram) -> None:
+    """Refuse inputs that are no tensors or have dynamic shapes, and sizes that depend on data."""
+    user = set(program.graph_signature.user_inputs)
+    for node in program.graph.nodes:
+        if node.op == "call_function" and not is_static(node):
+            raise UnsupportedError(
+                f"the shape of {node.name} is {_sizes(node)}: it depends on data", hint="compute it in another program"
+            )
+        if node.op != "placeholder" or node.name not in user:
+            continue
+        if not isinstance(value_of(node), torch.Tensor):
+            raise UnsupportedError(
+                f"input {node.name} is {_kind(node)}, not a tensor", hint="make it part of the module"
+            )
+        if not is_static(node):
+            raise UnsupportedError(
+                f"input {node.name} has the dynamic shape {list(value_of(node).shape)}",
+                hint="export with fixed shapes; NPU programs are compiled for one size",
+            )
+
+
+def _sizes(node: Node) -> str:
+    value = value_of(node)
+    first = value[0] if isinstance(value, (tuple, list)) and value else value
+    return str(list(getattr(first, "shape", ())))
+
+
+def _kind(node: Any) -> str:
+    value = value_of(node)
+    return "missing" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,260 @@
+"""What can be compiled: a model of the zoo, a factory by its import path, an exported program, a LiteRT file.
+
+Finding out which of them a text names imports no torch; loading does.
+
+Example:
+    >>> source = find("package.module:factory")
+    >>> loaded = source.load()
+    >>> openneutron.compile(loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=loaded.name)
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from openneutron import zoo
+from openneutron.errors import FormatError, OpenNeutronError, OptionError
+from openneutron.files import kind_of, read_file
+
+Kind = Literal["zoo", "factory", "pt2", "tflite"]
+
+_GIVES = (
+    "it must give an nn.Module or ExportedProgram, or (module, example_inputs) or (module, example_inputs, calibration)"
+)
+# Files that people try, what they are, and what to give instead.
+_FOREIGN = {
+    ".py": ("a Python file", "name the function in it that makes the model: {stem}:factory"),
+    ".onnx": (
+        "an ONNX model, which is not read",
+        "give the PyTorch model it came from, or convert it to a quantized .tflite",
+    ),
+}
+_ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model ready for `openneutron.compile`.
+
+    `model` is an nn.Module, an ExportedProgram or the path of a LiteRT file; only the first needs the other two.
+    `notes` are what a user should know about how it was loaded.
+    """
+
+    name: str
+    model: Any
+    example_inputs: tuple[Any, ...] | None = None
+    calibration: list[tuple[Any, ...]] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it is an nn.Module, which alone can be quantized in different ways."""
+        import torch
+
+        return isinstance(self.model, torch.nn.Module)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text that names a model, and what kind of model it names.
+
+    `stem` is what files made from it are called.
+    """
+
+    text: str
+    kind: Kind
+
+    @property
+    def stem(self) -> str:
+        """A file name without ending."""
+        if self.kind == "factory":
+            return self.text.rpartition(":")[2].rpartition(".")[2]
+        return self.text if self.kind == "zoo" else Path(self.text).stem
+
+    def load(self) -> Loaded:
+        """Load the model; every way to fail is an `OpenNeutronError`."""
+        if self.kind == "tflite":
+            return Loaded(Path(self.text).name, self.text)
+        if self.kind == "zoo":
+            model = zoo.load(self.text)
+            return Loaded(self.text, model.model, model.example_inputs, model.calibration)
+        if self.kind == "pt2":
+            return _exported(self.text)
+        return _made(self.text, self.stem)
+
+
+def find(text: str) -> Source:
+    """The source a text names; an `OptionError` says what else it could have been.
+
+    Example:
+        >>> find("cifarnet").kind
+        'zoo'
+    """
+    if text in zoo.names():
+        return Source(text, "zoo")
+    path = Path(text)
+    if path.suffix in (".tflite", ".pt2") or path.exists():
+        return Source(text, _kind_of_file(path))
+    module, colon, factory = text.partition(":")
+    if colon:
+        if not all(part.isidentifier() for part in [*module.split("."), *factory.split(".")]):
+            raise OptionError("this is no import path", where=text, hint="write package.module:factory")
+        return Source(text, "factory")
+    if "/" in text or "." in text:
+        hint = "give a .tflite or .pt2 file, package.module:factory, or a name of the zoo"
+        raise OptionError("there is no such file", where=text, hint=hint)
+    if path.with_suffix(".py").is_file():
+        raise OptionError("this is a Python module", where=text, hint=f"name the function in it: {text}:factory")
+    raise zoo.UnknownModelError(text, zoo.names())
+
+
+def _kind_of_file(path: Path) -> Kind:
+    data = read_file(path)
+    kind = kind_of(data)
+    if kind == "pte":
+        raise OptionError(
+            "this is a compiled ExecuTorch program already", where=str(path), hint="`openneutron inspect`"
+        )
+    if kind == "zip" or path.suffix == ".pt2":
+        return "pt2"
+    if kind != "tflite" and path.suffix in _FOREIGN:
+        what, hint = _FOREIGN[path.suffix]
+        raise OptionError(f"this is {what}", where=str(path), hint=hint.format(stem=path.stem))
+    return "tflite"
+
+
+def _exported(text: str) -> Loaded:
+    import torch
+
+    try:
+        program = torch.export.load(text)
+    except Exception as error:
+        first = str(error).strip().rstrip(".").splitlines()
+        cause = f"{type(error).__name__}: {first[0] if first else 'no message'}"
+        if _is_checkpoint(text):
+            cause = "torch.save wrote it, so it holds weights or a pickled module"
+        raise FormatError(
+            f"this is no exported program: {cause}",
+            where=text, hint="write it with torch.export.save(torch.export.export(model, example_inputs), file)",
+        ) from error  # fmt: skip
+    return _of_program(Path(text).stem, program, None, None, where=text)
+
+
+def _is_checkpoint(text: str) -> bool:
+    """Whether `torch.save` wrote the file: a zip archive with a pickle in its top folder."""
+    try:
+        with zipfile.ZipFile(text) as archive:
+            return any(name.count("/") == 1 and name.endswith("/data.pkl") for name in archive.namelist())
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, where: str) -> Loaded:
+    """A quantized program as it is; one in float with the inputs it was exported with as calibration data."""
+    from openneutron.executorch.fx import is_quantize
+
+    if any(is_quantize(node) for node in program.graph.nodes):
+        return Loaded(name, program)
+    if examples is None:
+        args, kwargs = program.example_inputs or ((), {})
+        if not args or kwargs:
+            raise OptionError(
+                "the program is in float and keeps no example inputs to calibrate with", where=where,
+                hint="export it with positional inputs, or quantize it before",
+            )  # fmt: skip
+        examples = tuple(args)
+    if calibration is None:
+        return Loaded(name, program, examples, [examples], (_ONE_SAMPLE,))
+    return Loaded(name, program, examples, calibration)
+
+
+def _made(text: str, name: str) -> Loaded:
+    factory = imported(text)
+    import torch
+
+    kinds = (torch.nn.Module, torch.export.ExportedProgram, tuple, zoo.ZooModel)
+    made = factory
+    if isinstance(factory, type) or (callable(factory) and not isinstance(factory, kinds)):
+        try:
+            made = factory()
+        except OpenNeutronError:
+            raise
+        except Exception as error:
+            raise OptionError(
+                f"the factory failed: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
+                where=text, hint="it is called without arguments; --debug shows where it fails",
+            ) from error  # fmt: skip
+    if isinstance(made, zoo.ZooModel):
+        return Loaded(name, made.model, made.example_inputs, made.calibration)
+    model, examples, calibration = _parts(made, text)
+    if isinstance(model, torch.export.ExportedProgram):
+        return _of_program(name, model, examples, calibration, where=text)
+    if not isinstance(model, torch.nn.Module):
+        raise OptionError(f"the factory gave a {type(model).__name__}", where=text, hint=_GIVES)
+    if examples is None:
+        raise OptionError("the factory gave a module without example inputs", where=text, hint=_GIVES)
+    if calibration is None:
+        return Loaded(name, model, examples, [examples], (_ONE_SAMPLE,))
+    return Loaded(name, model, examples, calibration)
+
+
+def _parts(made: Any, text: str) -> tuple[Any, tuple[Any, ...] | None, list[Any] | None]:
+    """Module, example inputs, calibration; a module may bring its example inputs as an attribute of that name."""
+    import torch
+
+    if not isinstance(made, tuple):
+        own = getattr(made, "example_inputs", None) if isinstance(made, torch.nn.Module) else None
+        own = own() if callable(own) else own
+        return made, None if own is None else _inputs(own), None
+    if len(made) not in (2, 3):
+        raise OptionError(f"the factory gave {len(made)} things", where=text, hint=_GIVES)
+    calibration = made[2] if len(made) == 3 else None
+    if calibration is not None and (isinstance(calibration, torch.Tensor) or not isinstance(calibration, Iterable)):
+        raise OptionError(
+            f"the factory gave a {type(calibration).__name__} as calibration data", where=text,
+            hint="give a list of input tuples",
+        )  # fmt: skip
+    return made[0], _inputs(made[1]), None if calibration is None else [_inputs(batch) for batch in calibration]
+
+
+def _inputs(given: Any) -> tuple[Any, ...]:
+    """One tensor or several as a tuple; what is wrong about them `openneutron.compile` says."""
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+
+
+def imported(text: str) -> Any:
+    """The object at `package.module:name`, with the current folder first on the path, as `python -m` has it."""
+    module_name, _, path = text.partition(":")
+    here = str(Path.cwd())
+    added = here not in sys.path and "" not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or module_name
+        own = module_name == missing or module_name.startswith(f"{missing}.")
+        hint = f"run it where {missing.partition('.')[0]} is importable" if own else f"{module_name} imports it"
+        raise OptionError(f"there is no module {missing!r}", where=text, hint=hint) from error
+    except Exception as error:
+        message = " ".join(str(error).split()) or "no message"
+        raise OptionError(f"importing {module_name} failed: {type(error).__name__}: {message}", where=text) from error
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise OptionError(f"{module_name} has no {path!r}", where=text, hint=_known(found))
+        found = getattr(found, part)
+    return found
+
+
+def _known(module: Any) -> str:
+    names = [name for name in dir(module) if not name.startswith("_")]
+    return f"it has {', '.join(names[:8])}{', …' if len(names) > 8 else ''}" if names else "it is empty"

@@ -1,0 +1,1 @@
+"""Partitions become a .pte: the backend ExecuTorch calls, reports of partitions merged, intermediates."""

@@ -1,0 +1,192 @@
+"""`NeutronBackend`: turns a delegated subgraph into the delegate's payload."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+from executorch.exir.backend.backend_details import BackendDetails, PreprocessResult
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from openneutron.convert import convert
+from openneutron.errors import ConverterError, OpenNeutronError
+from openneutron.executorch.compile_spec import NeutronOptions, from_specs
+from openneutron.executorch.deliver.intermediates import write_intermediates
+from openneutron.executorch.lower.encoding import Constants, Rejected
+from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.litert.graph import Graph
+from openneutron.litert.passes import PASSES
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.microcode.payload import build_payload
+from openneutron.options import Options
+from openneutron.report.model import Kernel, Report, to_json
+from openneutron.result import Result
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Everything learnt about one compiled partition; travels beside the program, not inside it.
+
+    `litert` is the model that was converted. Its input k is the delegate's argument `input_map[k]`, its outputs are the
+    delegate's in order; formats say which of them are channels-last.
+    """
+
+    index: int
+    litert: bytes
+    converted: bytes
+    report: Report
+    debug_handles: tuple[tuple[int, ...], ...]
+    input_formats: tuple[int, ...]
+    output_formats: tuple[int, ...]
+    input_map: tuple[int, ...]
+    kernel_selection_code: str = ""
+    log: str = ""
+    passes: dict[str, int] = field(default_factory=dict)
+    transposes: int = 0
+    dumps: dict[str, str] = field(default_factory=dict)
+
+    def files(self) -> dict[str, bytes | str]:
+        """Everything worth looking at, by file name."""
+        stem = f"partition_{self.index}"
+        found: dict[str, bytes | str] = {
+            f"{stem}.tflite": self.litert,
+            f"{stem}_converted.tflite": self.converted,
+            f"{stem}_report.json": to_json(self.report),
+        }
+        found |= {f"{stem}_{name}": text for name, text in self.dumps.items()}
+        if self.log:
+            found[f"{stem}.log"] = self.log
+        if self.kernel_selection_code:
+            found[f"{stem}_kernel_selection.c"] = self.kernel_selection_code
+        return found
+
+
+class NeutronBackend(BackendDetails):
+    """The backend ExecuTorch calls by its class name."""
+
+    @classmethod
+    def copy_exported_program_for_preprocess(cls, edge_program: ExportedProgram, compile_specs: list[Any]) -> Any:
+        """Nothing here edits the program, so it is not copied."""
+        return edge_program
+
+    @staticmethod
+    def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
+        """Lower to LiteRT, convert, wrap; what was learnt is in `_delegate_info_meta` as a `Partition`."""
+        options = from_specs(compile_specs)
+        partition, payload = compile_partition(edge_program, options)
+        handles = {
+            name: _handles(kernel, partition) for kernel in partition.report.kernels for name in event_names(kernel)
+        }
+        return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
+
+
+def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Partition, bytes]:
+    """What was learnt from compiling a delegated subgraph, and its payload."""
+    conversion = without_l0_passes(options.conversion(f"partition {options.partition}"))
+    if options.converter == "open":
+        # What is worth a graph was decided by the partitioner, so a partition of views alone is taken too.
+        conversion = dataclasses.replace(conversion, minimum_operators_per_graph=0)
+    lowered = lower_program(program, options)
+    litert = write_model(lowered.model)
+    result = convert(litert, conversion)
+    neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
+    blocks = _blocks(neutron, options, result)
+    arguments = [node for node in program.graph.nodes if node.op == "placeholder" and node not in Constants(program)]
+    source = lowered.model.main
+    # The microcode numbers its buffers as the operator lists them, which need not be the graph's order.
+    operator, spare = neutron.operators[0], 3 if options.use_profiling else 1
+    places = [arguments.index(node) for node in lowered.inputs]
+    input_map = _map(neutron, operator.inputs[:-3], source, source.inputs, places)
+    positions = list(range(len(lowered.outputs)))
+    output_map = _map(neutron, operator.outputs[:-spare], source, source.outputs, positions)
+    formats = dict(zip(places, lowered.input_formats, strict=True))
+    payload = build_payload(
+        *blocks, [formats[index] for index in input_map], [lowered.output_formats[index] for index in output_map],
+        input_map, output_map, len(arguments), 1 if options.use_profiling else 0, options.config, options.converter,
+        result.report.converter_version,
+    )  # fmt: skip
+    partition = Partition(
+        index=options.partition, litert=litert, converted=result.model, report=result.report,
+        debug_handles=tuple(lowered.debug_handles), input_formats=tuple(lowered.input_formats),
+        output_formats=tuple(lowered.output_formats), input_map=tuple(places),
+        kernel_selection_code=result.kernel_selection_code,
+        log=result.log, passes=lowered.passes, transposes=lowered.transposes, dumps=dict(result.intermediates),
+    )  # fmt: skip
+    if options.intermediates_dir:
+        write_intermediates(options.intermediates_dir, partition)
+    return partition, payload
+
+
+def lower_program(program: ExportedProgram, options: NeutronOptions) -> Lowered:
+    """A delegated subgraph as a LiteRT model, the L0 passes done."""
+    constants = Constants(program)
+    graph = program.graph
+    inputs = [node for node in graph.nodes if node.op == "placeholder" and node not in constants]
+    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    results = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
+    try:
+        return lower(nodes, inputs, results, constants, options)
+    except Rejected as rejected:
+        raise ConverterError(
+            f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",
+            hint="partition with NeutronPartitioner, which checks that",
+        ) from rejected
+
+
+def ensure_only_backend() -> None:
+    """ExecuTorch looks backends up by class name and takes the first: refuse to run beside upstream's."""
+    for cls in BackendDetails.__subclasses__():
+        if cls.__name__ == NeutronBackend.__name__ and cls is not NeutronBackend:
+            raise OpenNeutronError(
+                f"another class named NeutronBackend is loaded, from {cls.__module__}",
+                where="NeutronPartitioner",
+                hint="ExecuTorch picks backends by class name and would use the other one; do not import it in this process",
+            )
+
+
+def without_l0_passes(conversion: Options) -> Options:
+    """The converter's options without the names of passes that run before it."""
+    return dataclasses.replace(conversion, passes_off=tuple(n for n in conversion.passes_off if n not in PASSES))
+
+
+def event_names(kernel: Kernel) -> list[str]:
+    """What the delegate calls the events of a kernel's calls, in the order of a run (runtime/delegate/events.h)."""
+    name = f"{kernel.kernel}:{kernel.node}"
+    return [name, *(f"{name}.{call}" for call in range(1, kernel.calls))]
+
+
+def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:
+    """The debug handles behind a kernel, named in profiles as the delegate names its events."""
+    return tuple(sorted({handle for op in kernel.operators for handle in partition.debug_handles[op]}))
+
+
+def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[bytes, bytes, bytes]:
+    """Microcode, weights and kernels of the one NeutronGraph."""
+    codes = [op.label for op in graph.operators]
+    if codes != ["NeutronGraph"]:
+        left = [f"{op.code}: {op.reason}" for op in result.report.operators if not op.converted]
+        raise ConverterError(
+            f"the {options.converter} converter left operators outside its graph: {', '.join(codes)}",
+            where=f"partition {options.partition}",
+            hint="; ".join(left) or "name them in operators_not_to_delegate",
+        )
+    constants = [graph.tensors[index].data for index in graph.operators[0].inputs[-3:]]
+    if any(block is None for block in constants):
+        raise ConverterError(
+            "the converted model has no microcode, weights or kernels", where=f"partition {options.partition}"
+        )
+    return tuple(block.tobytes() for block in constants if block is not None)  # type: ignore[return-value]
+
+
+def _map(converted: Graph, tensors: list[int], source: Graph, names: list[int], positions: list[int]) -> list[int]:
+    """Position of each converted input or output among the delegate's arguments, by tensor name."""
+    by_name = {source.tensors[tensor].name: place for tensor, place in zip(names, positions, strict=True)}
+    try:
+        return [by_name[converted.tensors[tensor].name] for tensor in tensors]
+    except KeyError as error:
+        raise ConverterError(
+            f"the converted model has an input or output named {error}, the source has none"
+        ) from error

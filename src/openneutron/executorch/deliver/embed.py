@@ -1,0 +1,171 @@
+"""A payload as C source, for applications that have no ExecuTorch: the bytes, and every size that static memory needs.
+
+Example:
+    >>> made = embed(payload, name="model", header="model.h", where="model.pte")
+    >>> Path("model.c").write_text(made.source), Path("model.h").write_text(made.header)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler import kernels
+from openneutron.errors import FormatError, OptionError
+from openneutron.machine.simulator import DTYPES
+from openneutron.microcode.container import decode_container
+from openneutron.microcode.decode import decode, header_of
+from openneutron.microcode.instructions import TensorRow
+from openneutron.microcode.payload import Payload, parse_payload
+from openneutron.microcode.table import ALIGNMENT, ElementType
+
+Array = npt.NDArray[Any]
+# Words of eight hexadecimal digits on a line of the house's 120 columns.
+_WORDS_PER_LINE = 9
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """The two files; the source includes the header."""
+
+    source: str
+    header: str
+
+
+def embed(data: bytes, *, name: str, header: str, where: str, inputs: Sequence[Array] | None = None) -> Embedded:
+    """C source and header of a payload; `name` begins every symbol, `header` is the name of the header's file.
+
+    `inputs` are embedded beside the payload, for a self-test.
+
+    Example:
+        >>> embed(payload, name="model", header="model.h", where="model.pte").header.splitlines()[0]
+        '/* Payload of model.pte for imxrt700; made by OpenNeutron, not to be edited. */'
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+        raise OptionError(f"{name!r} is no name in C", hint="use letters, digits and underscores")
+    payload = parse_payload(data, where=where)
+    target = payload.target or "an unnamed target"
+    title = f"/* Payload of {_comment(where)} for {target}; made by OpenNeutron, not to be edited. */"
+    arrays = [] if inputs is None else checked_inputs(payload, inputs, where=where)
+    lines = [title, f'#include "{header}"', "", *_array(f"{name}_payload", data)]
+    for position, array in enumerate(arrays):
+        lines += ["", *_array(f"{name}_input_{position}", array.tobytes(), local=True)]
+    if arrays:
+        listed = ", ".join(f"{name}_input_{position}" for position in range(len(arrays)))
+        lines += ["", f"const void *const {name}_inputs[{name.upper()}_INPUTS] = {{{listed}}};"]
+    return Embedded(_text(lines), _text([title, *_header(payload, data, name, bool(arrays))]))
+
+
+def checked_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> list[Array]:
+    """The inputs, contiguous, when they have the types and shapes the payload's microcode declares."""
+    rows = input_rows(payload, where=where)
+    if len(rows) != len(inputs):
+        raise OptionError(f"{len(inputs)} inputs given, the payload has {len(rows)}", where=where)
+    for row, array in zip(rows, inputs, strict=True):
+        wanted = np.dtype(DTYPES[row.dtype])
+        if array.dtype != wanted or array.shape != row.shape:
+            raise OptionError(
+                f"input {row.index} is {array.dtype} {list(array.shape)}",
+                where=where,
+                hint=f"it must be {wanted} {list(row.shape)}, of scale {row.scale:g} and zero point {row.zero_point}",
+            )
+    return [np.ascontiguousarray(array) for array in inputs]
+
+
+def random_inputs(payload: Payload, *, seed: int, where: str) -> list[Array]:
+    """Seeded inputs of the types and shapes the payload declares: integers over their whole range, floats in -1 … 1."""
+    generator = np.random.default_rng(seed)
+    return [_random(generator, row) for row in input_rows(payload, where=where)]
+
+
+def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
+    """What the payload's inputs are, as the tensor table of open microcode says."""
+    if payload.converter != "open":
+        raise OptionError(
+            "NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs"
+        )
+    kernels.rules()  # kernels declare their parameters when their files are imported
+    program = decode(payload.microcode, payload.weights, payload.kernels)
+    return [row for row in program.tensors if not row.is_output]
+
+
+def _random(generator: np.random.Generator, row: TensorRow) -> Array:
+    if row.dtype is ElementType.FLOAT32:
+        return generator.uniform(-1, 1, row.shape).astype(np.float32)
+    if row.dtype is ElementType.BOOL:
+        return generator.integers(0, 2, row.shape).astype(np.bool_)
+    return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
+
+
+def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iterator[str]:
+    """Everything after the title line."""
+    container = decode_container(payload.microcode, profiling=payload.profiling)
+    offsets = _offsets(payload, data)
+    sizes = {
+        "PAYLOAD_BYTES": len(data),
+        "MICROCODE_OFFSET": offsets[0],
+        "MICROCODE_BYTES": len(payload.microcode),
+        "WEIGHTS_OFFSET": offsets[1],
+        "WEIGHTS_BYTES": len(payload.weights),
+        "KERNELS_OFFSET": offsets[2],
+        "KERNELS_BYTES": len(payload.kernels),
+        "SCRATCH_BYTES": container.scratch_bytes,
+        "PREFETCH_BYTES": container.sram_scratch_bytes,
+        "PROFILE_BYTES": container.profile_bytes,
+        "DEBUG_BYTES": container.debug_bytes,
+        "TCM_BYTES": header_of(payload.microcode)["tcm_bytes"] if payload.converter == "open" else 0,
+        "STATE_BYTES": header_of(payload.microcode)["state_bytes"] if payload.converter == "open" else 0,
+        "INPUTS": container.inputs,
+        "OUTPUTS": container.outputs,
+    }
+    prefix = name.upper()
+    yield from (f"#ifndef {prefix}_PAYLOAD_H", f"#define {prefix}_PAYLOAD_H", "", "#include <stdint.h>", "")
+    yield from (f"#define {prefix}_{what} {value}u" for what, value in sizes.items())
+    if payload.identity and all((*payload.identity.input_bytes, *payload.identity.output_bytes)):
+        read, written = payload.identity.input_bytes, payload.identity.output_bytes
+        yield "/* Initializers with the bytes of each input and output, and the sum with each at a multiple of 16. */"
+        yield f"#define {prefix}_INPUT_BYTES {{{', '.join(map(str, read))}}}"
+        yield f"#define {prefix}_OUTPUT_BYTES {{{', '.join(map(str, written))}}}"
+        yield f"#define {prefix}_IO_BYTES {sum(-(-size // ALIGNMENT) * ALIGNMENT for size in (*read, *written))}u"
+    yield from ("", f"extern const uint32_t {name}_payload[];")
+    if with_inputs:
+        yield f"extern const void *const {name}_inputs[{prefix}_INPUTS];"
+    yield from ("", "#endif")
+
+
+def _offsets(payload: Payload, data: bytes) -> tuple[int, int, int]:
+    """Where microcode, weights and kernels begin; the header in front of them is 4 + 2 bytes per tensor."""
+
+    def aligned(size: int) -> int:
+        return -(-size // ALIGNMENT) * ALIGNMENT
+
+    microcode = aligned(4 + 2 * (len(payload.input_map) + len(payload.output_map)))
+    weights = microcode + aligned(len(payload.microcode))
+    kernels = weights + aligned(len(payload.weights))
+    if data[kernels : kernels + len(payload.kernels)] != payload.kernels:
+        raise FormatError("the payload's blocks are not where its header puts them")
+    return microcode, weights, kernels
+
+
+def _array(symbol: str, data: bytes, *, local: bool = False) -> Iterator[str]:
+    """An aligned constant; little-endian words, because compilers read them four times faster than bytes."""
+    words = np.frombuffer(data + bytes(-len(data) % ALIGNMENT), "<u4")
+    linkage = "static " if local else ""
+    yield f'__attribute__((aligned({ALIGNMENT}), section(".payload.{symbol}")))'
+    yield f"{linkage}const uint32_t {symbol}[] = {{"
+    for at in range(0, len(words), _WORDS_PER_LINE):
+        yield "    " + " ".join(f"0x{word:08x}," for word in words[at : at + _WORDS_PER_LINE].tolist())
+    yield "};"
+
+
+def _comment(text: str) -> str:
+    return text.replace("*/", "* /").replace("\n", " ")
+
+
+def _text(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,17 @@
+"""Writing what a compile passed through, for people who look inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from openneutron.files import write_file
+
+if TYPE_CHECKING:
+    from openneutron.executorch.deliver.backend import Partition
+
+
+def write_intermediates(folder: str, partition: Partition) -> None:
+    """Write the LiteRT models, dumps, disassembly and report of one partition; each file whole or not at all."""
+    for name, content in partition.files().items():
+        write_file(Path(folder) / name, content)

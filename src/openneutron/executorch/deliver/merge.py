@@ -1,0 +1,59 @@
+"""One report of a whole program from those of its partitions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from openneutron.executorch.deliver.backend import Partition
+from openneutron.report.model import Node, Report, Totals
+
+
+def merge_reports(
+    partitions: Sequence[Partition], verdicts: Sequence[Node], *, target: str, converter: str, source: str
+) -> Report:
+    """Sum what adds up, number graphs by partition, and tie operators to debug handles.
+
+    Memory adds up too: the delegate keeps the scratch of each partition for itself.
+    """
+    report = Report(
+        target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=_totals(partitions)
+    )
+    if not partitions:
+        return report
+    at = 0
+    operators, kernels, events, buffers, pareto = [], [], [], [], []
+    for index, partition in enumerate(partitions):
+        own = partition.report
+        for op in own.operators:
+            handles = partition.debug_handles[op.index] if op.index < len(partition.debug_handles) else ()
+            read = tuple(maker + at for maker in op.inputs)
+            moved_op = dataclasses.replace(op, index=op.index + at, graph=index, debug_handles=handles, inputs=read)
+            operators.append(moved_op)
+        for kernel in own.kernels:
+            moved = tuple(op + at for op in kernel.operators)
+            kernels.append(dataclasses.replace(kernel, graph=index, operators=moved))
+        events += [dataclasses.replace(event, graph=index) for event in own.events]
+        buffers += [dataclasses.replace(buffer, graph=index) for buffer in own.buffers]
+        pareto += [dataclasses.replace(choice, graph=index) for choice in own.pareto]
+        at += len(own.operators)
+    passes: dict[str, int] = {}
+    for partition in partitions:
+        for name, count in (*partition.passes.items(), *partition.report.passes.items()):
+            passes[name] = passes.get(name, 0) + count
+    return dataclasses.replace(
+        report,
+        converter_version=partitions[0].report.converter_version,
+        operators=tuple(operators),
+        kernels=tuple(kernels),
+        events=tuple(events),
+        buffers=tuple(buffers),
+        pareto=tuple(pareto),
+        passes=passes,
+        notes=tuple(dict.fromkeys(note for partition in partitions for note in partition.report.notes)),
+    )
+
+
+def _totals(partitions: Sequence[Partition]) -> Totals:
+    names = [field.name for field in dataclasses.fields(Totals)]
+    return Totals(**{name: sum(getattr(p.report.totals, name) for p in partitions) for name in names})

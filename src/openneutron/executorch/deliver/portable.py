@@ -1,0 +1,40 @@
+"""A model in float on ExecuTorch's own kernels, without the NPU: what a delegated program is compared with.
+
+Example:
+    >>> program = compile_float(model, (image,), name="net")
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+
+from openneutron.executorch.capture.export import Inputs, evaluation, export
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.deliver.merge import merge_reports
+from openneutron.executorch.pipeline import check_executorch, in_layout, lower_program
+from openneutron.executorch.run.runtime import runner_of
+from openneutron.executorch.stage_times import Progress, Stages
+from openneutron.program import Program
+
+
+def compile_float(
+    model: torch.nn.Module,
+    example_inputs: Inputs,
+    *,
+    target: str = "imxrt700",
+    channels_last: bool = False,
+    name: str = "",
+    progress: Progress | None = None,
+) -> Program:
+    """Compile without quantization; every node stays on the CPU, which the report says of each."""
+    check_executorch()
+    stages = Stages(progress)
+    spec = NeutronOptions(config=target)
+    with evaluation(model), stages("exporting"):
+        program = export(model, in_layout(example_inputs, channels_last))
+    lowered = lower_program(program, spec, stages)
+    report = merge_reports([], lowered.verdicts, target=target, converter=spec.converter, source=name)
+    report = dataclasses.replace(report, seconds=dict(stages.seconds), files={"pte": len(lowered.pte)})
+    return Program(lowered.pte, "pte", report, loader=runner_of)

@@ -1,0 +1,1 @@
+"""Delegated nodes become a LiteRT graph; one file per operator in ops/."""

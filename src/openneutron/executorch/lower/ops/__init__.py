@@ -1,0 +1,139 @@
+"""Operators: one file each. A file registers how its ATen forms are annotated and how its Edge forms are lowered.
+
+Adding an operator adds `ops/<op>.py` and `tests/executorch/lower/ops/test_<op>.py`; no list changes: files are found by name.
+Operators are named as PyTorch prints them ("aten.conv2d.default"), so reading the registry needs no torch.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from openneutron.verdict import Limit
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+Annotate = Callable[["Node", "Annotator"], None]
+Lower = Callable[["Call"], Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class LoweringRule:
+    """How an Edge operator becomes LiteRT operators.
+
+    `limits` are the constraints of the translation, in words users read; what the hardware cannot do is the kernels'
+    knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
+    ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
+    entries is better than what `lower` emits, or the only form (see `tabulate.py`). `tolerance` is the largest difference, in
+    steps of the output, from the converted PT2E graph.
+    """
+
+    operator: str
+    lower: Lower
+    limits: tuple[Limit, ...]
+    shape_only: bool
+    activation: bool
+    layout: str
+    preserve: Callable[[Node], bool] | None
+    table: Callable[[Node], bool] | None
+    tolerance: int
+    file: str
+
+
+@dataclass(frozen=True)
+class AnnotationRule:
+    """How the quantizer annotates an ATen operator."""
+
+    operator: str
+    annotate: Annotate
+    file: str
+
+
+_LOWERINGS: dict[str, LoweringRule] = {}
+_ANNOTATIONS: dict[str, AnnotationRule] = {}
+
+
+def lowers(
+    *operators: str,
+    limits: tuple[Limit, ...] = (),
+    shape_only: bool = False,
+    activation: bool = False,
+    layout: str = "any",
+    preserve: bool | Callable[[Node], bool] = False,
+    table: bool | Callable[[Node], bool] = False,
+    tolerance: int = 1,
+) -> Callable[[F], F]:
+    """Register the decorated function as the lowering of these Edge operators.
+
+    `layout` says which order of dimensions the operator computes in: "channels_last", "plain", or "any" of its inputs'.
+    """
+    if layout not in ("any", "plain", "channels_last"):
+        raise ValueError(f"layout {layout!r}")
+
+    asks, tabled = (given if callable(given) else (_always if given else None) for given in (preserve, table))
+
+    def wrap(function: F) -> F:
+        for name in operators:
+            _only_once(_LOWERINGS, name, function)
+            _LOWERINGS[name] = LoweringRule(
+                name, function, limits, shape_only, activation, layout, asks, tabled, tolerance, function.__module__
+            )
+        return function
+
+    return wrap
+
+
+def annotates(*operators: str) -> Callable[[F], F]:
+    """Register the decorated function as the annotation of these ATen operators."""
+
+    def wrap(function: F) -> F:
+        for name in operators:
+            _only_once(_ANNOTATIONS, name, function)
+            _ANNOTATIONS[name] = AnnotationRule(name, function, function.__module__)
+        return function
+
+    return wrap
+
+
+def _always(node: Node) -> bool:
+    return True
+
+
+def _only_once(table: dict[str, Any], name: str, function: Callable[..., Any]) -> None:
+    if name in table and table[name].file != function.__module__:
+        raise ValueError(f"{name} is registered by {table[name].file} and {function.__module__}")
+
+
+@cache
+def _load() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        if not module.name.startswith("_"):
+            import_module(f"{__name__}.{module.name}")
+
+
+@cache
+def lowerings() -> dict[str, LoweringRule]:
+    """Edge operator → rule, after importing every file of this folder.
+
+    Example:
+        >>> lowerings()["aten.convolution.default"].layout
+        'channels_last'
+    """
+    _load()
+    return dict(sorted(_LOWERINGS.items()))
+
+
+@cache
+def annotation_rules() -> dict[str, AnnotationRule]:
+    """ATen operator → rule, after importing every file of this folder."""
+    _load()
+    return dict(sorted(_ANNOTATIONS.items()))

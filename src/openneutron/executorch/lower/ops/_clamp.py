@@ -1,0 +1,65 @@
+"""Lowering of everything that clamps to numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops._activation import FUSED, bounds_of
+from openneutron.litert.graph import DType, Quantization
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+
+# As operators of their own LiteRT has one form more than as fused activations.
+_OPERATORS = {**FUSED, (0.0, 1.0): "RELU_0_TO_1"}
+
+
+@limit("bounds must be numbers, at least one finite")
+def finite_bounds(call: Call) -> Verdict:
+    bounds = bounds_of(call.node)
+    if bounds is None:
+        return no("a bound is a tensor", hint="use numbers")
+    return OK if any(math.isfinite(bound) for bound in bounds) else no(f"bounds are {bounds}")
+
+
+def has_odd_bounds(node: Node) -> bool:
+    """Whether LiteRT has no operator with these bounds."""
+    return bounds_of(node) not in _OPERATORS
+
+
+def lower_clamp(call: Call) -> Value:
+    """RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1, or requantize and MAXIMUM, MINIMUM."""
+    bounds = bounds_of(call.node)
+    assert bounds is not None
+    x = call.of(call.node.args[0])
+    quantization = call.output_quantization()
+    code = _OPERATORS.get(bounds)
+    if code is not None:
+        order = call.common_order([x])
+        value, made = call.result(order, quantization)
+        call.emit(code, [call.tensor(x, order)], [made])
+        return value
+    if x.quantization != quantization:
+        x = call.lowering.requantize(x, quantization, f"{call.node.name}_requantized")
+    for operator, bound in (("MAXIMUM", bounds[0]), ("MINIMUM", bounds[1])):
+        if math.isfinite(bound):
+            order = call.common_order([x])
+            value, made = call.result(order, quantization)
+            limit_tensor = call.constant(
+                "bound", np.full((1,) * x.rank, stored(bound, quantization)), DType.INT8, quantization
+            )
+            call.emit(operator, [call.tensor(x, order), limit_tensor], [made])
+            x = value
+    return x
+
+
+def stored(number: float, quantization: Quantization) -> int:
+    """The INT8 value nearest to a number."""
+    return int(np.clip(round(number / quantization.scale[0]) + quantization.zero_point[0], -128, 127))

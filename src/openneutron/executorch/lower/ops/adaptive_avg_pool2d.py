@@ -1,0 +1,36 @@
+"""Adaptive average pooling; to 1x1 it arrives as a mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._pieces import adaptive_spans, average_pieces
+from openneutron.executorch.lower.ops._window import NHWC
+from openneutron.executorch.lower.ops.max_pool2d import is_image
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.adaptive_avg_pool2d.default", "aten.adaptive_avg_pool1d.default", "aten._adaptive_avg_pool2d.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """An average lies within the range of what it averages."""
+    a.shared(node)
+
+
+@lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last")
+def lower(call: Call) -> Value:
+    """AVERAGE_POOL_2D; where sizes do not divide, windows overlap and differ, and are pooled in pieces."""
+    x = call.activation("self")
+    shape = call.shape
+    if x.rank == 3:
+        batched = x.with_ones((1, *x.shape))
+        assert batched is not None
+        x, shape = batched, (1, *shape)
+    spans = [adaptive_spans(x.shape[axis], shape[axis]) for axis in (2, 3)]
+    return average_pieces(call, x, call.tensor(x, NHWC), *spans)

@@ -1,0 +1,46 @@
+"""Concatenation along any dimension."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._binary import in_quantization
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so all parameters are shared."""
+    a.shared(node, node.args[0])
+
+
+@limit("every part must be quantized, at least one computed at run time")
+def quantized_parts(call: Call) -> Verdict:
+    """Constants among the parts are fine."""
+    parts = [call.of(node) for node in call["tensors"]]
+    for part in parts:
+        if part.quantization is None:
+            return no(f"{part.storage.name} is {part.storage.dtype}")
+    return no("all parts are constant") if all(part.is_constant for part in parts) else OK
+
+
+@lowers("aten.cat.default", limits=(quantized_parts,))
+def lower(call: Call) -> Value:
+    """CONCATENATION; parts with other parameters than the result are requantized before."""
+    quantization = call.output_quantization()
+    parts = [call.of(node) for node in call["tensors"]]
+    parts = [in_quantization(call, part, quantization) for part in parts if part.rank == len(call.shape)]
+    order = call.common_order(parts)
+    axis = order.index(call.dim(call["dim"], len(call.shape)))
+    tensors = [call.tensor(part, order) for part in parts]
+    value, made = call.result(order, quantization)
+    call.emit("CONCATENATION", tensors, [made], axis=axis, fused_activation_function="NONE")
+    return value

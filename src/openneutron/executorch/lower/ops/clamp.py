@@ -1,0 +1,28 @@
+"""Clamp and hardtanh."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._clamp import finite_bounds, has_odd_bounds, lower_clamp
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.clamp.default", "aten.clamp_.default", "aten.hardtanh.default", "aten.hardtanh_.default")
+@annotates("aten.clamp_min.default", "aten.clamp_max.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@lowers("aten.clamp.default", "aten.hardtanh.default", limits=(finite_bounds,), activation=True, table=has_odd_bounds)
+def lower(call: Call) -> Value:
+    """A RELU form where LiteRT has one, else a table; for NXP's converter MAXIMUM and MINIMUM with constants."""
+    return lower_clamp(call)

@@ -1,0 +1,43 @@
+"""Copies: values have no memory layout of their own here, so there is nothing to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.clone.default", "aten.contiguous.default", "aten.dropout.default", "aten.dropout_.default")
+@annotates("aten.to.dtype_layout", "aten.to.dtype", "aten._to_copy.default", "aten.to.prim_Device")
+@annotates("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values do not change, so their parameters do not either."""
+    if a.is_float(node):
+        a.shared(node)
+
+
+@limit("a copy must not change the type")
+def keeps_type(call: Call) -> Verdict:
+    """Conversions compute; copies do not."""
+    asked = call.arguments.get("dtype")
+    return OK if asked in (None, torch.float32) else no(f"it converts to {asked}")
+
+
+@lowers(
+    "aten.clone.default", "dim_order_ops._clone_dim_order.default", "dim_order_ops._to_dim_order_copy.default",
+    "aten.alias_copy.default", "aten.detach_copy.default", "aten.lift_fresh_copy.default",
+    limits=(keeps_type,), shape_only=True,
+)  # fmt: skip
+def lower(call: Call) -> Value:
+    """The value itself: dim order is decided where it matters, at the borders of the partition."""
+    return call.value("self")

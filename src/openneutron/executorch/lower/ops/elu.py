@@ -1,0 +1,41 @@
+"""ELU, and with other parameters what SELU and CELU decompose into."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.fx import arguments
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.elu.default", "aten.elu_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@limit("for NXP's converter alpha, scale and input_scale must be 1")
+def standard(call: Call) -> Verdict:
+    """LiteRT's ELU has no parameters."""
+    given = tuple(call[name] for name in ("alpha", "scale", "input_scale"))
+    return OK if given == (1, 1, 1) else no(f"they are {given}")
+
+
+def _is_scaled(node: Node) -> bool:
+    given = arguments(node)
+    return any(given[name] != 1 for name in ("alpha", "scale", "input_scale"))
+
+
+@lowers("aten.elu.default", limits=(standard,), table=_is_scaled)
+def lower(call: Call) -> Value:
+    """ELU; with other parameters, as SELU and CELU have them, a table."""
+    return lower_unary(call, "ELU")

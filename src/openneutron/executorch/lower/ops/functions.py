@@ -1,0 +1,60 @@
+"""Functions of one value that LiteRT has no INT8 form of: each becomes a table of 256 entries.
+
+Some exist only before decomposition (softplus, mish); what they decompose into is tabulated as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+# In the Edge graph under these names.
+_KEPT = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "expm1", "floor", "log10", "log1p",
+    "log2", "reciprocal", "round", "sign", "sin", "sinh", "tan", "trunc",
+)  # fmt: skip
+# Decomposed into several operators, or into one of the above.
+_DECOMPOSED = (
+    "celu", "deg2rad", "frac", "hardshrink", "log_sigmoid", "logit", "mish", "nan_to_num", "rad2deg", "selu", "sgn",
+    "sinc", "softplus", "softshrink", "square", "threshold",
+)  # fmt: skip
+_NUMBERS = ("pow.Tensor_Scalar", "pow.Scalar", "remainder.Scalar", "fmod.Scalar", "rsub.Scalar", "floor_divide.Scalar")
+
+
+@annotates(*(f"aten.{name}.default" for name in (*_KEPT, *_DECOMPOSED)))
+@annotates(*(f"aten.{name}_.default" for name in (*_KEPT, *_DECOMPOSED)))
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@annotates(*(f"aten.{name}" for name in _NUMBERS), *(f"aten.{name.replace('.', '_.')}" for name in _NUMBERS))
+def annotate_with_number(node: Node, a: Annotator) -> None:
+    """The tensor and its own range out; the number, first or second, is part of the function."""
+    x = next((one for one in node.args if a.is_float(one)), None)
+    if x is not None:
+        a.compute(node, [x])
+
+
+@lowers(*(f"aten.{name}.default" for name in _KEPT), table=True)
+@lowers("aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar", table=True)
+def lower(call: Call) -> Value:
+    """A table (see `tabulate.py`); this is reached only where there can be none."""
+    if not call.lowering.with_tables:
+        raise call.reject(
+            "needs_table",
+            "it becomes a table of 256 entries, which NXP's converter does not take",
+            "use --converter open",
+        )
+    raise call.reject(
+        "not_a_table", "between its input and its result nothing is quantized, though several tensors meet there",
+        "quantize the model with NeutronQuantizer",
+    )  # fmt: skip

@@ -1,0 +1,42 @@
+"""Hard-sigmoid, kept whole because its decomposition has no quantized values inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops.sigmoid import OUTPUT
+from openneutron.litert.graph import DType, Quantization
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.hardsigmoid.default", "aten.hardsigmoid_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """The range of results is known, and is what clamps them."""
+    a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
+
+
+@lowers("aten.hardsigmoid.default", preserve=True, table=True)
+def lower(call: Call) -> Value:
+    """A table; for NXP's converter clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating."""
+    x = call.activation("self")
+    assert x.quantization is not None
+    call.output_quantization()  # rejects a result that is read in float
+    order = call.common_order([x])
+    source = call.tensor(x, order)
+    sixth = Quantization((float(np.float32(x.quantization.scale[0] / 6)),), x.quantization.zero_point)
+    _, scaled = call.result(order, sixth, name=f"{call.node.name}_sixth")
+    shape = [x.shape[dim] for dim in order]
+    call.emit("RESHAPE", [source, call.layouts.shape_tensor(shape)], [scaled], new_shape=shape)
+    half = call.constant("half", np.ones((1,) * x.rank), DType.INT8, Quantization((0.5,), (0,)))
+    value, made = call.result(order, OUTPUT)
+    call.emit("ADD", [scaled, half], [made], fused_activation_function="NONE")
+    return value

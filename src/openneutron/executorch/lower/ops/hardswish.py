@@ -1,0 +1,27 @@
+"""Hard-swish, kept whole because its decomposition has no quantized values inside."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._unary import lower_unary
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.hardswish.default", "aten.hardswish_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@lowers("aten.hardswish.default", preserve=True)
+def lower(call: Call) -> Value:
+    """HARD_SWISH."""
+    return lower_unary(call, "HARD_SWISH")

@@ -1,0 +1,96 @@
+"""Linear layers: Edge has them as addmm or mm over a permuted constant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.fx import value_of
+from openneutron.executorch.lower.layout import Value, plain
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._activation import fuse_activation
+from openneutron.executorch.lower.ops._weights import constant_bias, constant_weights, weights_and_bias
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.linear.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Input, weights per output feature (dimension 0), output; the bias stays float and is quantized at lowering."""
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
+
+
+@annotates("aten.addmm.default")
+def annotate_addmm(node: Node, a: Annotator) -> None:
+    """The second matrix has its output features along dimension 1."""
+    a.compute(node, [node.args[1]], {node.args[2]: a.weight_spec(node.args[2], 1)})
+
+
+@annotates("aten.mm.default")
+def annotate_mm(node: Node, a: Annotator) -> None:
+    """The second matrix has its output features along dimension 1."""
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
+
+
+@annotates("aten.matmul.default")
+def annotate_matmul(node: Node, a: Annotator) -> None:
+    """A linear layer when the right side is a constant matrix, else a product of two activations."""
+    left, right = node.args[:2]
+    if right.op == "get_attr" and value_of(right) is not None and value_of(right).dim() == 2:
+        a.compute(node, [left], {right: a.weight_spec(right, 1)})
+    else:
+        a.compute(node, [left, right])
+
+
+@limit("alpha and beta must be 1")
+def unscaled(call: Call) -> Verdict:
+    """FULLY_CONNECTED has no factors."""
+    scales = call["alpha"], call["beta"]
+    return (
+        OK if scales == (1, 1) else no(f"alpha is {scales[0]}, beta is {scales[1]}", hint="scale the weights instead")
+    )
+
+
+@lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain")
+def lower_addmm(call: Call) -> Value:
+    """FULLY_CONNECTED with bias."""
+    return _fully_connected(call, call.activation("mat1"), call.value("mat2"), call.value("self"))
+
+
+@lowers("aten.mm.default", limits=(constant_weights,), layout="plain")
+def lower_mm(call: Call) -> Value:
+    """FULLY_CONNECTED without bias."""
+    return _fully_connected(call, call.activation("self"), call.value("mat2"), None)
+
+
+def _has_more_than_two_dimensions(node: Node) -> bool:
+    """Decomposed, such a layer may become a batched product whose inside is not quantized."""
+    return value_of(node) is not None and value_of(node).dim() > 2
+
+
+@lowers(
+    "aten.linear.default", limits=(constant_weights, constant_bias), layout="plain",
+    preserve=_has_more_than_two_dimensions,
+)  # fmt: skip
+def lower_linear(call: Call) -> Value:
+    """FULLY_CONNECTED that keeps the leading dimensions."""
+    weight = call.value("weight")
+    return _fully_connected(call, call.activation("input"), weight.permuted((1, 0)), call.optional("bias"))
+
+
+def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
+    """`weight` is [inputs, outputs], as addmm has it."""
+    quantization = call.output_quantization()
+    weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 0), 1, bias)
+    source = call.tensor(x, plain(x.rank))
+    activation = fuse_activation(call)
+    value, made = call.result(plain(x.rank), quantization)
+    call.emit(
+        "FULLY_CONNECTED", [source, weight_tensor, bias_tensor], [made], fused_activation_function=activation,
+        keep_num_dims=x.rank != 2,
+    )  # fmt: skip
+    return value

@@ -1,0 +1,28 @@
+"""Element-wise minimum of two tensors, with any broadcasting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._binary import lower_binary, quantized_operands, same_quantization
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.minimum.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are compared as they are, so all parameters are shared."""
+    a.shared(node, node.args[:2])
+
+
+@lowers("aten.minimum.default", limits=(quantized_operands,))
+def lower(call: Call) -> Value:
+    """MINIMUM; an operand with other parameters than the result is requantized before."""
+    quantization = call.output_quantization()
+    return lower_binary(call, "MINIMUM", same_quantization(call, quantization), quantization)

@@ -1,0 +1,31 @@
+"""Multiplication of two tensors, with any broadcasting; division by a number arrives as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._activation import fuse_activation
+from openneutron.executorch.lower.ops._binary import by_a_number, lower_binary, quantized_operands
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.mul.Tensor", "aten.mul_.Tensor")
+def annotate(node: Node, a: Annotator) -> None:
+    """Each operand and the result have ranges of their own."""
+    a.compute(node, list(node.args[:2]))
+
+
+@lowers("aten.mul.Tensor", limits=(quantized_operands,), table=by_a_number)
+def lower(call: Call) -> Value:
+    """MUL with its fused activation; with a number beside the tensor a table."""
+    quantization = call.output_quantization()
+    activation = fuse_activation(call)
+    operands = call.value("self"), call.value("other")
+    return lower_binary(call, "MUL", operands, quantization, fused_activation_function=activation)

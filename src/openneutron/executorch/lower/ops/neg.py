@@ -1,0 +1,35 @@
+"""Negation: LiteRT's NEG ignores zero points, so it is a table or a subtraction from zero."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.litert.graph import DType, Quantization
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.neg.default", "aten.neg_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out: the input's is mirrored."""
+    a.unary(node)
+
+
+@lowers("aten.neg.default", table=True)
+def lower(call: Call) -> Value:
+    """A table; for NXP's converter SUB(0, x)."""
+    x = call.activation("self")
+    assert x.quantization is not None
+    order = call.common_order([x])
+    zero = call.constant("zero", np.zeros((1,) * x.rank), DType.INT8, Quantization(x.quantization.scale, (0,)))
+    value, made = call.result(order, call.output_quantization())
+    call.emit("SUB", [zero, call.tensor(x, order)], [made], fused_activation_function="NONE")
+    return value

@@ -1,0 +1,108 @@
+"""Padding with a constant; negative amounts cut."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.fx import arguments
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._clamp import stored
+from openneutron.executorch.lower.ops._slice import cut
+from openneutron.litert.graph import DType
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.pad.default", "aten.constant_pad_nd.default")
+@annotates("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so the parameters are shared; the observer sees what is padded with."""
+    a.shared(node)
+
+
+@limit("the value to pad with must be representable in the input's quantization")
+def representable(call: Call) -> Verdict:
+    """Half a step beyond the range is the most that rounding hides."""
+    x, value = call.value("self"), fill_of(call)
+    assert x.quantization is not None
+    scale, zero = x.quantization.scale[0], x.quantization.zero_point[0]
+    low, high = (-128 - zero - 0.5) * scale, (127 - zero + 0.5) * scale
+    if math.isfinite(value) and low <= value <= high:
+        return OK
+    return no(f"it is {value:g}, the range is [{low:g}, {high:g}]", hint="calibrate with the padding in place")
+
+
+@limit("the mode must be constant or reflect")
+def known_mode(call: Call) -> Verdict:
+    """LiteRT mirrors without repeating the edge; replicating and wrapping around it cannot."""
+    mode = call.arguments.get("mode", "constant")
+    return OK if mode in ("constant", "reflect") else no(f"it is {mode}", hint="pad with a constant or by reflection")
+
+
+def fill_of(call: Call) -> float:
+    """The number to pad with."""
+    return float(call.arguments.get("value") or 0.0)
+
+
+def paddings(call: Call, rank: int) -> list[list[int]]:
+    """(before, after) of each dimension; PyTorch lists them from the last dimension on."""
+    flat = [int(amount) for amount in call["pad" if "pad" in call.arguments else "padding"]]
+    pads = [[0, 0] for _ in range(rank)]
+    for position in range(len(flat) // 2):
+        pads[rank - 1 - position] = flat[2 * position : 2 * position + 2]
+    return pads
+
+
+@lowers("aten.constant_pad_nd.default", limits=(representable,))
+def lower(call: Call) -> Value:
+    """PAD with zero, PADV2 with anything else; SLICE before where amounts are negative."""
+    x = call.activation("self")
+    quantization = x.quantization
+    assert quantization is not None
+    pads = paddings(call, x.rank)
+    if any(amount < 0 for pair in pads for amount in pair):
+        begin = [max(-before, 0) for before, _ in pads]
+        size = [n + min(before, 0) + min(after, 0) for n, (before, after) in zip(x.shape, pads, strict=True)]
+        x = cut(call, x, begin, size, [1] * x.rank)
+        pads = [[max(amount, 0) for amount in pair] for pair in pads]
+    if not any(amount for pair in pads for amount in pair):
+        return x
+    order = call.common_order([x])
+    fill = stored(fill_of(call), quantization)
+    tensors = [call.tensor(x, order), call.constant("pads", [pads[dim] for dim in order], DType.INT32)]
+    value, made = call.result(order, quantization)
+    if fill == quantization.zero_point[0]:
+        call.emit("PAD", tensors, [made])
+    else:
+        call.emit("PADV2", [*tensors, call.constant("fill", [fill], DType.INT8, quantization)], [made])
+    return value
+
+
+def _reflects(node: Node) -> bool:
+    """Decomposed, a reflection becomes index arithmetic."""
+    return arguments(node)["mode"] == "reflect"
+
+
+@lowers("aten.pad.default", limits=(known_mode, representable), preserve=_reflects)
+def lower_pad(call: Call) -> Value:
+    """The form before decomposition, kept for the sake of reflection."""
+    return lower_reflection(call) if call["mode"] == "reflect" else lower(call)
+
+
+@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", preserve=True)
+def lower_reflection(call: Call) -> Value:
+    """MIRROR_PAD without repeating the edge."""
+    x = call.activation("self")
+    pads = paddings(call, x.rank)
+    order = call.common_order([x])
+    amounts = call.constant("pads", [pads[dim] for dim in order], DType.INT32)
+    value, made = call.result(order, x.quantization)
+    call.emit("MIRROR_PAD", [call.tensor(x, order), amounts], [made], mode="REFLECT")
+    return value

@@ -1,0 +1,44 @@
+"""Permute and transpose: another way to look at the same value; data moves only when an operator needs it to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.permute.default", "aten.transpose.int", "aten.t.default", "aten.numpy_T.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values do not change, so their parameters do not either."""
+    a.shared(node)
+
+
+@lowers("aten.permute_copy.default", shape_only=True)
+def lower(call: Call) -> Value:
+    """A permuted view."""
+    x = call.value("self")
+    return x.permuted([call.dim(dim, x.rank) for dim in call["dims"]])
+
+
+@lowers("aten.transpose_copy.int", shape_only=True)
+def lower_transpose(call: Call) -> Value:
+    """A permuted view: two dimensions change places."""
+    x = call.value("self")
+    order = list(range(x.rank))
+    first, second = call.dim(call["dim0"], x.rank), call.dim(call["dim1"], x.rank)
+    order[first], order[second] = second, first
+    return x.permuted(order)
+
+
+@lowers("aten.t_copy.default", shape_only=True)
+def lower_t(call: Call) -> Value:
+    """A permuted view of a matrix."""
+    x = call.value("self")
+    return x.permuted(tuple(reversed(range(x.rank))))

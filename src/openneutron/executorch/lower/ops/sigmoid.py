@@ -1,0 +1,32 @@
+"""The logistic function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.litert.graph import Quantization
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+# LiteRT's kernel accepts no other scale: results lie between 0 and 1 in steps of 1/256.
+OUTPUT = Quantization((1 / 256,), (-128,))
+
+
+@annotates("aten.sigmoid.default", "aten.sigmoid_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """The range of results is known."""
+    a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
+
+
+@lowers("aten.sigmoid.default")
+def lower(call: Call) -> Value:
+    """LOGISTIC; other parameters at its reader become a requantize behind it."""
+    call.output_quantization()  # rejects a result that is read in float
+    return lower_unary(call, "LOGISTIC", OUTPUT)

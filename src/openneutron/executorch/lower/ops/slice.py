@@ -1,0 +1,48 @@
+"""Slices with any step, and single indices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._slice import cut
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.slice.Tensor", "aten.select.int", "aten.narrow.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so the parameters are shared."""
+    a.shared(node)
+
+
+@lowers("aten.slice_copy.Tensor", "aten.slice.Tensor", shape_only=True)
+def lower(call: Call) -> Value:
+    """SLICE or STRIDED_SLICE."""
+    x = call.value("self")
+    dim = call.dim(call["dim"], x.rank)
+    length, step = x.shape[dim], int(call["step"])
+    start = _clip(0 if call["start"] is None else int(call["start"]), length)
+    begin, steps = [0] * x.rank, [1] * x.rank
+    begin[dim], steps[dim] = min(start, length - 1), step
+    return cut(call, x, begin, call.shape, steps)
+
+
+@lowers("aten.select_copy.int", "aten.select.int", shape_only=True)
+def lower_select(call: Call) -> Value:
+    """SLICE of one index, whose dimension is then dropped."""
+    x = call.value("self")
+    dim = call.dim(call["dim"], x.rank)
+    begin, size = [0] * x.rank, list(x.shape)
+    begin[dim], size[dim] = int(call["index"]) % x.shape[dim], 1
+    piece = cut(call, x, begin, size, [1] * x.rank)
+    return Value(piece.storage, tuple(axis for position, axis in enumerate(piece.axes) if position != dim))
+
+
+def _clip(start: int, length: int) -> int:
+    return min(max(start + length if start < 0 else start, 0), length)

@@ -1,0 +1,43 @@
+"""Softmax over any dimension: it is brought to the end of memory order first, which for channels costs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Order, Value, channels_last
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.litert.graph import Quantization
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+# LiteRT's kernels accept no other parameters: probabilities in steps of 1/256.
+OUTPUT = Quantization((1 / 256,), (-128,))
+
+
+@annotates("aten.softmax.int", "aten._softmax.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Probabilities have a known range."""
+    a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
+
+
+@lowers("aten._softmax.default")
+def lower(call: Call) -> Value:
+    """SOFTMAX with beta 1."""
+    x = call.activation("self")
+    call.output_quantization()  # rejects a result that is read in float
+    order = last_in_memory(call, x, call.dim(call["dim"], x.rank))
+    value, made = call.result(order, OUTPUT)
+    call.emit("SOFTMAX", [call.tensor(x, order)], [made], beta=1.0)
+    return value
+
+
+def last_in_memory(call: Call, x: Value, dim: int) -> Order:
+    """An order of `x` that ends with `dim`, one that exists if possible."""
+    rest = tuple(i for i in range(x.rank) if i != dim)
+    candidates = [channels_last(x.rank)] if dim == 1 and x.rank > 2 else []
+    candidates.append((*rest, dim))
+    return next((order for order in candidates if call.layouts.available(x, order)), candidates[0])

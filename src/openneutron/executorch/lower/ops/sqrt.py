@@ -1,0 +1,27 @@
+"""The square root; LiteRT rounds it down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._unary import lower_unary
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.sqrt.default", "aten.sqrt_.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Its own range out."""
+    a.unary(node)
+
+
+@lowers("aten.sqrt.default")
+def lower(call: Call) -> Value:
+    """SQRT."""
+    return lower_unary(call, "SQRT")

@@ -1,0 +1,18 @@
+"""Stacking: in the Edge graph it is a concatenation of unsqueezed tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.ops import annotates
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.stack.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so all parameters are shared."""
+    a.shared(node, node.args[0])

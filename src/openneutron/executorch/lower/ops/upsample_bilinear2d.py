@@ -1,0 +1,44 @@
+"""Bilinear resize."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._resize import image_name, is_batch_of_images, resize, scales
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """An interpolation lies within the range of its corners."""
+    a.shared(node)
+
+
+@limit("the scale factor must be the ratio of the sizes")
+def whole_sizes(call: Call) -> Verdict:
+    """LiteRT knows only sizes."""
+    x = call.value(image_name(call))
+    for axis, scale in enumerate(scales(call)):
+        size, out = x.shape[2 + axis], call.shape[2 + axis]
+        if not call["align_corners"] and abs(scale * out - size) > 1e-6 * size:
+            return no(f"{size} to {out} pixels at a factor of {1 / scale:g}", hint="give the output size instead")
+    return OK
+
+
+# LiteRT interpolates with 10 fractional bits: a third is not one of them.
+@lowers(
+    "aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default", limits=(is_batch_of_images, whole_sizes),
+    layout="channels_last", tolerance=2,
+)  # fmt: skip
+def lower(call: Call) -> Value:
+    """RESIZE_BILINEAR; without align_corners PyTorch means pixel centres."""
+    align = bool(call["align_corners"])
+    return resize(call, "RESIZE_BILINEAR", align_corners=align, half_pixel_centers=not align)

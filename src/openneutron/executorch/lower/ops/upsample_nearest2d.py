@@ -1,0 +1,47 @@
+"""Nearest-neighbour resize."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.lower.ops._resize import image_name, is_batch_of_images, resize, scales
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so the parameters are shared."""
+    a.shared(node)
+
+
+@limit("PyTorch and LiteRT must pick the same pixels")
+def same_pixels(call: Call) -> Verdict:
+    """They may differ when a scale factor is given whose multiple of the size is no whole number."""
+    x = call.value(image_name(call))
+    for axis, scale in enumerate(scales(call)):
+        size, out = x.shape[2 + axis], call.shape[2 + axis]
+        at = np.arange(out, dtype=np.float32)
+        torch_picks = np.minimum(np.floor(at * np.float32(scale)), size - 1)
+        litert_picks = np.minimum(np.floor(at * (np.float32(size) / np.float32(out))), size - 1)
+        if not np.array_equal(torch_picks, litert_picks):
+            return no(f"{size} to {out} pixels at a factor of {1 / scale:g}", hint="give the output size instead")
+    return OK
+
+
+@lowers(
+    "aten.upsample_nearest2d.vec", "aten.upsample_nearest2d.default", limits=(is_batch_of_images, same_pixels),
+    layout="channels_last",
+)  # fmt: skip
+def lower(call: Call) -> Value:
+    """RESIZE_NEAREST_NEIGHBOR."""
+    return resize(call, "RESIZE_NEAREST_NEIGHBOR", align_corners=False, half_pixel_centers=False)

@@ -1,0 +1,1 @@
+"""Which nodes the NPU runs, and why not the others."""

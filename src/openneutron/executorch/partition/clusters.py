@@ -1,0 +1,161 @@
+"""Clusters: what lies between two rows of stored values.
+
+Cut the graph at every INT8 value. What hangs together through float values is one cluster: dequantizes, operators,
+quantizes. A cluster is delegated whole or not at all, because inside it values are float and cannot cross a border.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch.fx import Graph, Node
+
+from openneutron.compiler.signature import OpSignature, of_operator
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
+from openneutron.executorch.lower.encoding import Constants, Rejected
+from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.verdict import Reason, Verdict
+
+Check = Callable[[OpSignature], Verdict]
+
+# LiteRT operators that move and compute nothing.
+NO_OPS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
+
+
+@dataclass
+class Cluster:
+    """Nodes in graph order; `culprit` and `reason` say why it is left on the CPU."""
+
+    nodes: list[Node]
+    culprit: Node | None = None
+    reason: Reason | None = None
+    no_op: bool = False
+    operators: list[str] = field(default_factory=list)
+
+    @property
+    def cores(self) -> list[Node]:
+        """The operators, without quantize, dequantize and getitem."""
+        return [node for node in self.nodes if not is_border(node) and operator_name(node) != GETITEM]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it can be delegated."""
+        return self.reason is None
+
+    def refuse(self, node: Node, reason: Reason) -> None:
+        """Leave the cluster on the CPU because of `node`."""
+        self.culprit, self.reason = node, reason
+
+
+def is_border(node: Node) -> bool:
+    """Whether the node is a quantize or dequantize."""
+    return is_quantize(node) or is_dequantize(node)
+
+
+def find_clusters(graph: Graph) -> list[Cluster]:
+    """All clusters that lie between stored values on both sides, in graph order.
+
+    A quantize of a program input and a dequantize for a program output belong to none: they are the program's border.
+    """
+    parent: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while parent[node] is not node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
+
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    for node in calls:
+        parent[node] = node
+        for source in node.all_input_nodes:
+            # An edge that carries a stored value ends a cluster: what quantize makes and dequantize reads.
+            if source in parent and not is_quantize(source) and not is_dequantize(node):
+                parent[root(node)] = root(source)
+    groups: dict[Node, list[Node]] = {}
+    for node in calls:
+        groups.setdefault(root(node), []).append(node)
+    return [Cluster(nodes) for nodes in groups.values() if _is_between_stored_values(nodes)]
+
+
+def _is_between_stored_values(nodes: list[Node]) -> bool:
+    return any(is_quantize(node) for node in nodes) and any(is_dequantize(node) for node in nodes)
+
+
+def stored_inputs(nodes: Sequence[Node], constants: Constants) -> list[Node]:
+    """The stored values that nodes read from outside, in order of first use."""
+    inside = set(nodes)
+    found: dict[Node, None] = {}
+    for node in nodes:
+        if is_dequantize(node):
+            source = node.args[0]
+            if isinstance(source, Node) and source not in inside and source not in constants:
+                found[source] = None
+    return list(found)
+
+
+def stored_outputs(nodes: Sequence[Node]) -> list[Node]:
+    """The stored values that something outside reads."""
+    inside = set(nodes)
+    return [node for node in nodes if is_quantize(node) and any(user not in inside for user in node.users)]
+
+
+def examine(cluster: Cluster, constants: Constants, check: Check, options: NeutronOptions) -> None:
+    """Lower the cluster without data and ask `check` about each operator; refuse it when something does not fit."""
+    problem = _float_border(cluster, constants)
+    if problem is not None:
+        cluster.refuse(*problem)
+        return
+    problem, lowered = try_lower(cluster.nodes, constants, check, options)
+    if problem is not None:
+        cluster.refuse(*problem)
+    elif lowered is not None:
+        cluster.operators = [op.code for op in lowered.model.main.operators]
+        cluster.no_op = all(code in NO_OPS for code in cluster.operators)
+
+
+def try_lower(
+    nodes: list[Node], constants: Constants, check: Check, options: NeutronOptions
+) -> tuple[tuple[Node, Reason] | None, Lowered | None]:
+    """Lower nodes and check every operator: the first problem and whose it is, or the result."""
+    try:
+        lowered = lower(nodes, stored_inputs(nodes, constants), stored_outputs(nodes), constants, options)
+    except Rejected as rejected:
+        return (rejected.node, rejected.reason), None
+    graph = lowered.model.main
+    for position, op in enumerate(graph.operators):
+        verdict = check(of_operator(graph, op))
+        if verdict.reason is not None:
+            return (lowered.nodes[position], verdict.reason), None
+    return None, lowered
+
+
+def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:
+    inside = set(cluster.nodes)
+    for node in cluster.nodes:
+        if is_kept_float(node) and not is_border(node):
+            return node, Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
+        if not is_static(node):
+            hint = "export with fixed shapes"
+            return node, Reason("dynamic_shape", f"its shape is {_shape(node)}, which is not fixed", node.name, hint)
+        if is_quantize(node):
+            continue
+        for user in node.users:
+            if user not in inside:
+                what = "the program's output" if user.op == "output" else user.name
+                hint = "quantize its readers too"
+                return node, Reason("float_result", f"{what} reads its result in float", node.name, hint)
+        if is_dequantize(node):
+            continue
+        for source in node.all_input_nodes:
+            if source not in inside and source not in constants:
+                hint = "quantize it, or leave this operator out"
+                return node, Reason("float_input", f"its input {source.name} is not quantized", node.name, hint)
+    return None
+
+
+def _shape(node: Node) -> str:
+    value = node.meta.get("val")
+    return str(list(getattr(value, "shape", ())))

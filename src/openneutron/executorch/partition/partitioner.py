@@ -1,0 +1,288 @@
+"""`NeutronPartitioner`: decides what the NPU runs, and says of each node why or why not.
+
+It lowers each cluster without data and asks the same `check` as the compiler, then cuts, then lowers and checks each
+partition whole. The graph is never edited and no random number is drawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from executorch.exir.backend.partitioner import DelegationSpec, Partitioner, PartitionResult
+from executorch.exir.backend.utils import tag_constant_data
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from openneutron.errors import OptionError
+from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_specs
+from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.partition.clusters import Check, Cluster, examine, find_clusters, try_lower
+from openneutron.executorch.partition.delegation import CustomDelegationOptions
+from openneutron.executorch.partition.excluded import Excluded
+from openneutron.executorch.partition.levels import cut
+from openneutron.executorch.partition.outcome import verdicts_of
+from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
+from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
+from openneutron.executorch.partition.trial import Trials
+from openneutron.executorch.place.cpu_model import PORTABLE, CpuCosts
+from openneutron.executorch.place.placement import check_placement, stay, weigh
+from openneutron.executorch.target_spec import NeutronTargetSpec
+from openneutron.machine import targets
+from openneutron.report.model import Node as Verdict
+from openneutron.verdict import Reason
+
+WHERE = "NeutronPartitioner"
+
+
+class NeutronPartitioner(Partitioner):
+    """Partitions a quantized Edge program for the NPU. With nothing optional given it delegates as much as possible.
+
+    `preserve_ops` are operators to keep from decomposition in addition to those we keep anyway; one that would not be
+    delegated decomposes all the same, and so does a node of them for which `check_op_support` says False.
+    With `placement="fastest"` a partition that the CPU would run faster stays there (see `placement.py`); `cpu_costs` are
+    those of the kernels that run it there. After lowering `verdicts` tells of each
+    node who runs it and why, and `copies` how much of a channels-last program is copied to contiguous order for the CPU.
+
+    Example:
+        >>> partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
+        >>> edge = to_edge_transform_and_lower(exported, partitioner=[partitioner])
+        >>> [(v.name, v.reason) for v in partitioner.verdicts if not v.delegated]
+    """
+
+    def __init__(
+        self,
+        compile_spec: Sequence[Any],
+        neutron_target_spec: NeutronTargetSpec | None = None,
+        custom_delegation_options: CustomDelegationOptions | None = None,
+        post_quantization_state_dict: Mapping[str, torch.Tensor] | None = None,
+        preserve_ops: Sequence[Any] | None = None,
+        check_op_support: Callable[[Node], bool] | None = None,
+        *,
+        placement: str = "all",
+        cpu_costs: CpuCosts = PORTABLE,
+    ) -> None:
+        super().__init__()
+        # Whoever partitions for Neutron calls to_executorch() next, which knows no quantize.out without this.
+        import executorch.kernels.quantized  # noqa: F401
+
+        self.options: NeutronOptions = from_specs(compile_spec)
+        if neutron_target_spec is not None and neutron_target_spec.name != self.options.config:
+            raise OptionError(
+                f"the target spec is for {neutron_target_spec.name}, the compile spec for {self.options.config}",
+                where=WHERE,
+            )
+        if custom_delegation_options is not None and not isinstance(custom_delegation_options, CustomDelegationOptions):
+            raise OptionError(f"custom_delegation_options is {custom_delegation_options!r}", where=WHERE)
+        self.custom = custom_delegation_options or CustomDelegationOptions()
+        self.trials = Trials(self.options)
+        self.excluded = Excluded(self.options.operators_not_to_delegate)
+        self._given: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
+        self._waiting: list[dict[str, torch.Tensor]] = []
+        self._finished = False
+        self._preserve = _preserved(preserve_ops or ())
+        if check_op_support is not None and not callable(check_op_support):
+            raise OptionError(
+                f"check_op_support is {check_op_support!r}", where=WHERE, hint="give a function from a node to a bool"
+            )
+        self._check_op_support = check_op_support
+        check_placement(placement, self.options, where=WHERE)
+        self.placement = placement
+        self.cpu_costs = cpu_costs
+        self.verdicts: list[Verdict] = []
+        self.partitions: list[list[Cluster]] = []
+        self.copies = Copies(0, 0)
+        ensure_only_backend()
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Tag the nodes of each partition; the program itself is not changed."""
+        graph = exported_program.graph
+        constants = Constants(exported_program, self._take_known(exported_program))
+        check = self._check()
+        clusters = find_clusters(graph)
+        for cluster in clusters:
+            self._examine(cluster, constants, check)
+        partitions = cut(graph, clusters)
+        order = {node: index for index, node in enumerate(graph.nodes)}
+        while not self._all_compile(partitions, order, constants, check):
+            partitions = cut(graph, clusters)
+        partitions = self._without_no_ops(partitions)
+        if self.placement == "fastest":
+            partitions = [members for members in partitions if self._worth(members, order, constants, check)]
+        tags: dict[str, DelegationSpec] = {}
+        first = len(self.partitions)
+        for index, members in enumerate(partitions, start=first):
+            tag = f"neutron_{index}"
+            specs = to_specs(_numbered(self.options, index))
+            tags[tag] = DelegationSpec(NeutronBackend.__name__, specs)
+            for cluster in members:
+                for node in cluster.nodes:
+                    node.meta["delegation_tag"] = tag
+        tag_constant_data(exported_program)
+        self.partitions += partitions
+        self.verdicts += verdicts_of(graph, clusters, partitions, first)
+        self._finished = True
+        return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
+
+    def ops_to_not_decompose(
+        self, ep: ExportedProgram
+    ) -> tuple[list[torch._ops.OpOverload], Callable[[Node], bool] | None]:
+        """Operators to keep whole; the filter is the predicate of delegation itself.
+
+        Where every node of these operators is delegated no filter is needed, which saves ExecuTorch two retraces.
+        It asks once more when everything is lowered. That is the only moment at which a partitioner sees the finished
+        program, so what stays on the CPU is made contiguous then: stock kernels refuse mixed dim orders.
+        """
+        if self._finished:
+            self.copies += make_islands_contiguous(ep.graph_module)
+        names = {operator_name(node) for node in ep.graph.nodes if self._asks_to_stay_whole(node)}
+        if not names:
+            return [], None
+        nodes = [node for node in ep.graph.nodes if operator_name(node) in names]
+        kept = self._delegable(ep, names)
+        targets_ = list(dict.fromkeys(_overload(node) for node in nodes))
+        return targets_, None if all(node in kept for node in nodes) else lambda node: node in kept
+
+    def transform_for_pre_decomposition(self, exported_program: ExportedProgram) -> ExportedProgram:
+        """Remember the real tensors (`partition` sees none) and give every reader its own dequantize.
+
+        ExecuTorch calls this for every method of a program and only then partitions them, in the same order.
+        """
+        if self._finished:
+            self.verdicts, self.partitions, self._waiting, self._finished = [], [], [], False
+            self.copies = Copies(0, 0)
+        tensors = {**exported_program.state_dict, **exported_program.constants}
+        self._waiting.append({name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)})
+        return split_dequantize(exported_program)
+
+    def _take_known(self, program: ExportedProgram) -> dict[str, torch.Tensor]:
+        """The real tensors of a program: names repeat between methods, so the first that fits in name and shape."""
+        wanted = {name: value.shape for name, value in program.state_dict.items()}
+        for position, known in enumerate(self._waiting):
+            if all(name in known and known[name].shape == shape for name, shape in wanted.items()):
+                return {**self._given, **self._waiting.pop(position)}
+        return self._given
+
+    def _asks_to_stay_whole(self, node: Node) -> bool:
+        name = operator_name(node)
+        rule = lowerings().get(name)
+        if rule is None or self.excluded.may_name(name) or self._vetoed(node):
+            return False
+        return name in self._preserve or (rule.preserve is not None and rule.preserve(node))
+
+    def _vetoed(self, node: Node) -> bool:
+        """Whether the user asked to preserve this operator, but not this node of it."""
+        if self._check_op_support is None or operator_name(node) not in self._preserve:
+            return False
+        return not self._check_op_support(node)
+
+    def _delegable(self, ep: ExportedProgram, names: set[str]) -> set[Node]:
+        """The nodes of these operators whose clusters would be delegated."""
+        constants, check = Constants(ep, self._given), self._check()
+        kept: set[Node] = set()
+        for cluster in find_clusters(ep.graph):
+            found = [node for node in cluster.nodes if operator_name(node) in names and not self._vetoed(node)]
+            if found:
+                self._examine(cluster, constants, check)
+                kept.update(found if cluster.accepted else ())
+        return kept
+
+    def _examine(self, cluster: Cluster, constants: Constants, check: Check) -> None:
+        for node in cluster.cores:
+            pattern = self.excluded.pattern(node)
+            if pattern:
+                message = f"operators_not_to_delegate names it ({pattern})"
+                cluster.refuse(node, Reason("excluded", message, node.name, "remove it from the list"))
+                return
+        examine(cluster, constants, check, self.options)
+
+    def _all_compile(
+        self, partitions: list[list[Cluster]], order: dict[Node, int], constants: Constants, check: Check
+    ) -> bool:
+        """Whether each partition as a whole lowers to operators that `check` accepts, and fits; refuses what does not.
+
+        Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
+        """
+        for members in partitions:
+            position = {node: cluster for cluster in members for node in cluster.nodes}
+            nodes = sorted(position, key=order.__getitem__)
+            problem, lowered = try_lower(nodes, constants, check, self.options)
+            problems = [problem] if problem is not None else []
+            if lowered is not None:
+                problems = [(lowered.nodes[at], reason) for at, reason in self.trials.leftovers(lowered)]
+            for node, reason in problems:
+                position[node].refuse(node, reason)
+            if problems:
+                return False
+        return True
+
+    def _worth(self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check) -> bool:
+        """Whether a partition is faster on the NPU; refuses its clusters when not.
+
+        An operator that was kept whole for the NPU has nowhere else to go: its partition is always worth it.
+        """
+        if any(self._asks_to_stay_whole(node) for cluster in members for node in cluster.cores):
+            return True
+        nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
+        _, lowered = try_lower(nodes, constants, check, self.options)
+        assert lowered is not None
+        trip = weigh(members, lowered, self.options, self.cpu_costs)
+        if not trip.worth:
+            for cluster in members:
+                stay(cluster, trip)
+        return trip.worth
+
+    def _without_no_ops(self, partitions: list[list[Cluster]]) -> list[list[Cluster]]:
+        if self.custom.allow_no_op_partitions:
+            return partitions
+        kept = []
+        for members in partitions:
+            if not all(cluster.no_op for cluster in members):
+                kept.append(members)
+                continue
+            for cluster in members:
+                node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
+                message, hint = (
+                    "its partition would compute nothing",
+                    "CustomDelegationOptions(allow_no_op_partitions=True)",
+                )
+                cluster.refuse(node, Reason("no_op_partition", message, node.name, hint))
+        return kept
+
+    def _check(self) -> Check:
+        if self.options.converter == "nxp":
+            from openneutron.nxp.limits import check as check_nxp
+
+            return partial(_second, check_nxp, self.options.config)
+        from openneutron.compiler.kernels import check
+
+        return partial(_second, partial(check, streams=True), targets.load(self.options.config))
+
+
+def _overload(node: Node) -> Any:
+    """The ATen operator of a node, which in an Edge graph is wrapped."""
+    return node.target if isinstance(node.target, torch._ops.OpOverload) else getattr(node.target, "_op", node.target)
+
+
+def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> Any:
+    return check(signature, target)
+
+
+def _numbered(options: NeutronOptions, index: int) -> NeutronOptions:
+    return dataclasses.replace(options, partition=index)
+
+
+def _preserved(operators: Sequence[Any]) -> frozenset[str]:
+    for operator in operators:
+        if not isinstance(operator, torch._ops.OpOverload):
+            raise OptionError(
+                f"preserve_ops contains {operator!r}", where=WHERE,
+                hint="give operators such as torch.ops.aten.hardswish.default",
+            )  # fmt: skip
+    return frozenset(str(operator) for operator in operators)

@@ -1,0 +1,1 @@
+"""Rewrites of a program around its partitions."""

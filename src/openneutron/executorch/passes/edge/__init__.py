@@ -1,1 +1,0 @@
-"""Rewrites of lowered Edge programs."""

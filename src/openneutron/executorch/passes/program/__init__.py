@@ -1,1 +1,0 @@
-"""Rewrites of exported ATen programs before they become Edge programs."""

@@ -1,0 +1,135 @@
+"""Engines: which processors a recipe by name uses, and what that means for quantizing and lowering.
+
+Example:
+    >>> engines = engines_of("imxrt700cm")
+    >>> engines.quantizer(per_channel=True)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
+
+from openneutron.errors import OptionError
+from openneutron.executorch.compile_spec import NeutronOptions, to_specs
+from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.place.cpu_model import CORTEX_M as CORTEX_M_COSTS
+from openneutron.executorch.place.cpu_model import PORTABLE as PORTABLE_COSTS
+from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.report.model import Node as Verdict
+
+NEUTRON, CORTEX_M, PORTABLE = "neutron", "cortex_m", "portable"
+
+
+@dataclass(frozen=True)
+class Engines:
+    """A recipe's engines; whatever they leave runs in ExecuTorch's portable kernels. `cpu` is the Cortex-M core."""
+
+    name: str
+    neutron: bool
+    cortex_m: bool
+    targets: tuple[str, ...] = ()
+    cpu: str = "cortex-m33"
+
+    def check_target(self, target: str) -> None:
+        """Refuse a target that the recipe is not for."""
+        if self.targets and target not in self.targets:
+            raise OptionError(
+                f"recipe {self.name} is for {', '.join(self.targets)}, the target is {target}",
+                hint='take recipe="neutron", which is for every target',
+            )
+
+    def quantizer(self, *, per_channel: bool, is_qat: bool = False) -> Quantizer:
+        """The quantizer, composed where two engines share the program."""
+        neutron = NeutronQuantizer(is_qat=is_qat, per_channel=per_channel)
+        if not self.cortex_m:
+            return neutron
+        from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
+        from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
+
+        if not self.neutron:
+            if is_qat:
+                raise OptionError("recipe cortex_m does not train", hint='take "neutron" or "imxrt700cm"')
+            return cortex_m_backend(where=f"recipe {self.name}").quantizer(use_explicit_layout=True)
+        return ComposableQuantizer([neutron, LeftoverQuantizer(neutron.excludes, is_qat=is_qat)])
+
+    def partitioner(self, spec: NeutronOptions, placement: str) -> NeutronPartitioner | None:
+        """The NPU's partitioner, None without an NPU."""
+        costs = CORTEX_M_COSTS if self.cortex_m else PORTABLE_COSTS
+        return NeutronPartitioner(to_specs(spec), placement=placement, cpu_costs=costs) if self.neutron else None
+
+    def compile_config(self) -> Any:
+        """How to lower to Edge; None for ExecuTorch's defaults."""
+        if not self.cortex_m:
+            return None
+        from openneutron.executorch.cortex_m.passes import edge_compile_config
+
+        return edge_compile_config(preserve=not self.neutron)
+
+    def place_leftovers(self, manager: Any, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+        """Rewrite what is left for Cortex-M, in place; returns the verdicts with the engine of each node."""
+        if not self.cortex_m:
+            return tuple(dataclasses.replace(v, engine=NEUTRON if v.delegated else PORTABLE) for v in verdicts)
+        if not self.neutron:
+            from openneutron.executorch.recipes.cortex_m import CortexMPasses
+
+            CortexMPasses(self.cpu)(manager)
+            return _by_operator(manager.exported_program().graph)
+        from openneutron.executorch.recipes.imxrt700cm import PlaceLeftovers
+
+        step = PlaceLeftovers()
+        step(manager)
+        gone = {name for name, claim in step.claims.items() if claim.folded}
+        return tuple(_placed(verdict, step.claims) for verdict in verdicts if verdict.name not in gone)
+
+
+RECIPES: Final = {
+    one.name: one
+    for one in (
+        Engines("neutron", neutron=True, cortex_m=False),
+        Engines("cortex_m", neutron=False, cortex_m=True),
+        Engines("imxrt700cm", neutron=True, cortex_m=True, targets=("imxrt700",)),
+    )
+}
+
+
+def engines_of(recipe: str) -> Engines:
+    """The engines of a recipe; an `OptionError` lists the known ones."""
+    if recipe not in RECIPES:
+        raise OptionError(f"recipe is {recipe!r}", hint=f"one of {', '.join(RECIPES)}")
+    return RECIPES[recipe]
+
+
+def _placed(verdict: Verdict, claims: dict[str, Any]) -> Verdict:
+    if verdict.delegated:
+        return dataclasses.replace(verdict, engine=NEUTRON)
+    claim = claims.get(verdict.name)
+    if claim is None or claim.engine == PORTABLE:
+        extra = f"; {claim.reason}" if claim is not None and claim.reason else ""
+        return dataclasses.replace(verdict, engine=PORTABLE, reason=verdict.reason + extra)
+    return dataclasses.replace(verdict, engine=CORTEX_M)
+
+
+def _by_operator(graph: Any) -> tuple[Verdict, ...]:
+    """Verdicts of a program without an NPU, read off its operators."""
+    from openneutron.executorch.fx import GETITEM, debug_handles, operator_name, source_line
+
+    found = []
+    for node in graph.nodes:
+        name = operator_name(node)
+        if node.op != "call_function" or name == GETITEM or "." not in name:
+            continue
+        own = name.startswith("cortex_m.")
+        reason = "" if own else "Cortex-M has no operator for it"
+        found.append(
+            Verdict(
+                name=node.name, operator=name, delegated=False, reason=reason, code="" if own else "no_cortex_m",
+                source=source_line(node), debug_handle=(debug_handles(node) or (-1,))[0],
+                engine=CORTEX_M if own else PORTABLE,
+            )
+        )  # fmt: skip
+    return tuple(found)

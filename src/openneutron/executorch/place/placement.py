@@ -1,0 +1,102 @@
+"""Placement: whether a partition is worth the trip to the NPU.
+
+With "all" whatever can be delegated is. With "fastest" a partition that the machine model, the call and the copies at
+its border make slower than the CPU's own kernels stays on the CPU, and the report says by how much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from torch.fx import Node
+
+from openneutron.convert import convert
+from openneutron.errors import OptionError
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.fx import operator_name, shape_of
+from openneutron.executorch.lower.lowering import Lowered
+from openneutron.executorch.partition.clusters import Cluster
+from openneutron.executorch.place.cpu_model import CORTEX_M, DELEGATE_CALL, CpuCosts, cpu_clock, cpu_cycles
+from openneutron.litert.write import write_model
+from openneutron.machine import targets
+from openneutron.verdict import Reason
+
+PLACEMENTS: Final = ("all", "fastest")
+
+
+@dataclass(frozen=True)
+class Trip:
+    """What a partition costs on either side, in microseconds."""
+
+    npu: float
+    call: float
+    copies: float
+    cpu: float
+
+    @property
+    def worth(self) -> bool:
+        """Whether the NPU is at least as fast."""
+        return self.npu + self.call + self.copies <= self.cpu
+
+    @property
+    def reason(self) -> str:
+        """The sentence for a partition that stays."""
+        there = self.npu + self.call + self.copies
+        return (
+            f"the CPU takes about {self.cpu:.0f} µs, the NPU {there:.0f} µs "
+            f"({self.npu:.0f} computing, {self.call:.0f} for the call, {self.copies:.0f} for copies at the border)"
+        )
+
+
+def check_placement(placement: str, options: NeutronOptions, *, where: str) -> None:
+    """Refuse a placement that does not exist, and "fastest" where there is no model to compare with."""
+    if placement not in PLACEMENTS:
+        raise OptionError(f"placement is {placement!r}", where=where, hint=f"one of {', '.join(PLACEMENTS)}")
+    if placement == "fastest":
+        cpu_clock(options.config)
+        if options.converter != "open":
+            raise OptionError(
+                f"placement is 'fastest', but the {options.converter} converter predicts no cycles", where=where,
+                hint='use placement="all"',
+            )  # fmt: skip
+
+
+def weigh(members: Sequence[Cluster], lowered: Lowered, options: NeutronOptions, costs: CpuCosts) -> Trip:
+    """Compile the partition and compare it with its operators on the CPU, whose kernels cost `costs`.
+
+    Example:
+        >>> weigh(members, lowered, options, CORTEX_M).worth
+        False
+    """
+    clock = cpu_clock(options.config)
+    report = convert(write_model(lowered.model), options.conversion("placement")).report
+    npu = report.totals.cycles / targets.load(options.config).clock_hz
+    border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
+    border += zip(lowered.outputs, lowered.output_formats, strict=True)
+    turned = [_elements(node) for node, last in border if last]
+    # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
+    nodes = [node for cluster in members for node in (cluster.cores if costs is CORTEX_M else cluster.nodes)]
+    cpu: float = sum(cpu_cycles(node, costs) for node in nodes)
+    if costs is CORTEX_M and any(_is_spatial(node) for node in nodes):
+        # These run in NHWC too, between transposes of their own.
+        cpu += sum(costs.call + count * costs.move for count in turned)
+    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, sum(turned) * costs.move / clock * 1e6, cpu / clock * 1e6)
+
+
+def stay(cluster: Cluster, trip: Trip) -> None:
+    """Leave a cluster on the CPU because it is faster there."""
+    node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
+    cluster.refuse(node, Reason("slower_on_npu", trip.reason, node.name, 'placement="all" delegates it all the same'))
+
+
+def _is_spatial(node: Node) -> bool:
+    return any(word in operator_name(node) for word in ("conv", "pool"))
+
+
+def _elements(node: Node) -> int:
+    count = 1
+    for size in shape_of(node):
+        count *= size
+    return count

@@ -1,0 +1,18 @@
+"""The quantizer: static INT8 in torchao's PT2E flow. Needs torch and torchao, no SDK and no native library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from openneutron.executorch.quantize.quantizer import NeutronQuantizer
+
+__all__ = ["NeutronQuantizer"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "NeutronQuantizer":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from openneutron.executorch.quantize.quantizer import NeutronQuantizer
+
+    return NeutronQuantizer

@@ -1,0 +1,152 @@
+"""What an operator file uses to annotate a node; knows the specs and how torchao shares observers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Node
+from torchao.quantization.pt2e.quantizer import (
+    FixedQParamsQuantizationSpec,
+    QuantizationAnnotation,
+    QuantizationSpecBase,
+    SharedQuantizationSpec,
+)
+from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
+
+from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.specs import Specs, fixed
+
+# Activations that a convolution, linear or addition before them takes over, so nothing is quantized in between.
+FUSED_ACTIVATIONS = frozenset(
+    f"aten.{name}.default" for name in ("relu", "relu_", "relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
+)
+
+# Folded into the layer before them by convert_pt2e after training, so the layer's own result is never stored.
+TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
+
+
+class Annotator:
+    """Writes annotations; one per `NeutronQuantizer.annotate` call."""
+
+    def __init__(self, specs: Specs, excluded: Callable[[Node], bool]) -> None:
+        self.specs = specs
+        self.excluded = excluded
+
+    def is_annotated(self, node: Node) -> bool:
+        """Whether some quantizer has decided about the node already."""
+        return Q_ANNOTATION_KEY in node.meta
+
+    def is_float(self, node: Any) -> bool:
+        """Whether the argument is a float32 tensor."""
+        if not isinstance(node, Node):
+            return False
+        value = value_of(node)
+        if value is None and node.op == "get_attr":
+            value = _attribute(node)
+        return isinstance(value, torch.Tensor) and value.dtype == torch.float32
+
+    def write(self, node: Node, inputs: dict[Node, QuantizationSpecBase], output: QuantizationSpecBase | None) -> None:
+        """Annotate `node`: a spec for each quantized input, and one for its result unless a fused activation has it."""
+        node.meta[Q_ANNOTATION_KEY] = QuantizationAnnotation(
+            input_qspec_map=dict(inputs), output_qspec=output, _annotated=True
+        )
+
+    def result_spec(self, node: Node) -> QuantizationSpecBase | None:
+        """The spec a node's result ends up with, through all sharing; None when it is not annotated."""
+        found = node.meta.get(Q_ANNOTATION_KEY)
+        spec = found.output_qspec if found is not None else None
+        while isinstance(spec, SharedQuantizationSpec):
+            shared = spec.edge_or_node
+            if isinstance(shared, Node):
+                spec = shared.meta[Q_ANNOTATION_KEY].output_qspec
+            else:
+                spec = shared[1].meta[Q_ANNOTATION_KEY].input_qspec_map[shared[0]]
+        return spec
+
+    def input_spec(self, x: Node) -> QuantizationSpecBase:
+        """The spec for reading `x`: its producer's parameters where it has some, else an observer of its own."""
+        if self.result_spec(x) is not None:
+            return SharedQuantizationSpec(x)
+        number = _scalar(x)
+        if number is not None:
+            # Its own magnitude as scale: the stored value is 1 or -1 and the number stays exact.
+            return fixed(abs(number) or 1.0, 0)
+        return self.specs.activation()
+
+    def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
+        """The spec for reading weights: symmetric when they are constant, else they are activations like any other."""
+        return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
+
+    def fused(self, node: Node) -> list[Node]:
+        """What follows `node` alone and is annotated as one with it: in training its batch norm, then an activation."""
+        found: list[Node] = []
+        for operators in (TRAINED_NORMS if self.specs.is_qat else frozenset(), FUSED_ACTIVATIONS):
+            users = list((found or [node])[-1].users)
+            if len(users) == 1 and operator_name(users[0]) in operators:
+                if self.is_annotated(users[0]) or self.excluded(users[0]):
+                    break
+                found.append(users[0])
+        return found
+
+    def compute(
+        self, node: Node, inputs: Sequence[Any], weights: dict[Node, QuantizationSpecBase] | None = None,
+        output: QuantizationSpecBase | None = None,
+    ) -> None:  # fmt: skip
+        """An operator with its own output range; an activation behind it is quantized as one with it."""
+        if not self.is_float(node):
+            return
+        specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
+        specs.update(weights or {})
+        output = output or self.specs.activation()
+        chain = [node, *self.fused(node)]
+        for member in chain:
+            self.write(member, specs if member is node else {}, output if member is chain[-1] else None)
+
+    def unary(self, node: Node, output: QuantizationSpecBase | None = None) -> None:
+        """One tensor in, its own range out."""
+        x = node.args[0]
+        if self.is_float(x):
+            self.write(node, {x: self.input_spec(x)}, output or self.specs.activation())  # type: ignore[index,arg-type]
+
+    def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
+        """One tensor in, a result whose range is known beforehand."""
+        self.unary(node, fixed(scale, zero_point))
+
+    def shared(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
+        """Every input and the result have the same parameters: shape-only operators, pooling, concatenation.
+
+        Parameters fixed beforehand (softmax, sigmoid) only spread when every input has the same ones: else the others
+        would be clipped to that range, so an observer of its own joins them and the fixed ones are requantized.
+        """
+        tensors = [x for x in (node.args[:1] if inputs is None else inputs) if self.is_float(x)]
+        if not tensors:
+            return
+        specs = [self.result_spec(x) for x in tensors]
+        free = [x for x, spec in zip(tensors, specs, strict=True) if not isinstance(spec, FixedQParamsQuantizationSpec)]
+        if free or len({id(spec) if spec is None else spec for spec in specs}) > 1:
+            anchor = free[0] if free else tensors[0]
+            first = self.input_spec(anchor) if free else self.specs.activation()
+        else:
+            anchor, first = tensors[0], self.input_spec(tensors[0])
+        share = SharedQuantizationSpec((anchor, node))
+        self.write(node, {anchor: first, **{x: share for x in tensors if x is not anchor}}, share)
+
+    def argument(self, node: Node, name: str) -> Any:
+        """An argument of the node by its schema's name."""
+        return arguments(node)[name]
+
+
+def _scalar(node: Node) -> float | None:
+    """The value of a constant of one element, None for anything else."""
+    found = _attribute(node) if node.op == "get_attr" else None
+    return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None
+
+
+def _attribute(node: Node) -> Any:
+    """What a get_attr node reads, None when the module has it no more."""
+    found: Any = node.graph.owning_module
+    for part in str(node.target).split("."):
+        found = getattr(found, part, None)
+    return found

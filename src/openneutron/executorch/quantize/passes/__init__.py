@@ -1,0 +1,63 @@
+"""Rewrites of the ATen graph before annotation: one file each, in the order of `PASSES`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch.fx import GraphModule
+
+from openneutron.executorch.quantize.passes.decompose_attention import decompose_attention
+from openneutron.executorch.quantize.passes.decompose_batch_norm import decompose_batch_norm
+from openneutron.executorch.quantize.passes.decompose_composites import decompose_composites
+from openneutron.executorch.quantize.passes.decompose_group_norm import decompose_group_norm
+from openneutron.executorch.quantize.passes.decompose_gru import decompose_gru
+from openneutron.executorch.quantize.passes.decompose_layer_norm import decompose_layer_norm
+from openneutron.executorch.quantize.passes.decompose_log_softmax import decompose_log_softmax
+from openneutron.executorch.quantize.passes.decompose_lstm import decompose_lstm
+from openneutron.executorch.quantize.passes.decompose_rnn import decompose_rnn
+from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
+from openneutron.executorch.quantize.passes.fold_constants import fold_constants
+from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
+from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
+from openneutron.executorch.quantize.passes.replace_masked_fill import replace_masked_fill
+from openneutron.executorch.quantize.passes.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace_scalars import replace_scalars
+from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
+
+Pass = Callable[[GraphModule], int]
+
+# Each edits the graph in place and returns how many places it changed.
+PASSES: tuple[Pass, ...] = (
+    fold_constants,  # masks of attention are often cut out of larger ones
+    decompose_attention,
+    replace_masked_fill,
+    decompose_composites,
+    decompose_group_norm,
+    decompose_log_softmax,
+    decompose_layer_norm,
+    decompose_gru,
+    decompose_lstm,
+    decompose_rnn,
+    replace_max,
+    decompose_batch_norm,
+    remove_dropout,
+    split_to_slices,
+    fold_constants,
+    replace_scalars,
+)
+# In training these must stay out: dropout and batch norms act, parameters change.
+_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants})
+# Only in training are there batch norms left to train.
+TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
+
+
+def prepare_for_annotation(model: GraphModule, *, is_qat: bool) -> GraphModule:
+    """Run the passes in place; a pass that changed nothing costs one walk over the nodes."""
+    changed = 0
+    for step in (*TRAINING_PASSES, *PASSES) if is_qat else PASSES:
+        if not (is_qat and step in _EVALUATION_ONLY):
+            changed += step(model)
+    if changed:
+        model.graph.eliminate_dead_code()
+        model.recompile()
+    return model

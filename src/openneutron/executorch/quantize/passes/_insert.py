@@ -1,0 +1,59 @@
+"""Writing new calls into an ATen graph, with the values and metadata later passes rely on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
+
+from openneutron.executorch.fx import value_of
+
+# What describes the replaced node's value rather than where it comes from.
+_OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
+
+
+class Insert:
+    """Inserts calls before `node` on its behalf: they keep its source line and module path, and know their shapes.
+
+    Example:
+        >>> call = Insert(model, node)
+        >>> scaled = call(torch.ops.aten.mul.Tensor, node.args[0], 0.5)
+    """
+
+    def __init__(self, model: GraphModule, node: Node) -> None:
+        self.model = model
+        self.node = node
+        self.mode = _mode(value_of(node))
+
+    def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
+        """The node of a new call."""
+        with self.model.graph.inserting_before(self.node):
+            made = self.model.graph.call_function(target, args, kwargs)
+        made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
+        if self.mode is not None:
+            with self.mode:
+                made.meta["val"] = target(*map_arg(args, value_of), **map_arg(kwargs, value_of))
+        return made
+
+
+def _mode(value: Any) -> Any:
+    """The mode of a fake tensor, or of the first of several."""
+    first = value[0] if isinstance(value, (tuple, list)) and value else value
+    return getattr(first, "fake_mode", None)
+
+
+def is_zero(model: GraphModule, node: Any) -> bool:
+    """Whether a node is known to be zero everywhere: an attribute that is, or a call that makes zeros."""
+    from openneutron.executorch.fx import operator_name
+    from openneutron.executorch.quantize.passes._attributes import tensor_of
+
+    if not isinstance(node, Node):
+        return False
+    if operator_name(node) in ("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default"):
+        return True
+    if operator_name(node) == "aten.full.default":
+        return node.args[1] == 0
+    data = tensor_of(model, node)
+    return data is not None and not bool(torch.any(data))

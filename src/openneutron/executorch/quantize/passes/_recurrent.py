@@ -1,0 +1,141 @@
+"""Unrolling recurrent layers: what GRU, LSTM and plain layers have in common.
+
+Every layer and direction multiplies the whole sequence by its input weights at once, then walks over the steps. A state
+that begins as zero is None until the first step has made one, so the first step multiplies nothing by zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._insert import Insert, is_zero
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One layer in one direction; `projection` is LSTM's `proj_size` matrix."""
+
+    inputs: Node
+    states: Node
+    input_bias: Node | None = None
+    state_bias: Node | None = None
+    projection: Node | None = None
+
+
+State = tuple[Any, ...]
+Cell = Callable[[Insert, Node, State, Weights], State]
+
+
+@dataclass(frozen=True)
+class Recurrent:
+    """A recurrent layer as ATen calls it; `initial` has one node per kind of state, [layers * directions, N, H]."""
+
+    node: Node
+    x: Node
+    initial: tuple[Node, ...]
+    weights: tuple[Weights, ...]
+    directions: int
+    batch_first: bool
+
+
+def weights_of(flat: Sequence[Node], *, has_biases: bool, projected: bool = False) -> tuple[Weights, ...]:
+    """The flat list of parameters, layer by layer and direction by direction."""
+    count = 2 + 2 * has_biases + projected
+    groups = [flat[start : start + count] for start in range(0, len(flat), count)]
+    return tuple(
+        Weights(
+            group[0], group[1], group[2] if has_biases else None, group[3] if has_biases else None,
+            group[-1] if projected else None,
+        )
+        for group in groups
+    )  # fmt: skip
+
+
+def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
+    """Replace the layer's results in place: the sequence of states, then the last state of each kind."""
+    call = Insert(model, layer.node)
+    time = 1 if layer.batch_first else 0
+    sequence, last, steps = layer.x, [], []
+    for first in range(0, len(layer.weights), layer.directions):
+        ways: list[list[Node]] = []
+        for direction in range(layer.directions):
+            state = tuple(_begin(call, initial, first + direction) for initial in layer.initial)
+            made, state = _walk(call, sequence, layer.weights[first + direction], state, cell, time, direction == 1)
+            ways.append(made)
+            last.append(state)
+        steps = [way[0] if len(way) == 1 else call(aten.cat.default, list(way), -1) for way in zip(*ways, strict=True)]
+        sequence = _stack(call, steps, time)
+    finals = [_stack(call, [state[kind] for state in last], 0) for kind in range(len(layer.initial))]
+    _replace(model, layer.node, [sequence, *finals], steps, time)
+
+
+def _begin(call: Insert, initial: Node, index: int) -> Node | None:
+    return None if is_zero(call.model, initial) else call(aten.select.int, initial, 0, index)
+
+
+def _walk(
+    call: Insert, sequence: Node, weights: Weights, state: State, cell: Cell, time: int, backwards: bool
+) -> tuple[list[Node], State]:
+    """The state of every step, in the sequence's order, and the one the walk ends with."""
+    gates = call(aten.linear.default, sequence, weights.inputs, weights.input_bias)
+    count = value_of(sequence).shape[time]
+    made: list[Any] = [None] * count
+    for step in reversed(range(count)) if backwards else range(count):
+        state = cell(call, call(aten.select.int, gates, time, step), state, weights)
+        made[step] = state[0]
+    return made, state
+
+
+def _stack(call: Insert, tensors: list[Node], dim: int) -> Node:
+    wide = [call(aten.unsqueeze.default, tensor, dim) for tensor in tensors]
+    return wide[0] if len(wide) == 1 else call(aten.cat.default, wide, dim)
+
+
+def _replace(model: GraphModule, node: Node, results: list[Node], steps: list[Node], time: int) -> None:
+    """Readers of one step get that step's state; the others what was stacked of all."""
+    for user in list(node.users):
+        index = user.args[1]
+        for reader in list(user.users) if index == 0 else ():
+            if operator_name(reader) == "aten.select.int" and reader.args[1] % value_of(user).dim() == time:
+                reader.replace_all_uses_with(steps[reader.args[2]])
+                model.graph.erase_node(reader)
+        user.replace_all_uses_with(results[index])
+        model.graph.erase_node(user)
+    model.graph.erase_node(node)
+
+
+def is_unrollable(node: Node, *, dropout: float, training: bool) -> bool:
+    """Whether every result is read by index and nothing random happens between the layers."""
+    return not (dropout and training) and all(operator_name(user) == GETITEM for user in node.users)
+
+
+def part(call: Insert, x: Node, index: int, size: int, count: int = 1) -> Node:
+    """Gates `index` to `index + count` of a row of gates, `size` wide each; a vector of biases is cut likewise."""
+    return call(aten.slice.Tensor, x, value_of(x).dim() - 1, index * size, (index + count) * size)
+
+
+def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
+    """Unroll every layer whose operator has a cell here; returns how many went."""
+    count = 0
+    for node in list(model.graph.nodes):
+        cell = cells.get(operator_name(node))
+        if cell is None:
+            continue
+        given = arguments(node)
+        if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
+            continue
+        states = (given["hx"],) if isinstance(given["hx"], Node) else tuple(given["hx"])
+        projected = len({value_of(state).shape[-1] for state in states}) > 1
+        weights = weights_of(given["params"], has_biases=given["has_biases"], projected=projected)
+        directions = 2 if given["bidirectional"] else 1
+        unroll(model, Recurrent(node, given["input"], states, weights, directions, given["batch_first"]), cell)
+        count += 1
+    return count

@@ -1,0 +1,59 @@
+"""DecomposeBatchNorm: a batch norm that no layer before it could take over is a scale and a shift per channel.
+
+Before:  y = batch_norm(x, g, b, mean, variance, eps), in evaluation, behind something that is no layer
+After:   y = x * f + s with constants f = g / sqrt(variance + eps), s = b - mean * f
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._insert import Insert
+
+_NORM = "aten.batch_norm.default"
+
+
+def decompose_batch_norm(model: GraphModule) -> int:
+    """Rewrite in place; returns how many batch norms went. One in training or without running statistics stays."""
+    count = 0
+    for node in list(model.graph.nodes):
+        if operator_name(node) != _NORM or arguments(node)["training"]:
+            continue
+        constants = _scale_and_shift(model, node)
+        if constants is not None:
+            _replace(model, node, *constants)
+            count += 1
+    return count
+
+
+def _scale_and_shift(model: GraphModule, node: Node) -> tuple[torch.Tensor, torch.Tensor] | None:
+    given = arguments(node)
+    names = ("running_mean", "running_var", "weight", "bias")
+    tensors = [None if given[name] is None else tensor_of(model, given[name]) for name in names]
+    mean, variance, weight, bias = tensors
+    if (
+        mean is None
+        or variance is None
+        or any(given[n] is not None and t is None for n, t in zip(names, tensors, strict=True))
+    ):
+        return None
+    scale = torch.rsqrt(variance.double() + given["eps"])
+    scale = scale if weight is None else scale * weight.double()
+    shift = -mean.double() * scale
+    shift = shift if bias is None else shift + bias.double()
+    view = [1, -1, *[1] * (value_of(given["input"]).dim() - 2)]
+    return scale.float().reshape(view), shift.float().reshape(view)
+
+
+def _replace(model: GraphModule, node: Node, scale: torch.Tensor, shift: torch.Tensor) -> None:
+    with model.graph.inserting_before(node):
+        factor, term = (
+            add_constant(model, f"_norm_{kind}", data) for kind, data in (("scale", scale), ("shift", shift))
+        )
+    call, aten = Insert(model, node), torch.ops.aten
+    result = call(aten.add.Tensor, call(aten.mul.Tensor, node.args[0], factor), term)
+    node.replace_all_uses_with(result)
+    model.graph.erase_node(node)

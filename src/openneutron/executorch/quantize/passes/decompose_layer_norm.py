@@ -1,0 +1,45 @@
+"""DecomposeLayerNorm: layer normalisation as operators that have INT8 forms.
+
+Before:  y = layer_norm(x, [n], g, b, eps)
+After:   d = x - mean(x); y = d * rsqrt(sum(d * d) / n + eps) * g + b
+
+The sum has a range of its own, so the variance gets all 256 steps; a mean of squares would share those of the largest
+square. To keep a norm in float, exclude its module from quantization: `NeutronQuantizer(exclude=["LayerNorm"])`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import arguments, is_static, operator_name
+from openneutron.executorch.quantize.passes._insert import Insert
+
+_NORM = "aten.layer_norm.default"
+
+
+def decompose_layer_norm(model: GraphModule) -> int:
+    """Rewrite in place; returns how many norms went."""
+    found = [node for node in model.graph.nodes if operator_name(node) == _NORM and is_static(node.args[0])]
+    for node in found:
+        _decompose(model, node)
+    return len(found)
+
+
+def _decompose(model: GraphModule, node: Node) -> None:
+    given = arguments(node)
+    call, aten = Insert(model, node), torch.ops.aten
+    x, shape = given["input"], given["normalized_shape"]
+    dims, count = list(range(-len(shape), 0)), math.prod(shape)
+    centred = call(aten.sub.Tensor, x, call(aten.mean.dim, x, dims, True))
+    total = call(aten.sum.dim_IntList, call(aten.mul.Tensor, centred, centred), dims, True)
+    variance = call(aten.add.Tensor, call(aten.mul.Tensor, total, 1.0 / count), float(given["eps"]))
+    result = call(aten.mul.Tensor, centred, call(aten.rsqrt.default, variance))
+    if given["weight"] is not None:
+        result = call(aten.mul.Tensor, result, given["weight"])
+    if given["bias"] is not None:
+        result = call(aten.add.Tensor, result, given["bias"])
+    node.replace_all_uses_with(result)
+    model.graph.erase_node(node)

@@ -1,0 +1,38 @@
+"""DecomposeRnn: a plain recurrent layer unrolled into the operators of its steps, which can be quantized.
+
+Before:  y, h = rnn_tanh(x, h0, weights)
+After:   g = linear(x, w_ih, b_ih); per step: h = tanh(g + linear(h, w_hh, b_hh))
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._recurrent import Cell, State, Weights, decompose
+
+aten = torch.ops.aten
+
+
+def decompose_rnn(model: GraphModule) -> int:
+    """Rewrite in place; returns how many layers went."""
+    return decompose(model, _CELLS)
+
+
+def _sum(call: Insert, gates: Node, state: State, weights: Weights) -> Node:
+    """What a step's activation reads; a state of None is zero."""
+    h = state[0]
+    from_state = weights.state_bias if h is None else call(aten.linear.default, h, weights.states, weights.state_bias)
+    return gates if from_state is None else call(aten.add.Tensor, gates, from_state)
+
+
+def _tanh(call: Insert, gates: Node, state: State, weights: Weights) -> State:
+    return (call(aten.tanh.default, _sum(call, gates, state, weights)),)
+
+
+def _relu(call: Insert, gates: Node, state: State, weights: Weights) -> State:
+    return (call(aten.relu.default, _sum(call, gates, state, weights)),)
+
+
+_CELLS: dict[str, Cell] = {"aten.rnn_tanh.input": _tanh, "aten.rnn_relu.input": _relu}

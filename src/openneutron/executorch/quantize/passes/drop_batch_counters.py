@@ -1,0 +1,35 @@
+"""DropBatchCounters: a batch norm in training also counts its batches, which nothing in the graph reads.
+
+Before:  count = add_(num_batches_tracked, 1); y = batch_norm(x, …)
+After:   y = batch_norm(x, …)
+
+A module that is called twice counts twice, and convert_pt2e fails on that chain of additions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.quantize.passes._attributes import tensor_of
+
+
+def drop_batch_counters(model: GraphModule) -> int:
+    """Remove the counters in place; returns how many additions went."""
+    count = 0
+    for node in reversed(list(model.graph.nodes)):
+        if operator_name(node) == "aten.add_.Tensor" and not node.users and _counts(model, node.args[0]):
+            model.graph.erase_node(node)
+            count += 1
+    return count
+
+
+def _counts(model: GraphModule, node: object) -> bool:
+    """Whether a value is a batch counter, before or after earlier additions to it."""
+    while isinstance(node, Node) and operator_name(node) == "aten.add_.Tensor":
+        node = node.args[0]
+    if not isinstance(node, Node) or not str(node.target).endswith("num_batches_tracked"):
+        return False
+    found = tensor_of(model, node)
+    return found is not None and found.dtype == torch.int64

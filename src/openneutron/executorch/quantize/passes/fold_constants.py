@@ -1,0 +1,91 @@
+"""FoldConstants: what depends on parameters alone is computed now, so that it can be quantized as a weight.
+
+It may be computed in place, as masks of attention are: `zeros_like(m).masked_fill_(m, -inf)`.
+
+Before:  w = mul(get_attr(g), get_attr(v)); y = conv2d(x, w)
+After:   w = get_attr(_folded_0); y = conv2d(x, w)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import is_view
+from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+
+# Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
+_LARGEST_FILLED = 1 << 16
+
+
+def fold_constants(model: GraphModule) -> int:
+    """Fold in place; returns how many calls went. Random and mutating operators stay."""
+    known: dict[Node, torch.Tensor] = {}
+    folded: dict[Node, None] = {}
+    changing = _changed_elsewhere(model)
+    for node in model.graph.nodes:
+        if node in changing:
+            continue
+        data = tensor_of(model, node)
+        if data is not None:
+            known[node] = data
+        elif (
+            (_is_pure(node) or _changes_only(node, folded))
+            and _is_small(node)
+            and all(source in known for source in node.all_input_nodes)
+        ):
+            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda source: known[source].clone())
+            with torch.no_grad():
+                made = node.target(*args, **kwargs)
+            if isinstance(made, torch.Tensor):
+                known[node] = made.detach()
+                folded[node] = None
+    for node in folded:
+        if any(user not in known for user in node.users):
+            with model.graph.inserting_before(node):
+                constant = add_constant(model, "_folded", known[node].contiguous().clone())
+            for user in [user for user in node.users if user not in known]:
+                user.replace_input_with(node, constant)
+    return len(folded)
+
+
+def _is_small(node: Node) -> bool:
+    """Whether the result is worth keeping: what depends on parameters is, what is made of nothing only when small."""
+    if node.all_input_nodes:
+        return True
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() <= _LARGEST_FILLED
+
+
+def _changed_elsewhere(model: GraphModule) -> set[Node]:
+    """Values that an operator changes in place while others see them: through a view, or because they read them too."""
+    found: set[Node] = set()
+    for node in model.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
+            continue
+        chain = [node.args[0]]
+        while isinstance(chain[-1], Node) and is_view(chain[-1]):
+            chain.append(chain[-1].args[0])
+        if len(chain) > 1 or (isinstance(chain[0], Node) and len(chain[0].users) > 1):
+            found.update(one for one in chain if isinstance(one, Node))
+    return found
+
+
+def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
+    """Whether an operator works in place on a value that is folded itself and that nothing else reads."""
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    changed = node.args[0] if node.args else None
+    mutates = [
+        argument.alias_info is not None and argument.alias_info.is_write for argument in node.target._schema.arguments
+    ]
+    alone = isinstance(changed, Node) and changed in folded and len(changed.users) == 1
+    return alone and mutates[:1] == [True] and sum(mutates) == 1
+
+
+def _is_pure(node: Node) -> bool:
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    schema = node.target._schema
+    return not schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags

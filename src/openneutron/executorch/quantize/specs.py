@@ -1,0 +1,78 @@
+"""The quantization specs of static INT8: activations, weights, fixed parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
+from torchao.quantization.pt2e.observer import (
+    HistogramObserver,
+    MinMaxObserver,
+    MovingAverageMinMaxObserver,
+    MovingAveragePerChannelMinMaxObserver,
+    PerChannelMinMaxObserver,
+)
+from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, QuantizationSpec
+
+from openneutron.errors import OptionError
+from openneutron.executorch.quantize.percentile import PercentileObserver
+
+OBSERVERS = {
+    "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
+    "percentile": PercentileObserver,
+}  # fmt: skip
+
+# Smallest scale an observer may find. A dead tensor or channel would otherwise get about 1e-7, and a bias divided by
+# the product of two such scales leaves INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations resolve.
+SMALLEST_SCALE = 2.0**-20
+
+
+@dataclass(frozen=True)
+class Specs:
+    """Makes the specs of one quantizer."""
+
+    is_qat: bool
+    per_channel: bool
+    observer: str
+
+    def __post_init__(self) -> None:
+        if self.observer not in OBSERVERS:
+            raise OptionError(f"observer is {self.observer!r}", hint=f"one of {', '.join(OBSERVERS)}")
+
+    def activation(self) -> QuantizationSpec:
+        """INT8 affine per tensor over the full range."""
+        maker = (
+            FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_SCALE)
+            if self.is_qat
+            else OBSERVERS[self.observer].with_args(eps=SMALLEST_SCALE)
+        )
+        return QuantizationSpec(
+            dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-128, quant_max=127,
+            qscheme=torch.per_tensor_affine,
+        )  # fmt: skip
+
+    def weight(self, channel_axis: int = 0) -> QuantizationSpec:
+        """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`."""
+        if self.per_channel:
+            plain, moving = PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver
+        else:
+            plain, moving = MinMaxObserver, MovingAverageMinMaxObserver
+        maker = (
+            FakeQuantize.with_args(observer=moving, eps=SMALLEST_SCALE)
+            if self.is_qat
+            else plain.with_args(eps=SMALLEST_SCALE)
+        )
+        return QuantizationSpec(
+            dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-127, quant_max=127,
+            qscheme=torch.per_channel_symmetric if self.per_channel else torch.per_tensor_symmetric,
+            ch_axis=channel_axis if self.per_channel else None,
+        )  # fmt: skip
+
+
+def fixed(scale: float, zero_point: int) -> FixedQParamsQuantizationSpec:
+    """INT8 with parameters that no calibration changes."""
+    return FixedQParamsQuantizationSpec(
+        dtype=torch.int8, scale=scale, zero_point=zero_point, quant_min=-128, quant_max=127,
+        qscheme=torch.per_tensor_affine,
+    )  # fmt: skip

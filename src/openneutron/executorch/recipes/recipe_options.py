@@ -1,0 +1,144 @@
+"""The options of recipes: typed, checked, and refused by name when unknown."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from openneutron.errors import OptionError
+from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.quantize.specs import OBSERVERS
+from openneutron.executorch.recipes.training import Schedule, TrainFunction
+
+Batches = Iterable[tuple[Any, ...]]
+Options = TypeVar("Options")
+
+
+def _is_batches(calibration: object) -> bool:
+    """A tensor is iterable too, but its rows are not batches."""
+    return isinstance(calibration, Iterable) and not hasattr(calibration, "dim")
+
+
+@dataclass(frozen=True)
+class CalibrationOptions:
+    """`calibration` is an iterable of input tuples or a function that returns one; without it the example inputs serve."""
+
+    calibration: Batches | Callable[[], Batches] | None = None
+
+    def check_calibration(self, where: str) -> None:
+        """An `OptionError` for what is no calibration data."""
+        if not (self.calibration is None or callable(self.calibration) or _is_batches(self.calibration)):
+            kind = type(self.calibration).__name__
+            raise OptionError(f"calibration is a {kind}", where=where, hint="give a list of input tuples")
+
+
+@dataclass(frozen=True)
+class QuantizationOptions(CalibrationOptions):
+    """What sets INT8 ranges: `calibration` inputs after training, or a `train` function for training with rounding.
+
+    `observer` finds ranges in calibration. `schedule` says when training freezes statistics.
+    """
+
+    observer: str = "histogram"
+    exclude: Sequence[str] = ()
+    train: TrainFunction | None = None
+    schedule: Schedule = field(default_factory=Schedule)
+    progress: Callable[[str], None] | None = None
+
+    def check(self, *, is_qat: bool, where: str) -> None:
+        """An `OptionError` for options that contradict each other or the recipe."""
+        if self.observer not in OBSERVERS:
+            raise OptionError(f"observer is {self.observer!r}", where=where, hint=f"one of {', '.join(OBSERVERS)}")
+        if isinstance(self.exclude, str):
+            raise OptionError(f"exclude is the string {self.exclude!r}", where=where, hint="give a list of patterns")
+        if not isinstance(self.schedule, Schedule):
+            raise OptionError(f"schedule is {self.schedule!r}", where=where, hint="give a recipes.Schedule")
+        if self.progress is not None and not callable(self.progress):
+            raise OptionError(f"progress is {self.progress!r}", where=where, hint="give a function of a string")
+        if is_qat:
+            self._check_training(where)
+        elif self.train is not None:
+            raise OptionError(
+                "train is given, but the recipe quantizes after training", where=where, hint="take a QAT recipe"
+            )
+        self.check_calibration(where)
+
+    def _check_training(self, where: str) -> None:
+        if self.train is None:
+            raise OptionError(
+                "train is missing, and the recipe trains", where=where, hint="give train=function(model, training)"
+            )
+        if self.observer != "histogram":
+            raise OptionError(
+                f"observer is {self.observer!r}, but training follows ranges by moving averages", where=where,
+                hint="leave observer out",
+            )  # fmt: skip
+        if not callable(self.train):
+            raise OptionError(f"train is a {type(self.train).__name__}", where=where, hint="give a function")
+        if self.calibration is not None:
+            raise OptionError(
+                "calibration and train are both given", where=where, hint="training finds the ranges itself"
+            )
+
+
+@dataclass(frozen=True)
+class NeutronRecipeOptions(QuantizationOptions):
+    """How to compile for the NPU; the fields of `NeutronOptions` by the names of `openneutron.compile`."""
+
+    target: str = "imxrt700"
+    converter: str = "open"
+    optimize: str = "default"
+    fit_bytes: int | None = None
+    fetch_constants_to_sram: bool = False
+    use_profiling: bool = False
+    use_neutron_for_format_conversion: bool = False
+    dump_kernel_selection_code: bool = False
+    operators_not_to_delegate: Sequence[str] = ()
+    passes_off: Sequence[str] = ()
+    placement: str = "all"
+
+    def neutron(self) -> NeutronOptions:
+        """The compile spec's content, which checks every field."""
+        names = {"operators_not_to_delegate", "passes_off"}
+        for name in names:
+            if isinstance(getattr(self, name), str):
+                raise OptionError(f"{name} is the string {getattr(self, name)!r}", hint="give a list of names")
+        own = {f.name for f in dataclasses.fields(NeutronOptions)} & {f.name for f in dataclasses.fields(self)}
+        values: dict[str, Any] = {
+            name: tuple(getattr(self, name)) if name in names else getattr(self, name) for name in own
+        }
+        return NeutronOptions(config=self.target, **values)
+
+
+@dataclass(frozen=True)
+class Imxrt700cmRecipeOptions(NeutronRecipeOptions):
+    """As for Neutron; the chip's target is fixed."""
+
+    def neutron(self) -> NeutronOptions:
+        """The compile spec's content; another target than the chip's own is refused."""
+        if self.target != "imxrt700":
+            raise OptionError(f"target is {self.target!r}, the recipe is for i.MX RT700", hint="leave target out")
+        return super().neutron()
+
+
+@dataclass(frozen=True)
+class CortexMRecipeOptions(CalibrationOptions):
+    """`cpu` is a Cortex-M core by ExecuTorch's name, such as "cortex-m33"."""
+
+    cpu: str = "cortex-m33"
+
+
+def read_options(kind: type[Options], given: dict[str, Any], *, recipe: str) -> Options:
+    """Keyword arguments as options; an unknown one is an `OptionError` that lists those that exist."""
+    known = [one.name for one in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise OptionError(
+                f"unknown option {name!r}; it has {', '.join(sorted(known))}", where=f"recipe {recipe}",
+                hint=f"did you mean {near[0]!r}?" if near else "",
+            )  # fmt: skip
+    return kind(**given)

@@ -1,0 +1,1 @@
+"""A .pte in the stock ExecuTorch runtime, with our delegate."""

@@ -1,0 +1,38 @@
+"""Numpy arrays in, numpy arrays out: for callers that have no torch of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+import torch
+
+Array = npt.NDArray[Any]
+
+
+def tensors_of(arrays: Sequence[Array]) -> list[torch.Tensor]:
+    """Each array as a tensor with memory of its own.
+
+    Example:
+        >>> tensors_of([image])[0].shape
+    """
+    return [torch.from_numpy(array.copy()) for array in arrays]
+
+
+def run_arrays(run: Callable[..., tuple[torch.Tensor, ...]], arrays: Sequence[Array]) -> list[Array]:
+    """Call with arrays as tensors; returns the outputs as arrays."""
+    return [value.numpy() for value in run(*tensors_of(arrays))]
+
+
+def predictor(model: Any, example: torch.Tensor) -> Callable[[Array], Array]:
+    """What gives the first output of a module, an exported program or a function for samples of the example's type."""
+    form = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+
+    def predict(x: Array) -> Array:
+        with torch.no_grad():
+            found = form(torch.from_numpy(x.copy()).to(example.dtype))
+        first: Array = (found[0] if isinstance(found, (tuple, list)) else found).numpy()
+        return first
+
+    return predict

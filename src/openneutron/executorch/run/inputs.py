@@ -1,0 +1,42 @@
+"""Inputs of a run: checked against the program, and laid out in memory as it expects them.
+
+The stock runtime takes a tensor whose memory order differs from the program's and reads it in the wrong order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from openneutron.errors import OptionError
+from openneutron.microcode.pte import PlanTensor
+
+
+def arrange_inputs(wanted: Sequence[PlanTensor], inputs: Sequence[Any], *, where: str) -> tuple[Any, ...]:
+    """The inputs in the program's memory order; an `OptionError` names the one that does not fit.
+
+    Example:
+        >>> arrange_inputs(plan.inputs, (image.to(memory_format=torch.channels_last),), where="model.pte")
+    """
+    if len(inputs) != len(wanted):
+        raise OptionError(f"the program takes {len(wanted)} inputs, {len(inputs)} were given", where=where)
+    return tuple(_arranged(at, *pair, where) for at, pair in enumerate(zip(wanted, inputs, strict=True)))
+
+
+def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
+    if not wanted.dtype:
+        return value
+    takes = f"the program takes {wanted.dtype} {list(wanted.shape)}"
+    if not isinstance(value, Tensor):
+        raise OptionError(
+            f"input {position} is a {type(value).__name__}, {takes}", where=where, hint="give a torch tensor"
+        )
+    dtype = str(value.dtype).removeprefix("torch.")
+    fits = value.ndim == len(wanted.shape) if wanted.dynamic else tuple(value.shape) == wanted.shape
+    if dtype != wanted.dtype or not fits:
+        raise OptionError(f"input {position} is {dtype} {list(value.shape)}, {takes}", where=where)
+    order = wanted.dim_order
+    # Copies only where the memory order differs.
+    return value.detach().permute(order).contiguous().permute([order.index(axis) for axis in range(value.ndim)])

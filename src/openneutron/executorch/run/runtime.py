@@ -1,0 +1,200 @@
+"""Running programs: our delegate in the stock ExecuTorch runtime of the installed wheel.
+
+Example:
+    >>> program = load_program("model.pte")
+    >>> (scores,) = program.run(torch.zeros(1, 3, 32, 32))
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
+from openneutron.executorch.run.inputs import arrange_inputs
+from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
+from openneutron.machine.native import delegate_path
+from openneutron.microcode.payload import BACKEND_ID, payloads_of_pte
+from openneutron.microcode.pte import read_plan
+from openneutron.microcode.seal import check_seal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SUPPORTED_EXECUTORCH: Final = "1.5"  # the C++ interface of a backend changes between minor versions
+_METHOD: Final = "forward"  # what torch.export calls a module's only entry
+_QUANTIZE: Final = "quantized_decomposed::quantize_per_tensor.out"  # one operator of the quantized kernels
+
+_lock = threading.Lock()
+_library: DelegateLibrary | None = None
+
+
+def register_runtime() -> None:
+    """Make `.pte` files with Neutron delegates run in this process, through `executorch.runtime` or ours.
+
+    Loads the delegate and the quantize/dequantize kernels once; later calls do nothing.
+
+    Example:
+        >>> register_runtime()
+        >>> executorch.runtime.Runtime.get().backend_registry.is_available("NeutronBackend")
+        True
+    """
+    _delegate()
+
+
+def load_program(
+    pte: bytes | str | os.PathLike[str], *, target: str | None = None, etdump: bool = False
+) -> LoadedProgram:
+    """Load an ExecuTorch program from bytes or a file, ready to run.
+
+    With `target`, a program that holds a delegate for another target is refused. With `etdump`, runs are recorded for
+    `LoadedProgram.write_etdump`.
+
+    Example:
+        >>> outputs = load_program(Path("model.pte").read_bytes()).run(image)
+    """
+    where = "<pte>" if isinstance(pte, bytes) else os.fspath(pte)
+    data = pte if isinstance(pte, bytes) else _read(Path(pte))
+    sealed = check_seal(data, where=where)
+    if target is not None or not sealed:
+        for payload in payloads_of_pte(data, where=where):
+            if target is not None and payload.target not in ("", target):
+                raise RuntimeFailure(
+                    f"the program was compiled for {payload.target}, not for {target}",
+                    where=where,
+                    hint=f"compile it with target={target!r}",
+                )
+    return LoadedProgram(data, where=where, etdump=etdump)
+
+
+def runner_of(data: bytes, where: str) -> Callable[..., tuple[Any, ...]]:
+    """What a `Program` runs a .pte with; `where` is its model's name, the bytes have none of their own."""
+    return load_program(data).run
+
+
+class LoadedProgram:
+    """A program in the stock runtime; made by `load_program`. `inputs` says what it takes."""
+
+    def __init__(self, data: bytes, *, where: str, etdump: bool) -> None:
+        self._where = where
+        self._etdump = etdump
+        self._library = _delegate()
+        runtime = _stock_runtime()
+        # Without a debug buffer: given one, ETDump keeps every tensor of every run and ends the process when it is full.
+        loading = self._library.watch(lambda: runtime.load_program(data, enable_etdump=etdump))
+        if loading.error is not None:
+            raise FormatError(
+                f"not a program that this ExecuTorch can load: {loading.sentence}", where=where
+            ) from loading.error
+        self._program = loading.value
+        names = self._program.method_names
+        if _METHOD not in names:
+            raise FormatError(f"the program has no method {_METHOD}, only {', '.join(sorted(names))}", where=where)
+        method = self._library.watch(lambda: self._program.load_method(_METHOD))
+        # The wheel hands out a method with unresolved instructions, logs them, and crashes when it runs.
+        if method.error is not None or method.lines:
+            raise _failure(method, where) from method.error
+        self._method = method.value
+        self.inputs = read_plan(data, where=where).inputs
+
+    def run(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Run `forward` once; outputs are copies that later runs do not touch.
+
+        Example:
+            >>> (scores,) = program.run(image)
+        """
+        arranged = arrange_inputs(self.inputs, inputs, where=self._where)
+        outcome = self._library.watch(lambda: self._method.execute(arranged))
+        if outcome.error is not None:
+            raise _failure(outcome, self._where) from outcome.error
+        return tuple(outcome.value)
+
+    def write_etdump(self, path: str | os.PathLike[str]) -> None:
+        """Write the events of the runs so far for `executorch.devtools.Inspector`; needs `etdump=True` on loading.
+
+        Example:
+            >>> program.write_etdump("model.etdp")
+        """
+        if not self._etdump:
+            raise RuntimeFailure("nothing was recorded", where=self._where, hint="load the program with etdump=True")
+        self._program.write_etdump_result_to_file(os.fspath(path), os.devnull)
+
+
+def _failure(outcome: Outcome, where: str) -> RuntimeFailure:
+    word = re.search(r"driver error 0x([0-9a-f]+)", outcome.sentence)
+    return RuntimeFailure(outcome.sentence, where=where, code=int(word.group(1), 16) if word else 0)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FormatError(f"the program cannot be read ({error.strerror})", where=str(path)) from error
+
+
+def _delegate() -> DelegateLibrary:
+    """The delegate library, loaded and registered on the first call."""
+    global _library
+    with _lock:
+        if _library is None:
+            _library = _register()
+        return _library
+
+
+def _register() -> DelegateLibrary:
+    _check_version()
+    runtime = _stock_runtime()
+    if BACKEND_ID in runtime.backend_registry.registered_backend_names:
+        raise _name_taken()
+    override = os.environ.get("OPENNEUTRON_DELEGATE")
+    library = DelegateLibrary(Path(override) if override else delegate_path())
+    if not library.registered:
+        raise _name_taken()
+    _load_quantized_kernels(runtime)
+    return library
+
+
+def _name_taken() -> OpenNeutronError:
+    return OpenNeutronError(
+        f"another library of this process already registered a backend named {BACKEND_ID}",
+        hint="call openneutron.register_runtime() in a process that does not load NXP's own runtime",
+    )
+
+
+def _check_version() -> None:
+    hint = f"pip install 'executorch=={SUPPORTED_EXECUTORCH}.*'"
+    try:
+        installed = version("executorch")
+    except PackageNotFoundError as error:
+        raise OpenNeutronError(
+            "running a program needs the executorch package, which is not installed", hint=hint
+        ) from error
+    if not installed.startswith(f"{SUPPORTED_EXECUTORCH}."):
+        raise OpenNeutronError(
+            f"executorch {installed} is installed; the delegate was built for {SUPPORTED_EXECUTORCH}.x", hint=hint
+        )
+
+
+def _load_quantized_kernels(runtime: Any) -> None:
+    # The export-time library registers the run-time kernels as well, and must not be joined by a second copy of them.
+    import executorch.kernels.quantized  # noqa: F401
+
+    if _QUANTIZE not in runtime.operator_registry.operator_names:
+        raise OpenNeutronError(
+            "the quantized kernels of the executorch wheel could not be loaded", hint="reinstall executorch"
+        )
+
+
+def _stock_runtime() -> Any:
+    with warnings.catch_warnings():
+        # The wheel announces on every import that its Python interface is experimental.
+        warnings.simplefilter("ignore")
+        from executorch.runtime import Runtime
+
+        return Runtime.get()

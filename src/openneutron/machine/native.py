@@ -1,0 +1,42 @@
+"""Where the native libraries are: in the package's `lib` folder, for a checkout and an installed wheel alike.
+
+Example:
+    >>> library_path().name
+    'libopenneutron.so'
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from openneutron.errors import OpenNeutronError
+
+_FOLDER = Path(__file__).parents[1] / "lib"
+
+
+def library_path() -> Path:
+    """Return the path of `libopenneutron.so`: driver, firmware kernels and cycle model, without ExecuTorch.
+
+    Raises OpenNeutronError when it has not been built.
+    """
+    return _built("libopenneutron.so", hint="run `make setup` in the project's root")
+
+
+def delegate_path() -> Path:
+    """Return the path of `libopenneutron_delegate.so`, the ExecuTorch backend.
+
+    Load it after executorch's own runtime: it links `libexecutorch.so` by name only, so that the copy already in the
+    process, which holds the backend registry, is the one it registers with. Raises OpenNeutronError when it has not
+    been built.
+    """
+    return _built(
+        "libopenneutron_delegate.so",
+        hint="run `make setup` in the project's root; it is built where the executorch wheel is installed",
+    )
+
+
+def _built(name: str, *, hint: str) -> Path:
+    path = _FOLDER / name
+    if not path.is_file():
+        raise OpenNeutronError(f"the native library {name} is not built", where=str(_FOLDER), hint=hint)
+    return path

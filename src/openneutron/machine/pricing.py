@@ -1,0 +1,68 @@
+"""Prices of calls and copies: the machine model of `runtime/machine/`, which the simulator charges for what it executes.
+
+Example:
+    >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple
+
+from openneutron.machine import driver
+from openneutron.machine.targets import Target
+
+
+class Cost(NamedTuple):
+    """Parts of one call in 1/1024 cycle: array busy, stalls for data beyond it, set-up."""
+
+    compute: int
+    memory: int
+    overhead: int
+
+
+class Machine:
+    """The machine model with constants of one's own: for calibration, which tries figures that no target file has.
+
+    Example:
+        >>> trial = dataclasses.replace(target, cost=dataclasses.replace(target.cost, mac=1100))
+        >>> call_cost(Machine(trial), encode_call(call), 0, 32)
+    """
+
+    def __init__(self, target: Target) -> None:
+        c = target.cost
+        self._name = target.name.encode()  # the C struct only points to it
+        self._target = driver.MachineTarget(
+            self._name, target.hw_version, target.subsystem, target.tcm_bytes, target.cores, target.units, target.length,
+            target.clock_hz, c.mac, c.lane, c.row, c.weight_byte, c.element, c.call, c.tile_pixels, c.dma_byte,
+            c.dma_start, c.dma_overlaps,
+        )  # fmt: skip
+        self.address = ctypes.addressof(self._target)
+
+
+def _address(target: str | Machine) -> int:
+    return driver.target(target) if isinstance(target, str) else target.address
+
+
+def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int) -> Cost:
+    """Price of output rows [row0, row1) of one encoded CALL instruction: the very function the simulator calls.
+
+    Example:
+        >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))
+    """
+    cost = driver.MachineCost()
+    words = (ctypes.c_uint32 * (len(call_words) // 4)).from_buffer_copy(call_words)
+    error = driver.library().nm_encoded_call_cost(_address(target), words, len(words), row0, row1, ctypes.byref(cost))
+    driver.check(error)
+    return Cost(cost.compute, cost.memory, cost.overhead)
+
+
+def dma_cost(target: str | Machine, size: int) -> Cost:
+    """Price of copying `size` bytes."""
+    cost = driver.library().nm_dma_cost(_address(target), size)
+    return Cost(cost.compute, cost.memory, cost.overhead)
+
+
+def cycles_of(cost: tuple[int, int, int]) -> int:
+    """Whole cycles of a cost, rounded up once per call as the simulator's timeline does."""
+    return int(driver.library().nm_cycles(ctypes.byref(driver.MachineCost(*cost))))

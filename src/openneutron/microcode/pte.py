@@ -1,0 +1,150 @@
+"""What an ExecuTorch program says about itself: inputs, outputs, operators, delegates. Read without torch.
+
+The slot numbers are those of ExecuTorch's `program.fbs`; every offset is checked before it is followed.
+
+Example:
+    >>> plan = read_plan(Path("model.pte").read_bytes(), where="model.pte")
+    >>> plan.inputs[0].shape, plan.delegates
+    ((1, 3, 32, 32), {'NeutronBackend': 1})
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from openneutron.errors import FormatError
+from openneutron.litert.walker import Table, Walker
+
+T = TypeVar("T")
+
+_METHOD: Final = "forward"  # what torch.export calls a module's only entry
+IDENTIFIER: Final = b"ET12"  # the only one since ExecuTorch 0.1
+_EXTENDED_HEADER: Final = struct.Struct("<4sIQQ")  # at byte 8: magic, length, program bytes, where segments begin
+_EXTENDED_MAGIC: Final = b"eh00"
+_TENSOR: Final = 5  # in the union of values
+_KERNEL_CALL, _DELEGATE_CALL = 1, 2  # in the union of instructions
+_IN_SEGMENT: Final = 1
+# ExecuTorch's numbers of element types, by the names numpy and LiteRT use.
+_DTYPES: Final = {
+    0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
+    15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PlanTensor:
+    """An input or output; `dim_order` lists its dimensions from the slowest to the fastest in memory.
+
+    A value that is no tensor (a number, a list) has the dtype "" and no shape; a dynamic one gives its largest shape.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    dim_order: tuple[int, ...]
+    dynamic: bool = False
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether memory holds batch, space, channels."""
+        rank = len(self.shape)
+        return rank > 2 and self.dim_order == (0, *range(2, rank), 1)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One program: its `forward`, with how often each operator and each delegate is called.
+
+    `payloads` are the delegates' data with the backend's name, in order; `planned_bytes` is what its arenas take.
+    """
+
+    inputs: tuple[PlanTensor, ...]
+    outputs: tuple[PlanTensor, ...]
+    operators: dict[str, int]
+    delegates: dict[str, int]
+    payloads: tuple[tuple[str, bytes], ...]
+    planned_bytes: int = 0
+
+
+def read_plan(pte: bytes, *, where: str) -> Plan:
+    """Read `forward`, or else the first plan, of a program; a `FormatError` names the byte that is wrong."""
+    if pte[4:6] != IDENTIFIER[:2]:
+        raise FormatError("not an ExecuTorch program (no identifier ET at byte 4)", where=where)
+    walker = Walker(pte, where)
+    program = walker.root(IDENTIFIER)
+    plans = [walker.table(at, f"execution plan {number}") for number, at in enumerate(program.positions(1))]
+    if not plans:
+        raise FormatError("the program has no execution plan", where=where)
+    plan = next((one for one in plans if one.text(0) == _METHOD), plans[0])
+    values = plan.positions(2)
+    operators = [_operator(walker.table(at, "operator")) for at in plan.positions(6)]
+    delegates = [walker.table(at, "delegate") for at in plan.positions(7)]
+    names = [delegate.text(0) for delegate in delegates]
+    called: list[Counter[str]] = [Counter(), Counter()]
+    for kind, index in _calls(walker, plan):
+        known = operators if kind == _KERNEL_CALL else names
+        called[kind - 1][_at(known, index, plan)] += 1
+    return Plan(
+        inputs=tuple(_value(walker, _at(values, index, plan)) for index in plan.values(3, "<i4")),
+        outputs=tuple(_value(walker, _at(values, index, plan)) for index in plan.values(4, "<i4")),
+        operators=dict(called[0]),
+        delegates=dict(called[1]),
+        payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True)),
+        planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
+    )
+
+
+def _operator(table: Table) -> str:
+    name, overload = table.text(0), table.text(1)
+    return f"{name}.{overload}" if overload else name
+
+
+def _calls(walker: Walker, plan: Table) -> list[tuple[int, int]]:
+    """Kernel and delegate calls in order, each with the index of what is called."""
+    found: list[tuple[int, int]] = []
+    for position in plan.positions(5):
+        for at in walker.table(position, "chain").positions(2):
+            instruction = walker.table(at, "instruction")
+            kind = instruction.u8(0)
+            call = instruction.table(1, "call")
+            if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
+                found.append((kind, call.i32(0)))
+    return found
+
+
+def _value(walker: Walker, position: int) -> PlanTensor:
+    value = walker.table(position, "value")
+    tensor = value.table(1, "tensor") if value.u8(0) == _TENSOR else None
+    if tensor is None:
+        return PlanTensor("", (), ())
+    number = tensor.i8(0)
+    shape, order = tuple(tensor.values(2, "<i4")), tuple(tensor.values(3, "u1"))
+    if sorted(order) != list(range(len(shape))):
+        raise tensor.error(f"the dimension order {list(order)} does not fit the shape {list(shape)}")
+    return PlanTensor(_DTYPES.get(number, f"type {number}"), shape, order, dynamic=tensor.i8(8) != 0)
+
+
+def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
+    """A delegate's data, inside the flatbuffer or in a segment behind it."""
+    reference = delegate.table(1, "delegate data")
+    if reference is None:
+        return b""
+    index = reference.u32(1)
+    if reference.i8(0) != _IN_SEGMENT:
+        data = walker.table(_at(program.positions(3), index, program), "delegate data").vector(0, "u1")
+        return b"" if data is None else data.tobytes()
+    segment = walker.table(_at(program.positions(4), index, program), "segment")
+    if walker.size < 8 + _EXTENDED_HEADER.size:
+        raise program.error("the file ends inside its header")
+    magic, _, _, base = _EXTENDED_HEADER.unpack_from(walker.data, 8)
+    if magic != _EXTENDED_MAGIC:
+        raise program.error("the program has segments but no header that says where they begin")
+    return walker.span(base + segment.u64(0), segment.u64(1), "segment").tobytes()
+
+
+def _at(items: list[T], index: int, table: Table) -> T:
+    if not 0 <= index < len(items):
+        raise table.error(f"index {index} of {len(items)} does not exist")
+    return items[index]

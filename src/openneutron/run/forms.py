@@ -1,0 +1,208 @@
+"""Operators whose LiteRT reference kernel is not the definition, computed here as docs/numerics.md defines them.
+
+SUM of INT8 is read by that kernel as unsigned bytes; SOFTMAX ends the process when 512 values and more are
+nearly equal; DIV shifts small quotients by more bits than there are. Everything else is left to LiteRT.
+
+Example:
+    >>> form = form_of(graph, graph.operators[0])
+    >>> outputs = None if form is None else form.compute(graph, graph.operators[0], values)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.compiler.numbers.multipliers import activation_range, multiplier
+from openneutron.litert.graph import DType, Graph, Operator, Tensor
+
+Array = npt.NDArray[Any]
+Wide = npt.NDArray[np.int64]
+
+_BYTES = (DType.INT8, DType.UINT8)
+_SOFTMAX_ABORTS = 512  # sum of exponentials, each at most 1, from which the reference kernel's shift leaves its range
+_DIFFERENCE_BITS = 26  # SOFTMAX scales differences to Q5.26
+_SUM_BITS = 12  # and adds exponentials up in Q12.19
+
+
+@dataclass(frozen=True)
+class Form:
+    """How an operator is computed instead of LiteRT's reference kernel, and why."""
+
+    compute: Callable[[Graph, Operator, Mapping[int, Array]], Array]
+    why: str
+
+
+def form_of(graph: Graph, op: Operator) -> Form | None:
+    """The form that defines this operator; None when LiteRT's kernel does."""
+    known = _KNOWN.get(op.code)
+    if known is None or len(op.outputs) != 1 or len(op.inputs) != known.inputs or min(op.inputs) < 0:
+        return None
+    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
+    if x.dtype not in _BYTES or y.dtype is not x.dtype or not x.shape or not (_per_tensor(x) and _per_tensor(y)):
+        return None
+    return known.form if known.applies(graph, op) else None
+
+
+def _per_tensor(tensor: Tensor) -> bool:
+    return tensor.quantization is not None and len(tensor.quantization.scale) == 1
+
+
+def _is_int8(graph: Graph, op: Operator) -> bool:
+    return graph.tensors[op.inputs[0]].dtype is DType.INT8
+
+
+def _may_abort(graph: Graph, op: Operator) -> bool:
+    """Whether a softmax is so deep, or its input so fine, that the reference kernel ends the process."""
+    beta = float(op.options.beta) if op.options is not None else 0.0
+    flat = 0 < beta * _parameters(graph, op.inputs[0])[0] * (1 << _DIFFERENCE_BITS) <= 1
+    return flat or graph.tensors[op.inputs[0]].shape[-1] >= _SOFTMAX_ABORTS
+
+
+def _shifts_too_far(graph: Graph, op: Operator) -> bool:
+    """Whether dividing by this constant makes the reference kernel shift past the 31 bits that it can."""
+    x, divisor = (graph.tensors[t] for t in op.inputs)
+    if divisor.data is None or divisor.dtype is not x.dtype or not _per_tensor(divisor) or divisor.data.size == 0:
+        return False
+    b = np.abs(divisor.data.astype(np.int64) - _parameters(graph, op.inputs[1])[1])
+    _, shift = multiplier(_quotient_factor(graph, op))
+    # A dividend of 0 has the most leading sign bits.
+    return bool(b.min() > 0) and int(np.frexp(b.max())[1]) - 1 + 31 - shift > 31
+
+
+def _parameters(graph: Graph, tensor: int) -> tuple[float, int]:
+    quantization = graph.tensors[tensor].quantization
+    assert quantization is not None
+    return quantization.scalar
+
+
+def _saturated(graph: Graph, op: Operator, values: Wide) -> Array:
+    y = graph.tensors[op.outputs[0]]
+    limits = np.iinfo(y.dtype.numpy)
+    return np.clip(values, limits.min, limits.max).astype(y.dtype.numpy).reshape(y.shape)
+
+
+def _sum(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+    """Integer sum, one rescale with double rounding."""
+    x = graph.tensors[op.inputs[0]]
+    axes = tuple({int(axis) % len(x.shape) for axis in np.asarray(values[op.inputs[1]]).reshape(-1)})
+    (in_scale, in_zero), (out_scale, out_zero) = (_parameters(graph, t) for t in (op.inputs[0], op.outputs[0]))
+    count = math.prod(x.shape[axis] for axis in axes)
+    exact = values[op.inputs[0]].astype(np.int64).sum(axis=axes) - in_zero * count
+    return _saturated(graph, op, _rescale(exact, *multiplier(in_scale / out_scale)) + out_zero)
+
+
+def _softmax(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+    """Fixed point as the reference kernel's; where that one would end the process the probabilities round to 0."""
+    (scale, _), (_, out_zero) = (_parameters(graph, t) for t in (op.inputs[0], op.outputs[0]))
+    beta = float(op.options.beta) if op.options is not None else 0.0
+    m, shift = multiplier(min(beta * scale * (1 << _DIFFERENCE_BITS), float((1 << 31) - 1)))
+    left = max(shift, 0)
+    x = values[op.inputs[0]].astype(np.int64)
+    difference = x - x.max(axis=-1, keepdims=True)
+    counted = difference >= -math.floor(31 * (1 << _DIFFERENCE_BITS) / (1 << left))
+    scaled = _round_shift(_high(np.where(counted, difference, 0) << left, m), max(-shift, 0))
+    power = np.where(counted, _exponential(scaled), 0)
+    total = np.clip(_round_shift(power, _SUM_BITS).sum(axis=-1, keepdims=True), 1, (1 << 31) - 1)
+    inverse, bits = _reciprocal(total)
+    return _saturated(graph, op, _round_shift(_high(inverse, power), bits + 31 - 8) + out_zero)
+
+
+def _divide(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+    """x times the reciprocal of the divisor, in fixed point; quotients shifted out altogether are 0."""
+    m, shift = multiplier(_quotient_factor(graph, op))
+    a, b = (values[t].astype(np.int64) - _parameters(graph, t)[1] for t in op.inputs)
+    a, b = np.broadcast_arrays(np.where(b < 0, -a, a), np.abs(b))
+    bits = np.frexp(b)[1].astype(np.int64) - 1
+    spare = 31 - np.frexp(np.where(a < 0, -a - 1, a))[1].astype(np.int64)
+    inverse, _ = _reciprocal(b)
+    quotient = _high(_high(a << spare, inverse), m)
+    scale, zero = _parameters(graph, op.outputs[0])
+    activation = op.options.fusedActivationFunction if op.options is not None else 0
+    y = graph.tensors[op.outputs[0]]
+    limits = np.iinfo(y.dtype.numpy)
+    low, high = activation_range(activation, scale, zero, (int(limits.min), int(limits.max)))
+    return (
+        np.clip(_round_shift(quotient, bits + spare - shift) + zero, low, high).astype(y.dtype.numpy).reshape(y.shape)
+    )
+
+
+def _quotient_factor(graph: Graph, op: Operator) -> float:
+    x, divisor, y = (np.float32(_parameters(graph, t)[0]) for t in (*op.inputs, *op.outputs))
+    return float(x / (divisor * y))
+
+
+_SUM = Form(_sum, "SUM is computed in integers: LiteRT's reference kernel reads INT8 as unsigned bytes")
+_SOFTMAX = Form(
+    _softmax,
+    "a deep or flat SOFTMAX is computed here: LiteRT's reference kernel aborts when all values are nearly equal",
+)
+
+_DIV = Form(_divide, "DIV is computed here: LiteRT's reference kernel shifts small quotients by 32 bits and more")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A form, the inputs its operator has, and when it is the definition."""
+
+    form: Form
+    inputs: int
+    applies: Callable[[Graph, Operator], bool]
+
+
+_KNOWN = {
+    "SUM": _Known(_SUM, 2, _is_int8),
+    "SOFTMAX": _Known(_SOFTMAX, 1, _may_abort),
+    "DIV": _Known(_DIV, 2, _shifts_too_far),
+}
+
+
+def _high(a: Wide, b: Wide | int) -> Wide:
+    """Upper half of a doubled 32-bit product, rounded."""
+    return (a * b + (1 << 30)) >> 31
+
+
+def _round_shift(x: Wide, bits: int | Wide) -> Wide:
+    """Right shift, halves away from zero; 0 bits and more than 31 are allowed."""
+    amount = np.minimum(np.asarray(bits, np.int64), 62)
+    half = np.where(amount > 0, np.int64(1) << np.maximum(amount - 1, 0), 0)
+    return (x + half - ((x < 0) & (amount > 0))) >> amount
+
+
+def _rescale(x: Wide, m: int, shift: int) -> Wide:
+    """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values."""
+    left: Wide = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
+    return _round_shift(_high(left, m), max(-shift, 0))
+
+
+def _exponential(a: Wide) -> Wide:
+    """exp(a) in Q0.31 of a ≤ 0 in Q5.26, as gemmlowp computes it."""
+    quarter = 1 << (_DIFFERENCE_BITS - 2)
+    rest = (a & (quarter - 1)) - quarter
+    x = (rest << 5) + (1 << 28)
+    square = _high(x, x)
+    series = _round_shift(_high(_round_shift(_high(square, square), 2) + _high(square, x), 715827883) + square, 1)
+    result = 1895147668 + _high(x + series, 1895147668)
+    for bit, factor in enumerate((1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242)):
+        result = np.where(((rest - a) >> (_DIFFERENCE_BITS - 2 + bit)) & 1, _high(result, factor), result)
+    return np.where(a == 0, (1 << 31) - 1, result)
+
+
+def _reciprocal(total: Wide) -> tuple[Wide, Wide]:
+    """(1 / x in Q0.31, bits) with x the total, in Q12.19, brought to 1 ≤ x < 2 by shifting it `bits` to the right."""
+    zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
+    half = (total << zeros) >> 1
+    x = 1515870810 + _high(half, -1010580540)
+    for _ in range(3):
+        x = x + _saturating_double(_high(x, (1 << 29) - _high(half, x)), 2)
+    return _saturating_double(x, 1), _SUM_BITS - zeros
+
+
+def _saturating_double(x: Wide, times: int) -> Wide:
+    saturated: Wide = np.clip(x << times, -(1 << 31), (1 << 31) - 1)
+    return saturated

@@ -1,1 +1,0 @@
-"""Everything that concerns NXP's own tools: their converter behind our seam, their limits, their file format, their names."""

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from openneutron.analyze.accuracy import Labelled, fit_samples, labelled, score
+from openneutron.errors import OptionError
+from openneutron.litert.graph import DType, Quantization, Tensor
+
+
+def test_every_sample_is_asked_once_and_the_last_batch_is_filled_up() -> None:
+    data = labelled(np.eye(5, dtype=np.float32), np.arange(5))
+    seen: list[int] = []
+
+    def predict(x):
+        seen.append(len(x))
+        return x
+
+    found = score("x", predict, data, batch=2)
+    assert (found.correct, found.total, found.accuracy, seen) == (5, 5, 1.0, [2, 2, 2])
+    wrong = score("y", lambda x: -x, data, batch=5)
+    assert wrong.correct == 0 and wrong.agreement(found) == 0.0
+
+
+def test_progress_names_the_form_and_the_count() -> None:
+    lines: list[str] = []
+    score(".pte", lambda x: x, labelled(np.eye(3), np.arange(3)), progress=lines.append)
+    assert lines == [".pte: 0 of 3", ".pte: 1 of 3", ".pte: 2 of 3"]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (np.zeros((3, 2)), np.zeros(3), "one class number"),
+        (np.zeros((3, 2)), np.zeros((3, 1), np.int64), "one class number"),
+        (np.zeros((3, 2)), np.zeros(4, np.int64), "x has 3 samples, y has 4"),
+        (np.zeros((0, 2)), np.zeros(0, np.int64), "x has 0 samples"),
+    ],
+    ids=["float classes", "two dimensions", "lengths", "empty"],
+)
+def test_data_that_does_not_fit_is_refused(x, y, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        labelled(x, y)
+
+
+def test_float_samples_are_quantized_as_the_input_is() -> None:
+    tensor = Tensor("x", (1, 2), DType.INT8, Quantization((0.5,), (3,)))
+    found = fit_samples(Labelled(np.float32([[1.0, -100.0], [0.26, 0.25]]), np.arange(2)), tensor, where="m")
+    assert found.x.tolist() == [[5, -128], [4, 3]] and found.x.dtype == np.int8
+    same = Labelled(np.int8([[1, 2]]), np.arange(1))
+    assert fit_samples(same, tensor, where="m") is same
+
+
+@pytest.mark.parametrize(
+    ("x", "message"),
+    [(np.zeros((1, 3), np.float32), r"a sample of x is \[3\]"), (np.zeros((1, 2), np.uint8), "x is uint8")],
+)
+def test_samples_of_another_shape_or_type_are_refused(x, message: str) -> None:
+    tensor = Tensor("x", (1, 2), DType.INT8, Quantization((0.5,), (3,)))
+    with pytest.raises(OptionError, match=message):
+        fit_samples(Labelled(x, np.arange(1)), tensor, where="m")

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from openneutron.analyze import exactness
+from openneutron.analyze.exactness import with_exactness
+from openneutron.convert import convert
+from openneutron.options import Options
+from tests import tiny
+
+
+@pytest.mark.parametrize("make", [tiny.convnet, tiny.sandwich], ids=lambda make: make.__name__)
+def test_every_layer_of_a_litert_model_is_measured(make) -> None:
+    report = convert(make(), Options()).report
+    measured = with_exactness(report, [make()], Options())
+    assert [kernel.lsb for kernel in report.kernels] == [None] * len(report.kernels)
+    assert [kernel.lsb for kernel in measured.kernels] == [0.0] * len(report.kernels)
+
+
+def test_a_difference_is_told_of_the_layer_that_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value of the first layer's reference is moved by 3: only that layer differs."""
+    report = convert(tiny.convnet(), Options()).report
+    first = report.kernels[0]
+    original = exactness.verify_litert.__globals__["golden_values"]
+
+    def moved(*arguments, **options):
+        values = original(*arguments, **options)
+        value = values[first.tensor].copy()
+        value.flat[0] += 3 if value.flat[0] < 100 else -3
+        return values | {first.tensor: value}
+
+    monkeypatch.setitem(exactness.verify_litert.__globals__, "golden_values", moved)
+    found = with_exactness(report, [tiny.convnet()], Options())
+    assert [kernel.lsb for kernel in found.kernels] == [3.0] + [0.0] * (len(report.kernels) - 1)

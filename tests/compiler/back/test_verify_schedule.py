@@ -1,0 +1,117 @@
+"""The verifier refuses broken schedules: each mutation of a good one must be found."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from openneutron.compiler.back.verify_schedule import verify
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import Call, Loop, TaskList, Wait
+from openneutron.compiler.plan import segments
+from openneutron.compiler.plan.allocate import allocate
+from openneutron.compiler.plan.schedule import schedule
+from openneutron.compiler.plan.segments import Structure
+from openneutron.errors import InternalError
+from openneutron.machine import targets
+from openneutron.microcode.table import Region
+from tests.compiler.graphs import Net
+
+TARGET = targets.load("imxrt700")
+
+
+def _graph() -> KernelGraph:
+    net = Net(24)
+    return net.finish(net.conv(net.conv(net.conv(net.input, 3), 3, 2), 3))
+
+
+def _cascade(graph: KernelGraph) -> TaskList:
+    return allocate(schedule(graph, [segments.segment_of(Structure.of(graph), 0, 2, 1)], TARGET))
+
+
+def _whole(graph: KernelGraph, *, fetch: bool = False) -> TaskList:
+    order = [segments.whole(Structure.of(graph), n) for n in range(len(graph.nodes))]
+    return allocate(schedule(graph, order, TARGET, fetch_constants=fetch))
+
+
+def _edit_loop(tasks: TaskList, body: tuple[Call, ...]) -> None:
+    loop = tasks.tasks[0]
+    assert isinstance(loop, Loop)
+    tasks.tasks[0] = Loop(loop.iterations, body)
+
+
+def _calls(tasks: TaskList) -> list[Call]:
+    loop = tasks.tasks[0]
+    assert isinstance(loop, Loop)
+    return [step for step in loop.body if isinstance(step, Call)]
+
+
+def test_the_unbroken_schedules_pass() -> None:
+    graph = _graph()
+    for tasks in (_cascade(graph), _whole(graph), _whole(graph, fetch=True)):
+        verify(graph, tasks, TARGET)
+
+
+def test_ring_short_of_one_row_is_refused() -> None:
+    graph = _graph()
+    tasks = _cascade(graph)
+    ring_buffer = next(i for i, b in enumerate(tasks.buffers) if b.region is Region.SCRATCH)
+
+    def shorten(call: Call) -> Call:
+        operands = tuple(
+            dataclasses.replace(o, ring=o.ring - 1) if o is not None and o.buffer == ring_buffer else o
+            for o in call.operands
+        )
+        return dataclasses.replace(call, operands=operands)
+
+    _edit_loop(tasks, tuple(shorten(call) for call in _calls(tasks)))
+    with pytest.raises(InternalError, match="reads row"):
+        verify(graph, tasks, TARGET)
+
+
+def test_swapped_calls_are_refused() -> None:
+    graph = _graph()
+    tasks = _cascade(graph)
+    first, second, third = _calls(tasks)
+    _edit_loop(tasks, (second, first, third))
+    with pytest.raises(InternalError, match="reads row"):
+        verify(graph, tasks, TARGET)
+
+
+def test_overlapping_buffers_are_refused() -> None:
+    graph = _graph()
+    tasks = _whole(graph)
+    scratch = [b for b in tasks.buffers if b.region is Region.SCRATCH]
+    scratch[1].offset = scratch[0].offset + 16
+    with pytest.raises(InternalError):
+        verify(graph, tasks, TARGET)
+
+
+def test_dropped_wait_is_refused() -> None:
+    graph = _graph()
+    tasks = _whole(graph, fetch=True)
+    tasks.tasks = [task for task in tasks.tasks if not isinstance(task, Wait)]
+    with pytest.raises(InternalError, match="not waited for"):
+        verify(graph, tasks, TARGET)
+
+
+def test_missing_iteration_leaves_the_output_incomplete() -> None:
+    graph = _graph()
+    tasks = _cascade(graph)
+    loop = tasks.tasks[0]
+    assert isinstance(loop, Loop)
+    tasks.tasks[0] = Loop(loop.iterations - 1, loop.body)
+    with pytest.raises(InternalError, match="not complete"):
+        verify(graph, tasks, TARGET)
+
+
+def test_misaligned_buffer_is_refused() -> None:
+    graph = _graph()
+    tasks = _whole(graph)
+    for b in tasks.buffers:
+        if b.region is Region.SCRATCH:
+            b.offset += 8
+    tasks.scratch_bytes += 8
+    with pytest.raises(InternalError, match="multiple of 16"):
+        verify(graph, tasks, TARGET)

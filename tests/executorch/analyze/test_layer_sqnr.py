@@ -1,0 +1,66 @@
+"""Layers compared with float: exact where nothing is lost, low where much is, and tied to the right kernels."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+import openneutron as on
+from openneutron.executorch.analyze.layer_sqnr import FULL, per_channel_what_if, with_sqnr
+from openneutron.executorch.capture.sources import Loaded
+
+SHAPE = (1, 3, 8, 8)
+
+
+class Net(nn.Module):
+    """A convolution with a batch norm and no activation, one with, a residual addition, and a linear layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8))
+        self.second = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU6())
+        self.last = nn.Linear(8 * 64, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        return self.last((x + self.second(x)).flatten(1))
+
+
+def loaded() -> Loaded:
+    torch.manual_seed(0)
+    samples = [(torch.randn(SHAPE),) for _ in range(8)]
+    return Loaded("net", Net().eval(), samples[0], samples)
+
+
+def test_every_kernel_is_compared_with_its_own_layer() -> None:
+    source = loaded()
+    program = on.compile(source.model, source.example_inputs, calibration=source.calibration)
+    report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
+    found = {kernel.kernel: kernel.sqnr for kernel in report.kernels}
+    assert None not in found.values() and len(report.kernels) == 4
+    assert all(20 < kernel.sqnr < 60 for kernel in report.kernels)
+    # Noise adds up: the last layer is no closer to float than the first.
+    assert report.kernels[-1].sqnr < report.kernels[0].sqnr
+    assert report.output_sqnr == report.kernels[-1].sqnr
+
+
+def test_a_layer_with_a_bad_range_stands_out() -> None:
+    """One weight a hundred times the others leaves few steps for those, in that layer only."""
+    source = loaded()
+    with torch.no_grad():
+        source.model.second[0].weight[0, 0, 0, 0] = 100 * source.model.second[0].weight.abs().max()
+    program = on.compile(source.model, source.example_inputs, calibration=source.calibration)
+    report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
+    first, second = report.kernels[:2]
+    assert second.sqnr < first.sqnr - 10
+    (what_if,) = per_channel_what_if(source, source.calibration, {"target": "imxrt700"})
+    assert what_if.option == "--per-channel" and what_if.cycles > 0
+    assert what_if.output_sqnr > report.output_sqnr + 3
+
+
+def test_what_equals_float_is_full_and_not_infinite() -> None:
+    source = loaded()
+    floating = torch.export.export(source.model, source.example_inputs).module()
+    report = with_sqnr(on.compile(source.model, source.example_inputs, calibration=source.calibration).report,
+                       source.model, floating, source.calibration)  # fmt: skip
+    assert report.output_sqnr == FULL

@@ -1,0 +1,93 @@
+"""Recurrent layers, attention and stray batch norms, through their decomposition."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from openneutron.executorch.pipeline import build
+from openneutron.executorch.run.runtime import load_program
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        self.layer = kind(6, 5, batch_first=True)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0][:, -1])
+
+
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixer = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.mixer(x, x, x, need_weights=False)[0] + x
+
+
+class Masked(nn.Module):
+    """Attention by hand, with a mask of minus infinity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mixed = nn.Linear(8, 24)
+        self.register_buffer("behind", torch.ones(7, 7, dtype=torch.bool).triu(1))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = self.mixed(x).chunk(3, -1)
+        scores = (q @ k.transpose(1, 2) / 3).masked_fill(self.behind, float("-inf"))
+        return scores.softmax(-1) @ v
+
+
+class Stray(nn.Module):
+    """A batch norm before the convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.conv = nn.BatchNorm2d(3), nn.Conv2d(3, 4, 1)
+        self.norm.running_mean.uniform_(-1, 1)
+        self.norm.running_var.uniform_(0.5, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.conv(torch.relu(self.norm(x)))
+
+
+CASES = {
+    "gru": lambda: (Recurrent(nn.GRU), torch.randn(1, 4, 6)),
+    "lstm": lambda: (Recurrent(nn.LSTM), torch.randn(1, 4, 6)),
+    "attention": lambda: (Attention(), torch.randn(1, 7, 8)),
+    "masked attention": lambda: (Masked(), torch.randn(1, 7, 8)),
+    "group norm": lambda: (nn.Sequential(nn.Conv2d(3, 4, 1), nn.GroupNorm(2, 4)), torch.randn(1, 3, 5, 5)),
+    "plain recurrent": lambda: (Recurrent(nn.RNN), torch.randn(1, 4, 6)),
+    "batch norm": lambda: (Stray(), torch.randn(1, 3, 5, 5)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_composite_runs_on_the_npu(name: str) -> None:
+    torch.manual_seed(0)
+    model, x = CASES[name]()
+    model.eval()
+    built = build(model, (x,), calibration=[(x,)])
+    left = [(v.operator, v.code, v.reason) for v in built.report.nodes if not v.delegated and v.code != "border"]
+    assert not left, "; ".join(map(str, left))
+    (got,) = load_program(built.pte).run(x)
+    wanted = model(x)
+    assert (got - wanted).abs().max() < 0.08 * wanted.abs().max()
+
+
+def test_an_embedding_stays_on_the_cpu_with_its_reason() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(20, 8), nn.Linear(8, 4)).eval()
+    words = torch.randint(0, 20, (1, 6))
+    built = build(model, (words,), calibration=[(words,)])
+    (left,) = [v for v in built.report.nodes if not v.delegated and v.code != "border"]
+    assert (
+        left.operator == "aten.embedding.default" and left.code == "other_type" and "int64" in left.reason and left.hint
+    )
+    (got,) = load_program(built.pte).run(words)
+    assert (got - model(words)).abs().max() < 0.05 * model(words).abs().max()
