@@ -18,23 +18,29 @@ from openneutron._version import __version__
 from openneutron.errors import OpenNeutronError
 
 if TYPE_CHECKING:
+    from openneutron import zoo
     from openneutron.api import Program, compile
     from openneutron.executorch.run.runtime import register_runtime
+    from openneutron.machine import targets
 
-__all__ = ["OpenNeutronError", "Program", "__version__", "compile", "register_runtime"]
+__all__ = ["OpenNeutronError", "Program", "__version__", "compile", "register_runtime", "targets", "zoo"]
 
 _HOMES = {
     "Program": "openneutron.api",
     "compile": "openneutron.api",
     "register_runtime": "openneutron.executorch.run.runtime",
 }
+# Names that are modules themselves.
+_MODULES = {"targets": "openneutron.machine.targets", "zoo": "openneutron.zoo"}
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    if name in _MODULES:
+        value: Any = import_module(_MODULES[name])
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
         raise AttributeError(f"module 'openneutron' has no attribute {name!r}")
-    value = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openneutron.certify import checker as check_certificate
+from openneutron.certify import checker
 from openneutron.certify.checker import NOTHING, Memory, Refused, check
 from openneutron.convert import convert
 from openneutron.options import Options
@@ -241,9 +241,9 @@ def test_the_checker_needs_nothing_but_the_standard_library(tmp_path: Path) -> N
     _swapped_calls(document)
     bad.write_text(json.dumps(document))
     # -I: no site folder of the user, no PYTHONPATH; the script alone.
-    script = [sys.executable, "-I", "-S", str(check_certificate.__file__)]
+    script = [sys.executable, "-I", "-S", str(checker.__file__)]
     done = subprocess.run([*script, str(good)], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "proved" in done.stdout, done.stderr
     done = subprocess.run([*script, str(bad)], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "refused" in done.stderr
-    assert check_certificate.main([str(tmp_path / "none.json")]) == 2
+    assert checker.main([str(tmp_path / "none.json")]) == 2

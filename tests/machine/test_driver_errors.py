@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAMES = re.findall(r"^    X\((\w+),", (ROOT / "runtime/include/neutron_errors.h").read_text(), re.MULTILINE)
 # test_errors.c and mutate.c only talk about errors.
 TESTS = [path for path in (ROOT / "tests/c").glob("test_*.c") if path.name != "test_errors.c"]

@@ -18,7 +18,7 @@ from openneutron.microcode.selection import merge, merge_files, parse, selection
 
 kernels.rules()
 IDS = {kernel.name: kernel.id for kernel in all_kernels()}
-RUNTIME = Path(__file__).parents[1] / "runtime"
+RUNTIME = Path(__file__).parents[2] / "runtime"
 GCC = [shutil.which("gcc") or "gcc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{RUNTIME}/include"]
 GCC.append(f"-I{RUNTIME}/firmware")
 CONV = selection_code([IDS["conv2d"]], "imxrt700", "0.1.0")

@@ -22,7 +22,7 @@ from openneutron.result import Result
 from tests.compat.nxp_file import VERSION_WORD
 from tests.compat.samples import two_outputs, with_custom_operator
 
-FAKE = Path(__file__).parent / "fake_sdk"
+FAKE = Path(__file__).parents[1] / "compat" / "fake_sdk"
 NXP = Options(target="imxrt700", converter="nxp", source="model.tflite", timeout_seconds=60)
 
 

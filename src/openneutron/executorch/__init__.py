@@ -32,11 +32,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CustomDelegationOptions": "options",
-    "NeutronBackend": "backend",
+    "CustomDelegationOptions": "partition.delegation",
+    "NeutronBackend": "deliver.backend",
     "NeutronCompileSpecBuilder": "compile_spec",
-    "NeutronPartitioner": "partitioner",
-    "NeutronQuantizer": "quantizer",
+    "NeutronPartitioner": "partition.partitioner",
+    "NeutronQuantizer": "quantize.quantizer",
     "NeutronTargetSpec": "target_spec",
     "generate_neutron_compile_spec": "compile_spec",
 }

@@ -13,7 +13,7 @@ from openneutron.cli.shared import diagnosis
 from openneutron.cli.shared.diagnosis import Part
 from tests.cli.conftest import Command
 
-SOURCE = Path(diagnosis.__file__).parents[2]
+SOURCE = Path(diagnosis.__file__).parents[3]
 
 
 def part(name: str) -> Part:

@@ -9,7 +9,7 @@ import pytest
 from openneutron.compiler import kernels
 from openneutron.compiler.back import generate
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 kernels.rules()
 
 

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from tests.executorch.test_payload import KERNELS, WEIGHTS, microcode, payload
+from tests.microcode.test_payload import KERNELS, WEIGHTS, microcode, payload
 
 from openneutron.errors import OptionError
 from openneutron.executorch.deliver.embed import embed, random_inputs

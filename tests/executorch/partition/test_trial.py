@@ -13,7 +13,7 @@ from openneutron.executorch.pipeline import build
 from openneutron.executorch.run.runtime import load_program
 from openneutron.microcode.payload import payloads_of_pte
 
-FAKE = Path(__file__).parents[1] / "vendor" / "fake_sdk"
+FAKE = Path(__file__).parents[2] / "compat" / "fake_sdk"
 IMAGE = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
 
 
