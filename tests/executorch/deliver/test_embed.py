@@ -7,11 +7,11 @@ import struct
 
 import numpy as np
 import pytest
-from tests.microcode.test_payload import KERNELS, WEIGHTS, microcode, payload
 
 from openneutron.errors import OptionError
 from openneutron.executorch.deliver.embed import embed, random_inputs
 from openneutron.microcode.payload import parse_payload
+from tests.microcode.test_payload import KERNELS, WEIGHTS, microcode, payload
 
 NXP = 0x12345678  # any version word but ours
 
