@@ -18,7 +18,7 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import strategies as st
 
 from openneutron.compiler import kernels
-from openneutron.compiler.numbers.multipliers import f32, multiplier
+from openneutron.compiler.numbers.multipliers import f32
 from openneutron.compiler.signature import of_operator
 from openneutron.convert import convert
 from openneutron.litert.build import GraphBuilder
@@ -30,6 +30,7 @@ from openneutron.machine.simulator import Simulator
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
 from openneutron.run.forms import form_of
+from openneutron.run.golden_source import golden_source
 
 Array = npt.NDArray[Any]
 
@@ -43,20 +44,6 @@ def rescale(x: Array, m: int, shift: int) -> Array:
     """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values (docs/numerics.md)."""
     left = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
     return rounding_shift((left * m + (1 << 30)) >> 31, max(-shift, 0))
-
-
-def _sum(graph: Graph, op: Operator, values: dict[int, Array]) -> list[Array]:
-    """SUM in its intended integer form (docs/numerics.md, Reductions): the reference reads INT8 as bytes."""
-    x, y = graph.tensors[op.inputs[0]], graph.tensors[op.outputs[0]]
-    assert x.quantization is not None and y.quantization is not None
-    (in_scale, in_zero), (out_scale, out_zero) = x.quantization.scalar, y.quantization.scalar
-    axes = tuple({int(axis) % len(x.shape) for axis in np.asarray(values[op.inputs[1]]).reshape(-1)})
-    count = math.prod(x.shape[axis] for axis in axes)
-    total = values[op.inputs[0]].astype(np.int64).sum(axis=axes) - in_zero * count
-    m, shift = multiplier(in_scale / out_scale)
-    limits = np.iinfo(y.dtype.numpy)
-    result = np.clip(rescale(total, m, shift) + out_zero, limits.min, limits.max)
-    return [result.astype(y.dtype.numpy).reshape(y.shape)]
 
 
 def _div(graph: Graph, op: Operator, values: dict[int, Array]) -> list[Array]:
@@ -78,15 +65,15 @@ class Golden:
 REFERENCE = Golden(OpResolverType.BUILTIN_REF, "the definition")
 EXCEPTIONS = {
     "ELU": Golden(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "not registered among the reference kernels"),
-    "SUM": Golden(None, "the reference reads INT8 bytes as UINT8", _sum),
+    "SUM": Golden(OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES, "the reference reads INT8 bytes as UINT8"),
     "DIV": Golden(None, "the reference shifts small quotients by 32 bits and more", _div),
 }
 
 
 def _exception(graph: Graph, op: Operator) -> Golden | None:
-    """How this operator is an exception; a division is one only where the reference shifts too far."""
+    """How this operator is an exception: a division only where the reference shifts too far, a sum only of INT8."""
     found = EXCEPTIONS.get(op.code)
-    return None if op.code == "DIV" and form_of(graph, op) is None else found
+    return None if golden_source(graph, op).engine == "reference" else found
 
 
 def _interpret(model: bytes, inputs: Sequence[Array], resolver: OpResolverType) -> list[Array]:

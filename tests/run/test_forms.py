@@ -10,7 +10,8 @@ from openneutron.convert import convert
 from openneutron.litert import DType, GraphBuilder, write_model
 from openneutron.litert.graph import Graph, Model
 from openneutron.options import Options
-from openneutron.run.forms import _DIV, form_of
+from openneutron.run.forms import _DIV
+from openneutron.run.golden_source import golden_source
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.golden import _interpret
 
@@ -74,25 +75,37 @@ def test_a_shallow_softmax_is_left_to_litert() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "quantized", "here"),
-    [(DType.INT8, True, True), (DType.UINT8, True, False), (DType.FLOAT32, False, False), (DType.INT32, False, False)],
+    ("dtype", "quantized", "engine"),
+    [
+        (DType.INT8, True, "default"),
+        (DType.UINT8, True, "reference"),
+        (DType.FLOAT32, False, "reference"),
+        (DType.INT32, False, "reference"),
+    ],
 )
-def test_only_the_sum_of_int8_is_computed_here(dtype: DType, quantized: bool, here: bool) -> None:
+def test_only_the_sum_of_int8_is_not_the_reference_kernels(dtype: DType, quantized: bool, engine: str) -> None:
     graph = total(dtype, quantized)
-    assert (form_of(graph, graph.operators[0]) is not None) is here
+    assert golden_source(graph, graph.operators[0]).engine == engine
 
 
 def test_the_sum_of_int8_is_the_sum_of_what_the_bytes_mean() -> None:
-    graph = total(DType.INT8)
-    form = form_of(graph, graph.operators[0])
-    assert form is not None and "INT8" in form.why
+    data = write_model(Model([total(DType.INT8)]))
+    runner = LiteRtRunner(data)
+    assert "INT8" in runner.notes[0]
     values = np.random.default_rng(0).integers(-128, 128, (2, 9, 5), np.int8)
-    axes = graph.tensors[graph.operators[0].inputs[1]].data
-    got = form.compute(graph, graph.operators[0], {0: values, graph.operators[0].inputs[1]: axes})
     real = (0.1 * (values.astype(np.float64) - 7)).sum(axis=(0, 1)) / 0.9 + 11
-    # Rounding twice moves a result by one step at most, and only beside a tie.
-    assert np.abs(got - np.clip(np.round(real), -128, 127)).max() <= 1
-    assert got.dtype == np.int8 and got.shape == (5,)
+    assert np.array_equal(runner.run([values]).outputs["y"], np.clip(np.round(real), -128, 127))
+    ours = LiteRtRunner(convert(data, Options()).model)
+    assert np.array_equal(ours.run([values]).outputs["y"], runner.run([values]).outputs["y"])
+
+
+def test_only_rows_that_abort_come_from_the_form() -> None:
+    data = softmax(700, DType.INT8)
+    rows = np.random.default_rng(1).integers(-128, 128, (2, 700)).astype(np.int8)
+    rows[0] = 5
+    (want,) = _interpret(data, [np.stack([rows[1], rows[1]])], OpResolverType.BUILTIN_REF)
+    got = LiteRtRunner(data).run([rows]).outputs["y"]
+    assert set(got[0]) == {-128} and np.array_equal(got[1], want[1])
 
 
 @pytest.mark.parametrize("activation", ["NONE", "RELU", "RELU6"])

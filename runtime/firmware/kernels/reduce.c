@@ -5,6 +5,7 @@
 
 enum { BATCH = 1, HEIGHT = 2, WIDTH = 4, CHANNELS = 8 };
 enum { SUM = 0, MAXIMUM = 1, MINIMUM = 2 };
+enum { STEPS = 255 };
 enum {
     BLOCK = 32
 }; /* accumulators at a time: 128 bytes of stack, enough to amortize the loops around them */
@@ -55,17 +56,27 @@ static int32_t gather_all(const nk_operand *in, const box *b, int32_t mode, int3
     return acc;
 }
 
-static uint8_t finish(const nk_reduce_params *p, int32_t acc) {
+/* The result by thresholds: steps[k] is the least sum that gives more than the smallest output plus
+ * k. */
+static uint8_t by_steps(const nk_operand *steps, int32_t low, int32_t acc) {
+    int32_t reached = 0;
+    for (int32_t half = 128; half > 0; half /= 2)
+        if (acc >= nk_load32(steps->data + 4 * (size_t)(reached + half - 1))) reached += half;
+    return (uint8_t)(low + reached);
+}
+
+static uint8_t finish(const nk_reduce_params *p, const nk_operand *steps, int32_t acc) {
     if (p->mode != SUM) return (uint8_t)acc;
+    if (steps->present) return by_steps(steps, p->clamp_low, acc);
     const int32_t v = nk_mbqm(nk_wrap_add(acc, p->offset), p->multiplier, p->shift);
     return (uint8_t)nk_clamp(nk_wrap_add(v, p->output_zero), p->clamp_low, p->clamp_high);
 }
 
-static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const box *b,
-                         uint8_t *to) {
+static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const nk_operand *steps,
+                         const box *b, uint8_t *to) {
     const int32_t start = p->mode == SUM ? 0 : p->mode == MAXIMUM ? INT32_MIN : INT32_MAX;
     if (p->axes & CHANNELS) {
-        *to = finish(p, gather_all(in, b, p->mode, start));
+        *to = finish(p, steps, gather_all(in, b, p->mode, start));
         return;
     }
     for (uint32_t first = 0; first < in->channels; first += BLOCK) {
@@ -73,7 +84,7 @@ static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const 
         int32_t acc[BLOCK];
         for (uint32_t c = 0; c < count; ++c) acc[c] = start;
         gather_block(in, b, p->mode, first, count, acc);
-        for (uint32_t c = 0; c < count; ++c) to[first + c] = finish(p, acc[c]);
+        for (uint32_t c = 0; c < count; ++c) to[first + c] = finish(p, steps, acc[c]);
     }
 }
 
@@ -85,6 +96,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
     const nk_reduce_params *p = (const nk_reduce_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_REDUCE_INPUT],
                      *out = &call->operands[NK_REDUCE_OUTPUT];
+    const nk_operand *steps = &call->operands[NK_REDUCE_STEPS];
     const int32_t axes = p->axes;
     if (verb == NK_CHECK) {
         if (!nk_is_byte(in) || in->dtype != out->dtype)
@@ -100,6 +112,8 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "multiplier or shift is out of range");
         if (p->mode == SUM && !nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
             return nk_refuse(call, "output zero point or clamp is out of range");
+        if (steps->present && !nk_inside_flat(steps, 4 * STEPS))
+            return nk_refuse(call, "the steps leave their region");
         if (!nk_inside(in) || !nk_inside(out))
             return nk_refuse(call, "an operand leaves its region");
         return 0;
@@ -113,7 +127,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
                     axes & WIDTH ? 0 : x,     axes & WIDTH ? in->width : x + 1,
                     axes & HEIGHT ? 0 : y,    axes & HEIGHT ? (int32_t)in->height : y + 1,
                 };
-                reduce_pixel(p, in, &b, to);
+                reduce_pixel(p, in, steps, &b, to);
             }
         }
     }

@@ -523,7 +523,7 @@ typedef struct {
 #define NEUTRON_RESIZE_BILINEAR_ABI 1
 enum { NK_RESIZE_BILINEAR_INPUT = 0, NK_RESIZE_BILINEAR_OUTPUT = 1, NK_RESIZE_BILINEAR_OPERANDS = 2 };
 
-/* reduce: sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. */
+/* reduce: sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. With steps, 255 INT32, a sum gives the smallest output plus the number of steps that it reaches. */
 typedef struct {
     int32_t axes; /* bits: 1 batch, 2 height, 4 width, 8 channels */
     int32_t mode; /* 0 sum, 1 maximum, 2 minimum */
@@ -536,8 +536,8 @@ typedef struct {
 } nk_reduce_params;
 
 #define NEUTRON_REDUCE_PARAM_WORDS 8
-#define NEUTRON_REDUCE_ABI 1
-enum { NK_REDUCE_INPUT = 0, NK_REDUCE_OUTPUT = 1, NK_REDUCE_OPERANDS = 2 };
+#define NEUTRON_REDUCE_ABI 2
+enum { NK_REDUCE_INPUT = 0, NK_REDUCE_STEPS = 1, NK_REDUCE_OUTPUT = 2, NK_REDUCE_OPERANDS = 3 };
 
 /* arg_max: index, INT32 or INT64, of the first largest or smallest 8-bit value along one dimension. */
 typedef struct {
@@ -595,7 +595,7 @@ enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
     X(24, pad, 1, 2, 0, 1, NEUTRON_PAD_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(25, resize_nearest, 1, 4, 0, 3, NEUTRON_RESIZE_NEAREST_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(26, resize_bilinear, 1, 2, 0, 1, NEUTRON_RESIZE_BILINEAR_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
-    X(27, reduce, 1, 2, 0, 1, NEUTRON_REDUCE_PARAM_WORDS, NEUTRON_COST_REDUCE) \
+    X(27, reduce, 2, 3, 2, 2, NEUTRON_REDUCE_PARAM_WORDS, NEUTRON_COST_REDUCE) \
     X(28, arg_max, 1, 2, 0, 1, NEUTRON_ARG_MAX_PARAM_WORDS, NEUTRON_COST_REDUCE) \
     X(29, gather, 1, 3, 0, 2, NEUTRON_GATHER_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(30, slice, 1, 2, 0, 1, NEUTRON_SLICE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
@@ -625,7 +625,7 @@ enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
     X(24, 2, 3, 0, -1, -1, -1, -1, 0) \
     X(25, 8, 9, 0, -1, -1, -1, -1, 0) \
     X(26, 2, 3, 0, -1, -1, -1, -1, 0) \
-    X(27, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(27, 4, 7, 0, -1, -1, -1, -1, 0) \
     X(28, 2, 3, 0, -1, -1, -1, -1, 0) \
     X(29, 4, 7, 0, -1, -1, -1, -1, 1) \
     X(30, 2, 3, 0, -1, -1, -1, -1, 0) \

@@ -38,10 +38,15 @@ def with_exactness(
 ) -> Report:
     """The report with the `lsb` of each kernel; `models` are the file itself, or one for each delegate in order."""
     largest: dict[tuple[int, int], float] = {}
+    exceptions: dict[tuple[int, int], str] = {}
     for at, found in enumerate(verify_models(models, options, progress=progress)):
         for layer in found.layers:
             if layer.compared:
                 # A delegate is one graph; a LiteRT file has as many as it needs.
-                largest[(at if report.nodes else layer.graph), layer.node] = layer.largest
-    kernels = tuple(dataclasses.replace(k, lsb=largest.get((k.graph, k.node))) for k in report.kernels)
+                place = (at if report.nodes else layer.graph), layer.node
+                largest[place], exceptions[place] = layer.largest, layer.exception
+    kernels = tuple(
+        dataclasses.replace(k, lsb=largest.get((k.graph, k.node)), golden=exceptions.get((k.graph, k.node), ""))
+        for k in report.kernels
+    )
     return dataclasses.replace(report, kernels=kernels)

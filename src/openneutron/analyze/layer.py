@@ -20,7 +20,8 @@ class Layer:
     """One layer compared: `histogram` counts elements by their difference in LSB, clipped to ±`FAR`.
 
     `sqnr` is in decibels, infinity when nothing differs. A layer that only the compiler knows has no golden value:
-    `compared` is False and the rest is zero.
+    `compared` is False and the rest is zero. `exception` names what it is compared with, and why, where that is not
+    LiteRT's reference kernel.
     """
 
     graph: int
@@ -34,6 +35,7 @@ class Layer:
     largest: float = 0.0
     sqnr: float = math.inf
     histogram: dict[int, int] = field(default_factory=dict)
+    exception: str = ""
 
     @property
     def equal(self) -> bool:

@@ -28,6 +28,7 @@ from openneutron.microcode.decode import decode
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.walk import executed, output_of
 from openneutron.report.model import Kernel, Report
+from openneutron.run.golden_source import golden_source
 
 Array = npt.NDArray[Any]
 
@@ -78,6 +79,15 @@ class Verification:
             (one for one in (*self.layers, *self.outputs) if not one.equal), key=lambda one: one.sqnr, default=None
         )
 
+    @property
+    def exceptions(self) -> dict[str, tuple[str, ...]]:
+        """What some layers are compared with in place of LiteRT's reference kernels, with their names."""
+        found: dict[str, tuple[str, ...]] = {}
+        for layer in self.layers:
+            if layer.exception:
+                found[layer.exception] = (*found.get(layer.exception, ()), layer.name)
+        return found
+
     def __add__(self, other: Verification) -> Verification:
         return Verification(
             self.layers + other.layers,
@@ -100,6 +110,7 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
     with Simulator(*blocks, poison=True, where=subject.where) as simulator:
         run = snapshot(simulator, program, inputs)
         cycles = simulator.cycles
+    exceptions = exceptions_of(subject.source)
     layers: list[Layer] = []
     values: dict[str, Array] = {}
     for kernel in subject.kernels:
@@ -109,7 +120,7 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
         if expected is not None and value.size == expected.size:
             value = value.reshape(expected.shape)
             found = compare_layer(value, expected, zero_point(subject.source.tensors[kernel.tensor]))
-            layer = dataclasses.replace(layer, compared=True, **found)
+            layer = dataclasses.replace(layer, compared=True, exception=exceptions.get(kernel.tensor, ""), **found)
         layers.append(layer)
         values[kernel.name] = value
     outputs = tuple(
@@ -117,6 +128,12 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
         for tensor, value in zip(subject.outputs, run.outputs, strict=True)
     )
     return Verification(tuple(layers), outputs, values, cycles)
+
+
+def exceptions_of(graph: Graph) -> dict[int, str]:
+    """Tensor → what its golden value comes from, where that is not LiteRT's reference kernel."""
+    found = ((op, golden_source(graph, op).exception) for op in graph.operators)
+    return {tensor: why for op, why in found if why for tensor in op.outputs}
 
 
 def _expected(kernel: Kernel, golden: Mapping[int, Array]) -> Array | None:

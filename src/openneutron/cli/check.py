@@ -52,24 +52,27 @@ def check_budgets(
     before = _baseline(baseline) if baseline is not None else {}
     lines: list[Line] = []
     measured: dict[str, Mapping[str, float]] = {}
+    goldens: list[str] = []
     with console.progress("starting") as stage:
         for entry in entries:
-            measured[entry.name] = measure(entry, lambda text, name=entry.name: stage(f"{name}: {text}"))  # type: ignore[misc]
+            measured[entry.name] = measure(entry, lambda text, name=entry.name: stage(f"{name}: {text}"), goldens)  # type: ignore[misc]
             lines += compare(entry, measured[entry.name], before.get(entry.name))
     broken = [line for line in lines if not line.kept]
     if markdown is not None:
         write_file(markdown, as_markdown(lines))
     if as_json:
         over = [{"model": line.entry, "budget": line.kind.name} for line in broken]
-        console.put(json.dumps({"kept": not broken, "measured": measured, "broken": over}, indent=2))
+        console.put(
+            json.dumps({"kept": not broken, "measured": measured, "broken": over, "goldens": goldens}, indent=2)
+        )
     else:
-        _print(lines)
+        _print(lines, goldens)
     if broken:
         raise typer.Exit(DIFFERS)
 
 
-def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
-    """Everything the entry budgets, measured."""
+def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | None = None) -> dict[str, float]:
+    """Everything the entry budgets, measured; `goldens` gets the layers that are not compared with LiteRT's reference."""
     from openneutron.cli.shared.loading import compile_source
     from openneutron.files import read_file
 
@@ -87,7 +90,7 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
     }
     if "lsb" in entry.budget:
         stage("verifying every layer")
-        found["lsb"] = _largest_lsb(entry, program, loaded)
+        found["lsb"] = _largest_lsb(entry, program, loaded, [] if goldens is None else goldens)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
         from openneutron.cli.evaluate import Data, litert_scores, torch_scores
         from openneutron.cli.shared.labelled import wanted_by, wanted_by_litert
@@ -106,7 +109,7 @@ def measure(entry: Entry, stage: Callable[[str], None]) -> dict[str, float]:
     return found
 
 
-def _largest_lsb(entry: Entry, program: Program, loaded: Loaded) -> float:
+def _largest_lsb(entry: Entry, program: Program, loaded: Loaded, goldens: list[str]) -> float:
     """The largest difference of any layer from the reference, on seeded random inputs."""
     from openneutron.analyze.exactness import verify_models
     from openneutron.cli.shared.reporting import litert_models
@@ -114,6 +117,8 @@ def _largest_lsb(entry: Entry, program: Program, loaded: Loaded) -> float:
 
     options = Options(target=entry.target, optimize=entry.optimize, fit_bytes=entry.fit, source=entry.source)
     found = verify_models(litert_models(program, loaded), options, seed=entry.seed)
+    for one in found:
+        goldens += [f"{entry.name}: {', '.join(names)}: compared with {why}" for why, names in one.exceptions.items()]
     return max((layer.largest for one in found for layer in (*one.layers, *one.outputs)), default=0.0)
 
 
@@ -161,7 +166,7 @@ def as_markdown(lines: list[Line]) -> str:
     return "\n".join([head, "", *rows, ""])
 
 
-def _print(lines: list[Line]) -> None:
+def _print(lines: list[Line], goldens: list[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -182,3 +187,5 @@ def _print(lines: list[Line]) -> None:
     broken = sum(not line.kept for line in lines)
     text = f"{broken} of {len(lines)} budgets broken" if broken else f"all {len(lines)} budgets kept"
     screen.print(text, style="red" if broken else "green")
+    for golden in goldens:
+        screen.print(f"  {golden}", markup=False, style="dim")

@@ -153,6 +153,7 @@ def as_data(found: Verification) -> dict[str, Any]:
         "cycles": found.cycles,
         "first": plain(found.first),
         "worst": plain(found.worst),
+        "exceptions": {why: list(names) for why, names in found.exceptions.items()},
         "layers": [plain(layer) for layer in found.layers],
         "outputs": [plain(layer) for layer in found.outputs],
     }
@@ -173,6 +174,7 @@ def _print(found: Verification, file: Path) -> None:
     if first is None or worst is None:
         text = f"{file}: 0 LSB in all {len(compared)} layers, {values:,} values{beside}; {found.cycles:,} cycles"
         screen.print(text, markup=False, style="green")
+        _print_exceptions(found)
         return
     different = [layer for layer in (*found.layers, *found.outputs) if not layer.equal]
     table = Table(header_style="cyan", box=None)
@@ -190,6 +192,15 @@ def _print(found: Verification, file: Path) -> None:
         screen.print(f"  and {len(different) - SHOWN} more", style="dim")
     text = f"{file}: {len(different)} differ; first {first.name} ({first.kernel}), worst {worst.name} ({worst.sqnr:.1f} dB)"
     screen.print(text, markup=False, style="red")
+    _print_exceptions(found)
+
+
+def _print_exceptions(found: Verification) -> None:
+    """Which layers are compared with something else than LiteRT's reference kernels."""
+    from openneutron import console
+
+    for why, names in found.exceptions.items():
+        console.stdout().print(f"  {', '.join(names)}: compared with {why}", markup=False, style="dim")
 
 
 def _histogram(layer: Layer) -> str:

@@ -16,6 +16,8 @@ _ANY = 1 << 16  # as many as there are
 # A tensor inside a cascade is held some rows at a time; of one this many times the memory hardly a row would fit.
 _STREAMED = 16
 _LEAST_SCALE = 2.0**-126  # the smallest normal float32
+# Operators whose weights may have negative scales: their multipliers carry the sign.
+_SIGNED_SCALES = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,8 @@ def _odd_scale(signature: OpSignature) -> Reason | None:
     for tensor in (*signature.inputs, *signature.outputs):
         if tensor is not None and tensor.quantization is not None:
             for scale in tensor.quantization.scale:
-                if not _LEAST_SCALE <= scale < math.inf:
+                size = abs(scale) if tensor.constant and signature.code in _SIGNED_SCALES else scale
+                if not _LEAST_SCALE <= size < math.inf:
                     message = f"tensor {tensor.name!r} has scale {scale:g}, not a normal float32 above 0"
                     return Reason("odd_scale", message, tensor.name, "calibrate on real data")
     return None

@@ -105,13 +105,14 @@ def _check_quantization(tensor: Tensor, where: str) -> None:
 
     Zero is kept per channel, where converters write it for a channel whose weights are all zero, and refused per
     tensor, where it would make every value meaningless. Tensors nobody uses, and types whose scale no kernel
-    divides by (INT32 biases, floats), keep whatever the file says.
+    divides by (INT32 biases, floats), keep whatever the file says. Constants may have negative scales: some
+    converters put a sign there, and LiteRT multiplies by it.
     """
     quantization = tensor.quantization
     if quantization is None or tensor.dtype not in _QUANTIZED:
         return
     for scale in quantization.scale:
-        if not isfinite(scale) or scale < 0:
+        if not isfinite(scale) or (scale < 0 and not tensor.is_constant):
             raise FormatError(f"its scale is {scale}", where=where)
     if quantization.scale == (0.0,):
         raise FormatError("its scale is 0", where=where)

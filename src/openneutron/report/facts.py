@@ -62,7 +62,11 @@ def _exactness(report: Report) -> list[tuple[str, str]]:
     exact = [kernel.lsb for kernel in report.kernels if kernel.lsb is not None]
     if exact:
         parts.append(f"{max(exact):g} LSB from LiteRT's reference in {len(exact)} layers")
-    return [("accuracy", ", ".join(parts))] if parts else []
+    rows = [("accuracy", ", ".join(parts))] if parts else []
+    for golden in dict.fromkeys(kernel.golden for kernel in report.kernels if kernel.golden):
+        names = [kernel.name for kernel in report.kernels if kernel.golden == golden]
+        rows.append(("compared", f"{', '.join(names)}: with {golden}"))
+    return rows
 
 
 def _whole(report: Report) -> list[tuple[str, str]]:

@@ -67,7 +67,7 @@ class Kernel:
     `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
     that only the compiler knows), `first_channel` where it begins in it when it makes only some of its channels.
     Where they were measured, `sqnr` is how close its output is to that of the float model, in decibels, and `lsb` its largest
-    difference from LiteRT's reference kernels.
+    difference from LiteRT's reference kernels, or from what `golden` names, with its reason.
     """
 
     node: int
@@ -90,6 +90,7 @@ class Kernel:
     first_channel: int = 0
     sqnr: float | None = None
     lsb: float | None = None
+    golden: str = ""
 
     @property
     def bound_by(self) -> str:

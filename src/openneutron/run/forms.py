@@ -1,7 +1,7 @@
 """Operators whose LiteRT reference kernel is not the definition, computed here as docs/numerics.md defines them.
 
-SUM of INT8 is read by that kernel as unsigned bytes; SOFTMAX ends the process when 512 values and more are
-nearly equal; DIV shifts small quotients by more bits than there are. Everything else is left to LiteRT.
+SOFTMAX ends the process when 512 values and more are nearly equal; DIV shifts small quotients by more bits than there
+are. Everything else is left to LiteRT.
 
 Example:
     >>> form = form_of(graph, graph.operators[0])
@@ -36,6 +36,10 @@ class Form:
 
     compute: Callable[[Graph, Operator, Mapping[int, Array]], Array]
     why: str
+    undefined: Callable[[Graph, Operator, Mapping[int, Array]], Array]
+    """Where the reference kernel has no defined value for these inputs: True for each such element of the output."""
+    harmless: Callable[[Graph, Operator, Mapping[int, Array], Array], dict[int, Array]]
+    """The inputs with what makes the kernel abort replaced, so that its other elements can be taken from it."""
 
 
 def form_of(graph: Graph, op: Operator) -> Form | None:
@@ -51,10 +55,6 @@ def form_of(graph: Graph, op: Operator) -> Form | None:
 
 def _per_tensor(tensor: Tensor) -> bool:
     return tensor.quantization is not None and len(tensor.quantization.scale) == 1
-
-
-def _is_int8(graph: Graph, op: Operator) -> bool:
-    return graph.tensors[op.inputs[0]].dtype is DType.INT8
 
 
 def _may_abort(graph: Graph, op: Operator) -> bool:
@@ -87,19 +87,18 @@ def _saturated(graph: Graph, op: Operator, values: Wide) -> Array:
     return np.clip(values, limits.min, limits.max).astype(y.dtype.numpy).reshape(y.shape)
 
 
-def _sum(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
-    """Integer sum, one rescale with double rounding."""
-    x = graph.tensors[op.inputs[0]]
-    axes = tuple({int(axis) % len(x.shape) for axis in np.asarray(values[op.inputs[1]]).reshape(-1)})
-    (in_scale, in_zero), (out_scale, out_zero) = (_parameters(graph, t) for t in (op.inputs[0], op.outputs[0]))
-    count = math.prod(x.shape[axis] for axis in axes)
-    exact = values[op.inputs[0]].astype(np.int64).sum(axis=axes) - in_zero * count
-    return _saturated(graph, op, _rescale(exact, *multiplier(in_scale / out_scale)) + out_zero)
-
-
 def _softmax(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
     """Fixed point as the reference kernel's; where that one would end the process the probabilities round to 0."""
-    (scale, _), (_, out_zero) = (_parameters(graph, t) for t in (op.inputs[0], op.outputs[0]))
+    _, out_zero = _parameters(graph, op.outputs[0])
+    power = _powers(graph, op, values)
+    total = np.clip(_round_shift(power, _SUM_BITS).sum(axis=-1, keepdims=True), 1, (1 << 31) - 1)
+    inverse, bits = _reciprocal(total)
+    return _saturated(graph, op, _round_shift(_high(inverse, power), bits + 31 - 8) + out_zero)
+
+
+def _powers(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Wide:
+    """exp(x - max) of each element in Q0.31."""
+    scale, _ = _parameters(graph, op.inputs[0])
     beta = float(op.options.beta) if op.options is not None else 0.0
     m, shift = multiplier(min(beta * scale * (1 << _DIFFERENCE_BITS), float((1 << 31) - 1)))
     left = max(shift, 0)
@@ -107,10 +106,8 @@ def _softmax(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
     difference = x - x.max(axis=-1, keepdims=True)
     counted = difference >= -math.floor(31 * (1 << _DIFFERENCE_BITS) / (1 << left))
     scaled = _round_shift(_high(np.where(counted, difference, 0) << left, m), max(-shift, 0))
-    power = np.where(counted, _exponential(scaled), 0)
-    total = np.clip(_round_shift(power, _SUM_BITS).sum(axis=-1, keepdims=True), 1, (1 << 31) - 1)
-    inverse, bits = _reciprocal(total)
-    return _saturated(graph, op, _round_shift(_high(inverse, power), bits + 31 - 8) + out_zero)
+    powers: Wide = np.where(counted, _exponential(scaled), 0)
+    return powers
 
 
 def _divide(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
@@ -137,13 +134,53 @@ def _quotient_factor(graph: Graph, op: Operator) -> float:
     return float(x / (divisor * y))
 
 
-_SUM = Form(_sum, "SUM is computed in integers: LiteRT's reference kernel reads INT8 as unsigned bytes")
+def _aborting(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+    """Rows of a softmax on which the reference kernel ends the process."""
+    beta = float(op.options.beta) if op.options is not None else 0.0
+    shape = graph.tensors[op.outputs[0]].shape
+    if beta * _parameters(graph, op.inputs[0])[0] * (1 << _DIFFERENCE_BITS) <= 1:
+        return np.ones(shape, bool)
+    power = _powers(graph, op, values)
+    total = _round_shift(power, _SUM_BITS).sum(axis=-1, keepdims=True)
+    return np.broadcast_to(total >= _SOFTMAX_ABORTS << (31 - _SUM_BITS), shape)
+
+
+def _steep(graph: Graph, op: Operator, values: Mapping[int, Array], undefined: Array) -> dict[int, Array]:
+    """Rows that would abort with one value far above the others instead."""
+    x = np.array(values[op.inputs[0]])
+    limits = np.iinfo(x.dtype)
+    row = np.full(x.shape[-1], limits.min, x.dtype)
+    row[0] = limits.max
+    x[undefined[..., 0]] = row
+    return {**values, op.inputs[0]: x}
+
+
+def _shifted_out(graph: Graph, op: Operator, values: Mapping[int, Array]) -> Array:
+    """Quotients that the reference kernel shifts by 32 bits and more."""
+    _, shift = multiplier(_quotient_factor(graph, op))
+    a, b = (values[t].astype(np.int64) - _parameters(graph, t)[1] for t in op.inputs)
+    a, b = np.broadcast_arrays(np.where(b < 0, -a, a), np.abs(b))
+    bits = np.frexp(b)[1].astype(np.int64) - 1
+    spare = 31 - np.frexp(np.where(a < 0, -a - 1, a))[1].astype(np.int64)
+    return (bits + spare - shift > 31).reshape(graph.tensors[op.outputs[0]].shape)
+
+
+def _as_given(graph: Graph, op: Operator, values: Mapping[int, Array], undefined: Array) -> dict[int, Array]:
+    return dict(values)
+
+
 _SOFTMAX = Form(
     _softmax,
-    "a deep or flat SOFTMAX is computed here: LiteRT's reference kernel aborts when all values are nearly equal",
+    "LiteRT's reference kernel aborts on a deep or flat SOFTMAX when all values are nearly equal",
+    _aborting,
+    _steep,
 )
-
-_DIV = Form(_divide, "DIV is computed here: LiteRT's reference kernel shifts small quotients by 32 bits and more")
+_DIV = Form(
+    _divide,
+    "LiteRT's reference kernel of DIV shifts small quotients by 32 bits and more",
+    _shifted_out,
+    _as_given,
+)
 
 
 @dataclass(frozen=True)
@@ -156,7 +193,6 @@ class _Known:
 
 
 _KNOWN = {
-    "SUM": _Known(_SUM, 2, _is_int8),
     "SOFTMAX": _Known(_SOFTMAX, 1, _may_abort),
     "DIV": _Known(_DIV, 2, _shifts_too_far),
 }
@@ -172,12 +208,6 @@ def _round_shift(x: Wide, bits: int | Wide) -> Wide:
     amount = np.minimum(np.asarray(bits, np.int64), 62)
     half = np.where(amount > 0, np.int64(1) << np.maximum(amount - 1, 0), 0)
     return (x + half - ((x < 0) & (amount > 0))) >> amount
-
-
-def _rescale(x: Wide, m: int, shift: int) -> Wide:
-    """MultiplyByQuantizedMultiplier with double rounding, on int64 arrays of int32 values."""
-    left: Wide = (x << max(shift, 0)).astype(np.int32).astype(np.int64)
-    return _round_shift(_high(left, m), max(-shift, 0))
 
 
 def _exponential(a: Wide) -> Wide:

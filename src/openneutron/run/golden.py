@@ -1,6 +1,6 @@
 """The golden values: every tensor of a LiteRT model, computed by LiteRT's reference kernels.
 
-The exceptions are those of `LiteRtRunner`: ELU, which has no reference kernel, and the operators of `reference_forms`.
+The exceptions are named by `golden_source`: operators without a usable reference kernel, and those of `reference_forms`.
 
 Example:
     >>> values = golden_values(Path("model.tflite").read_bytes(), [image])

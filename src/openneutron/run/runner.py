@@ -31,14 +31,11 @@ from openneutron.microcode.container import container_of
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.run.aborts import aborts
 from openneutron.run.forms import Form, form_of
+from openneutron.run.golden_source import golden_source
 
 Array = npt.NDArray[Any]
 
 ONLY_NXP = "only NXP's runtime runs it; `openneutron inspect` shows its header"
-# Builtins that LiteRT does not register among its reference kernels; their only kernel is the definition.
-_WITHOUT_REFERENCE = frozenset(
-    {"CEIL", "ELU", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE", "ROUND", "SEGMENT_SUM"}
-)
 _UNKNOWN_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
 _NEWEST_VERSION = 32  # no operator has as many; a damaged file may claim billions
 _SINGLE = ("neutron", "form", "variable")  # engines that take one operator at a time
@@ -93,7 +90,8 @@ class LiteRtRunner:
     @property
     def notes(self) -> tuple[str, ...]:
         """One sentence for each kind of operator that is not computed by LiteRT's reference kernel, and why."""
-        return tuple(dict.fromkeys(step.form.why for step in self._steps if isinstance(step, _FormStep)))
+        found = (golden_source(self._graph, op) for op in self._graph.operators if not is_graph_op(op))
+        return tuple(dict.fromkeys(one.exception for one in found if one.why))
 
     def reset(self) -> None:
         """Give every state of the model its first contents again, as before the first run.
@@ -204,7 +202,8 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
         elif kind == "variable":
             steps.append(_VariableStep(operators[0], store))
         elif form is not None:
-            steps.append(_FormStep(graph, operators[0], form))
+            kernel = _part(model, operators, later, positions[-1] + 1, source, reference=True, every=True)
+            steps.append(_FormStep(graph, operators[0], form, kernel))
         else:
             steps.append(_part(model, operators, later, positions[-1] + 1, source, reference=kind == "reference"))
     _check_states(graph, kinds, source)
@@ -212,14 +211,12 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
 
 
 def _engine(graph: Graph, op: Operator) -> str:
-    """Who runs an operator: the simulator, its form here, LiteRT's reference kernels, or its others for want of such."""
+    """Who runs an operator: the simulator, its form here, LiteRT's reference kernels, or its default ones."""
     if is_graph_op(op):
         return "neutron"
     if op.code in CODES:
         return "variable"
-    if form_of(graph, op) is not None:
-        return "form"
-    return "builtin" if op.code in _WITHOUT_REFERENCE else "reference"
+    return golden_source(graph, op).engine
 
 
 def _last_readers(graph: Graph) -> dict[int, float]:
@@ -241,7 +238,14 @@ def _check_states(graph: Graph, kinds: Sequence[str], source: str) -> None:
 
 
 def _part(
-    model: Model, run: list[Operator], later: dict[int, float], end: int, source: str, *, reference: bool
+    model: Model,
+    run: list[Operator],
+    later: dict[int, float],
+    end: int,
+    source: str,
+    *,
+    reference: bool,
+    every: bool = False,
 ) -> _InterpreterStep:
     """A run of ordinary operators as a model of its own; graphs called by control flow keep their numbers."""
     graph = model.main
@@ -252,7 +256,7 @@ def _part(
         for index in read
         if index not in made and not graph.tensors[index].is_constant and not graph.tensors[index].is_variable
     )
-    outputs = tuple(index for op in run for index in op.outputs if later.get(index, -1) >= end)
+    outputs = tuple(index for op in run for index in op.outputs if every or later.get(index, -1) >= end)
     # The others' constants are left out: a tensor that no operator of this part touches costs nothing as an activation.
     used = made | set(read) | {index for op in run for index in op.intermediates}
     tensors = [
@@ -321,16 +325,26 @@ class _NeutronStep:
 
 @dataclass
 class _FormStep:
-    """One operator whose definition is not LiteRT's reference kernel."""
+    """One operator whose reference kernel is not defined on all inputs: what is not comes from the form."""
 
     graph: Graph
     op: Operator
     form: Form
+    kernel: _InterpreterStep
 
     def run(self, values: dict[int, Array]) -> int:
         known = {at: self.graph.tensors[at].data for at in self.op.inputs if at >= 0}
         read = {at: values[at] if data is None else data for at, data in known.items()}
-        values[self.op.outputs[0]] = self.form.compute(self.graph, self.op, read)
+        undefined = self.form.undefined(self.graph, self.op, read)
+        if not undefined.all():
+            given = self.form.harmless(self.graph, self.op, read, undefined)
+            self.kernel.run(given)
+            values[self.op.outputs[0]] = given[self.op.outputs[0]]
+        if undefined.any():
+            ours = self.form.compute(self.graph, self.op, read)
+            values[self.op.outputs[0]] = (
+                ours if undefined.all() else np.where(undefined, ours, values[self.op.outputs[0]])
+            )
         return 0
 
     def reset(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.compiler.l2 import Call, Loop, TaskList, Wait
+from openneutron.compiler.l2 import Call, Dma, Loop, TaskList, Wait
 from openneutron.compiler.plan import segments
 from openneutron.compiler.plan.allocate import allocate
 from openneutron.compiler.plan.schedule import schedule
@@ -115,3 +115,51 @@ def test_misaligned_buffer_is_refused() -> None:
     tasks.scratch_bytes += 8
     with pytest.raises(InternalError, match="multiple of 16"):
         verify(graph, tasks, TARGET)
+
+
+def _shifted(tasks: TaskList, position: int, by: int) -> None:
+    """Move one operand of every call by some bytes."""
+    for at, task in enumerate(tasks.tasks):
+        if isinstance(task, Call):
+            operands = list(task.operands)
+            operand = operands[position]
+            assert operand is not None
+            operands[position] = dataclasses.replace(operand, offset=operand.offset + by)
+            tasks.tasks[at] = dataclasses.replace(task, operands=tuple(operands))
+
+
+@pytest.mark.parametrize(("position", "by"), [(2, 16), (1, -16)])
+def test_constants_read_in_place_must_be_the_nodes_own(position: int, by: int) -> None:
+    graph = _graph()
+    tasks = _whole(graph)
+    _shifted(tasks, position, by)
+    with pytest.raises(InternalError, match=r"reads byte .* of the weights"):
+        verify(graph, tasks, TARGET)
+
+
+def test_a_wrong_height_is_refused() -> None:
+    graph = _graph()
+    tasks = _whole(graph)
+    call = tasks.tasks[1]
+    assert isinstance(call, Call) and call.operands[0] is not None
+    first = dataclasses.replace(call.operands[0], height=call.operands[0].height - 1)
+    tasks.tasks[1] = dataclasses.replace(call, operands=(first, *call.operands[1:]))
+    with pytest.raises(InternalError, match="is told that"):
+        verify(graph, tasks, TARGET)
+
+
+def test_the_source_of_a_copy_under_way_is_protected() -> None:
+    graph = _graph()
+    order = [segments.whole(Structure.of(graph), n) for n in range(len(graph.nodes))]
+    target = targets.load("imx95")
+    tasks = allocate(schedule(graph, order, target, fetch_constants=True, tcm=True))
+    verify(graph, tasks, target)
+    staged = next(at for at, task in enumerate(tasks.tasks) if isinstance(task, Wait))
+    last = max(at for at, task in enumerate(tasks.tasks) if isinstance(task, Dma))
+    source = tasks.tasks[last]
+    # The result leaves the TCM while the call that makes it runs a second time.
+    again = max(at for at, task in enumerate(tasks.tasks) if isinstance(task, Call))
+    assert isinstance(source, Dma) and staged < again < last
+    tasks.tasks.insert(last + 1, tasks.tasks[again])
+    with pytest.raises(InternalError, match="while a copy reads it"):
+        verify(graph, tasks, target)

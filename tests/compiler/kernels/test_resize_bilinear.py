@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openneutron.compiler.kernels.resize_bilinear import demand_of, scale_of
+from openneutron.compiler.kernels.resize_bilinear import demand_of, demand_of_rows, real_rows, real_scale_of, scale_of
+from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import add_move, check_between_neighbours, fresh, reason
 from tests.golden import TARGETS, seeds
 
@@ -27,6 +28,30 @@ def test_any_size(data: st.DataObject) -> None:
             align_corners=align, half_pixel_centers=half,
         )  # fmt: skip
     maker.check(data.draw(st.sampled_from(TARGETS)))
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_unsigned_in_float(data: st.DataObject) -> None:
+    maker = fresh(data.draw(seeds()))
+    for _ in range(5):
+        (h, w), (oh, ow) = data.draw(SIZES), data.draw(SIZES)
+        align, half = data.draw(CONVENTIONS)
+        add_move(
+            maker, "RESIZE_BILINEAR", (1, h, w, 3), (1, oh, ow, 3), [[oh, ow]], dtype=DType.UINT8,
+            align_corners=align, half_pixel_centers=half,
+        )  # fmt: skip
+    maker.check(data.draw(st.sampled_from(TARGETS)))
+
+
+@settings(max_examples=100)
+@given(st.integers(1, 300), st.integers(1, 300), CONVENTIONS)
+def test_real_demand_covers_both_rows(size: int, wanted: int, convention: tuple[bool, bool]) -> None:
+    rows = real_rows(size, wanted, real_scale_of(size, wanted, convention[0]), convention[1])
+    demand = demand_of_rows(size, rows)
+    for y, pair in enumerate(rows):
+        low, high = demand.rows(y, y + 1, size)
+        assert low <= min(pair) and max(pair) < high
 
 
 @settings(max_examples=200)

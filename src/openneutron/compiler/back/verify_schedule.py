@@ -9,12 +9,13 @@ lifetimes need no other proof. Runs in every compile.
 from __future__ import annotations
 
 from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.back.spans import Spans
-from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Value
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
 from openneutron.errors import InternalError
 from openneutron.machine.targets import Target
@@ -32,6 +33,7 @@ class _Replay:
     tasks: TaskList
     memory: dict[tuple[Region, int], Spans] = field(default_factory=dict)
     pending: list[tuple[Dma, list[tuple[int, int, int, int]]]] = field(default_factory=list)
+    proved: set[tuple[int, int]] = field(default_factory=set)  # constants found in place, by array and address
 
     def region(self, buffer: Buffer) -> Spans:
         return self.memory[(buffer.region, buffer.index)]
@@ -42,6 +44,7 @@ class _Replay:
         if buffer.region is Region.WEIGHTS:
             if write:
                 raise InternalError(f"node {call.node} writes constants")
+            self.stored(call, value, operand, first, last)
             return
         memory = self.region(buffer)
         root = self.graph.root(value)
@@ -74,6 +77,7 @@ class _Replay:
                 runs, size = (1, count * row) if dense else (w, c * item)
                 for x in range(runs):
                     if write:
+                        self.unused(buffer, at + x * operand.pixel, size)
                         memory.put(at + x * operand.pixel, size, root, position + x * pixel)
                     elif not memory.holds(at + x * operand.pixel, size, root, position + x * pixel):
                         raise InternalError(
@@ -95,6 +99,8 @@ class _Replay:
             if operand is None:
                 continue
             buffer = self.tasks.buffers[operand.buffer]
+            if isinstance(source, int):
+                self.seen(call, position, self.graph.values[source], operand)
             if isinstance(source, int) and source != node.output:
                 rows = self.graph.values[source].shape[1]
                 demand = (node.demand or {}).get(position)
@@ -102,8 +108,16 @@ class _Replay:
                 self.visit(call, source, operand, lo, hi, False)
                 if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM, Region.STATE):
                     reads += self._span(operand, lo, hi)
-            elif isinstance(source, np.ndarray) and buffer.region is not Region.WEIGHTS:
-                self.constant(call, source, buffer.offset + operand.offset, self.region(buffer))
+            elif isinstance(source, np.ndarray):
+                at = buffer.offset + operand.offset
+                if operand.width * operand.channels * ITEM_BYTES[operand.dtype] != source.size:
+                    raise InternalError(
+                        f"node {call.node} ({node.kernel}) reads a constant of another size than its own"
+                    )
+                if buffer.region is Region.WEIGHTS:
+                    self.in_place(call, source, at)
+                else:
+                    self.constant(call, source, at, self.region(buffer))
         for source, operand in zip(node.operands, call.operands, strict=True):
             if operand is not None and isinstance(source, int) and source == node.output:
                 region = self.tasks.buffers[operand.buffer].region
@@ -141,6 +155,46 @@ class _Replay:
         at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
         return [at + y % operand.ring * operand.pitch for y in range(first, last)]
 
+    def seen(self, call: Call, position: int, value: Value, operand: Operand) -> None:
+        """The kernel must be told the tensor's own type and shape, or one that divides its rows otherwise."""
+        shape = self.graph.nodes[call.node].seen(position, value.shape)
+        given = (operand.batch, operand.height, operand.width, operand.channels)
+        if given != shape or operand.dtype is not value.dtype:
+            raise InternalError(f"node {call.node} is told that {value.name} is {operand.dtype.name} {list(given)}")
+
+    def in_place(self, call: Call, data: npt.NDArray[Any], at: int) -> None:
+        """A constant read where it lies in the weights block must be the node's own, byte for byte."""
+        key = (id(data), at)
+        if key in self.proved:
+            return
+        if at < 0 or self.tasks.weights[at : at + data.nbytes] != data.tobytes():
+            kernel = self.graph.nodes[call.node].kernel
+            raise InternalError(
+                f"node {call.node} ({kernel}) reads byte {at} of the weights, where its constant is not"
+            )
+        self.proved.add(key)
+
+    def stored(self, call: Call, value: int, operand: Operand, first: int, last: int) -> None:
+        """Rows of a constant tensor read out of the weights block must be that tensor's."""
+        v = self.graph.values[value]
+        data = self.graph.values[self.graph.root(value)].data
+        at = self.tasks.buffers[operand.buffer].offset + operand.offset
+        n, h, w, c = v.shape
+        row = w * c * ITEM_BYTES[v.dtype]
+        dense = operand.pixel * operand.width == operand.pitch == row and operand.plane == h * row and operand.ring == h
+        if data is None or v.alias is not None or not dense or data.nbytes != n * h * row:
+            raise InternalError(f"node {call.node} reads {v.name} out of the weights, where no such tensor lies")
+        self.in_place(call, data, at)
+
+    def unused(self, buffer: Buffer, at: int, size: int) -> None:
+        """Bytes that a copy under way still reads must be left alone."""
+        for step, _ in self.pending:
+            source = self.tasks.buffers[step.source]
+            start = source.offset + step.source_offset
+            same = (source.region, source.index) == (buffer.region, buffer.index)
+            if same and start < at + size and at < start + step.bytes:
+                raise InternalError(f"byte {max(at, start)} of {buffer.name} is written while a copy reads it")
+
     def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Spans) -> None:
         """A fetched constant must have arrived, whole, from where its bytes lie in the weights block."""
         runs = memory.runs(at, data.size)
@@ -157,6 +211,7 @@ class _Replay:
         else:
             runs = self.region(source).runs(start, step.bytes)
             arriving = [(to + at - start, length, owner, position) for at, length, owner, position in runs]
+        self.unused(target, to, step.bytes)
         self.region(target).put(to, step.bytes, _IN_FLIGHT, 0)
         self.pending.append((step, arriving))
 
@@ -194,6 +249,8 @@ def verify(graph: KernelGraph, tasks: TaskList, target: Target) -> None:
                     _step(replay, step, iteration)
         else:
             _step(replay, task, 0)
+    if replay.pending:
+        raise InternalError(f"a copy to buffer {tasks.buffers[replay.pending[0][0].target].name} was never waited for")
     for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
         left = graph.inputs[state.input] if state.output < 0 else graph.root(graph.outputs[state.output])
         if not replay.memory[(Region.STATE, 0)].holds(offset, len(state.initial), left, 0):

@@ -116,6 +116,8 @@ def static_weights(op: OpSignature, target: Target) -> Verdict:
 def weights_zero_allowed(op: OpSignature, target: Target) -> Verdict:
     w = required(op, 1)
     assert w.quantization is not None
+    if w.dtype is DType.UINT8 and min(w.quantization.scale) < 0:
+        return no("UINT8 weights have a negative scale", hint="quantize to INT8")
     if w.dtype is DType.INT8 and any(w.quantization.zero_point):
         return no("weights have a zero point other than 0", hint="quantize weights symmetrically")
     if w.dtype is DType.UINT8 and w.quantization.per_channel:
@@ -167,13 +169,15 @@ def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
     # LiteRT asks this of UINT8 and of FULLY_CONNECTED per tensor; elsewhere only a scale that is really another one
     # makes the result useless, not one that was rounded.
     strict = x.dtype is DType.UINT8 or (op.code == "FULLY_CONNECTED" and wanted.size == 1)
-    wrong = off > _BIAS_TOLERANCE if strict else (off > _BIAS_TOLERANCE) & (np.abs(wanted - given) > 0.01 * wanted)
+    wrong = (
+        off > _BIAS_TOLERANCE if strict else (off > _BIAS_TOLERANCE) & (np.abs(wanted - given) > 0.01 * np.abs(wanted))
+    )
     return OK if not wrong.any() else no(f"it is off by {off.max():.3g} output steps")
 
 
 @limit("input scale times weight scale over output scale must stay below 2^30")
 def requantize_shifts_fit(op: OpSignature, target: Target) -> Verdict:
-    largest = max(factors(required(op, 0), required(op, 1), op.outputs[0]))
+    largest = max(map(abs, factors(required(op, 0), required(op, 1), op.outputs[0])))
     if not math.isfinite(largest):
         return no("the factor is infinite", hint="calibrate on real data")
     _, shift = multiplier(largest)

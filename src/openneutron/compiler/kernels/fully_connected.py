@@ -21,7 +21,7 @@ from openneutron.compiler.kernels.common import (
 )
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
-from openneutron.compiler.numbers.multipliers import channel_table, exact_multipliers
+from openneutron.compiler.numbers.multipliers import ExactTable, channel_table, exact_multipliers
 from openneutron.compiler.numbers.packing import fold_zero_point, pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
@@ -85,8 +85,33 @@ def result_fits(op: OpSignature, target: Target) -> Verdict:
     x, w, y = required(op, 0), required(op, 1), op.outputs[0]
     assert w.quantization is not None
     # Both factors of each product have at most 8 bits plus a zero point: at most 255 in magnitude.
-    reach = max(w.quantization.scale) * x.scale / y.scale * w.shape[1] * 255 * 255
+    reach = max(map(abs, w.quantization.scale)) * x.scale / y.scale * w.shape[1] * 255 * 255
     return OK if reach < 2.0**31 else no(f"it reaches {reach:.3g} steps", hint="calibrate on real data")
+
+
+@limit("where a weight scale is negative, a multiplier of 31 bits must replace every factor")
+def negative_factors_proved(op: OpSignature, target: Target) -> Verdict:
+    w = required(op, 1)
+    assert w.quantization is not None
+    if min(w.quantization.scale) >= 0:
+        return OK
+    if w.dtype is DType.UINT8:
+        return no("UINT8 weights have a negative scale", hint="quantize to INT8")
+    try:
+        _exact(op)
+    except ValueError:
+        return no("some have none", hint="quantize with positive scales")
+    return OK
+
+
+def _exact(op: OpSignature) -> ExactTable:
+    """Multipliers of all output channels."""
+    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    assert w.quantization is not None
+    low, high = clamp_of(op)
+    reals = [x.scale * scale / y.scale for scale in w.quantization.scale]
+    count = w.shape[0]
+    return exact_multipliers(reals * count if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
 
 
 @serves(
@@ -102,6 +127,7 @@ def result_fits(op: OpSignature, target: Target) -> Verdict:
         bias_scale_matches,
         activation_is_clamp,
         result_fits,
+        negative_factors_proved,
     ),
 )
 def legalize(state: Legalizer) -> None:
@@ -112,8 +138,7 @@ def legalize(state: Legalizer) -> None:
     outputs, inputs = weights.shape
     bias = state.constant(2).astype(np.int64).reshape(-1) if state.has(2) else np.zeros(outputs, np.int64)
     low, high = clamp_of(state.signature)
-    reals = [x.scale * scale / y.scale for scale in w.quantization.scale]
-    exact = exact_multipliers(reals * outputs if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+    exact = _exact(state.signature)
     units, length = state.target.units, state.target.length
     folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     vectors = shape4((*y.shape[:-1], inputs))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+import numpy.typing as npt
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
@@ -14,6 +17,7 @@ from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.multipliers import multiplier
 from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
@@ -42,11 +46,12 @@ ABI = register(
     KernelAbi(
         id=27,
         name="reduce",
-        abi=1,
-        operands=("input", "output"),
+        abi=2,
+        operands=("input", "steps?", "output"),
         params=ReduceParams,
         cost="reduce",
-        meaning="sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there",
+        meaning="sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. "
+        "With steps, 255 INT32, a sum gives the smallest output plus the number of steps that it reaches",
     )
 )
 
@@ -138,7 +143,37 @@ def _input_and_count(state: Legalizer) -> tuple[TensorSignature, int]:
     return x, prod(plan.inner) // prod(plan.outer)
 
 
-def _legalize(state: Legalizer, factor: tuple[int, int], offset: int, rounding: Rounding) -> None:
+def sum_steps(x: TensorSignature, y: TensorSignature, count: int) -> npt.NDArray[np.uint8]:
+    """Least sum of `count` stored INT8 values that gives more than -128, -127, … 126 (docs/numerics.md, Reductions).
+
+    LiteRT scales sums in float32. Each of its roundings keeps the order of sums, so 255 thresholds say it all.
+    """
+    scale = np.float32(x.scale) / np.float32(y.scale)
+    bias = np.float32(-x.zero_point) * scale * np.float32(count)
+
+    def result(total: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        real = (total.astype(np.float32) * scale + bias).astype(np.float64)
+        return np.copysign(np.floor(np.abs(real) + 0.5), real) + y.zero_point
+
+    wanted = np.arange(-127, 128)
+    low, high = (
+        np.full(255, -128 * count),
+        np.full(255, 127 * count + 1),
+    )  # the least sum that gives it lies in [low, high]
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = result(middle) >= wanted
+        low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
+    return np.frombuffer(low.astype("<i4").tobytes(), np.uint8)
+
+
+def _legalize(
+    state: Legalizer,
+    factor: tuple[int, int],
+    offset: int,
+    rounding: Rounding,
+    steps: npt.NDArray[np.uint8] | None = None,
+) -> None:
     op = state.signature
     plan = _plan(op)
     y = op.outputs[0]
@@ -154,7 +189,7 @@ def _legalize(state: Legalizer, factor: tuple[int, int], offset: int, rounding: 
     demand: dict[int, RowDemand] | None = None if 1 in plan.axes else {0: RowDemand()}
     if state.graph.values[x].data is not None:
         demand = {}
-    state.emit(Node(ABI.name, [x, output], output, params, rounding, demand))
+    state.emit(Node(ABI.name, [x, steps, output], output, params, rounding, demand))
 
 
 _SHAPES = (not_empty, constant_argument, axes_fit)
@@ -168,10 +203,21 @@ def legalize_mean(state: Legalizer) -> None:
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
 
 
-@serves("SUM", limits=(one_input_type, *_SHAPES, rescale_fits))
+@limit("the largest sum must stay within INT32 output steps")
+def sum_fits(op: OpSignature, target: Target) -> Verdict:
+    x, y, plan = op.inputs[0], op.outputs[0], _plan(op)
+    assert x is not None
+    reach = x.scale / y.scale * 255 * (prod(plan.inner) // prod(plan.outer))
+    return OK if reach < 2.0**30 else no(f"it reaches {reach:.3g} steps", hint="calibrate on real data")
+
+
+@serves("SUM", limits=(one_input_type, *_SHAPES, rescale_fits, sum_fits))
 def legalize_sum(state: Legalizer) -> None:
-    """Quotient of scales in double (the integer form of docs/numerics.md, Reductions)."""
+    """INT8 by LiteRT's default kernel, as thresholds; UINT8 by its reference kernel (docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
+    if x.dtype is DType.INT8:
+        _legalize(state, (0, 0), 0, Rounding.NONE, sum_steps(x, state.signature.outputs[0], count))
+        return
     factor = multiplier(x.scale / state.signature.outputs[0].scale)
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
 

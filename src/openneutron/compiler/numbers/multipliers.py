@@ -61,9 +61,10 @@ def multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
     """
     mantissas, shifts = np.frexp(np.asarray(reals, np.float64))
     scaled = mantissas * float(1 << 31)  # exact: only the exponent changes
-    whole = np.floor(scaled)
-    fixed = (whole + (scaled - whole >= 0.5)).astype(np.int64)
-    over = fixed == 1 << 31
+    size = np.abs(scaled)
+    whole = np.floor(size)
+    fixed = np.copysign(whole + (size - whole >= 0.5), scaled).astype(np.int64)
+    over = fixed == 1 << 31  # the lower end, -2^31, fits an INT32
     fixed, shifts = np.where(over, 1 << 30, fixed), shifts + over
     gone = (shifts < -31) | (fixed == 0)
     return np.where(gone, 0, fixed).tolist(), np.where(gone, 0, shifts).tolist()
@@ -106,14 +107,32 @@ def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable
         <Rounding.EXACT31: 2>
     """
     unique, where = np.unique(np.asarray(reals, np.float64), return_inverse=True)
-    m, s, proved = _search(unique, _thresholds(unique, low, high), low, high)
+    size = np.abs(unique)
+    m, s, proved = _search(size, _thresholds(size, low, high), low, high)
+    negative = unique < 0
+    if negative.any():
+        # Halves go away from zero on both sides, so a negative factor is the positive one of the negated accumulator,
+        # which may also be 2^31.
+        proved[negative] &= _agree_at(1 << 31, m, s, size, low, high)[negative]
+        m[negative] *= -1
     if proved.all():
         return ExactTable(m[where], s[where], Rounding.EXACT31)
+    if negative.any():
+        raise ValueError("a negative factor that no multiplier of 31 bits replaces")
     fraction, exponent = np.frexp(unique)
     mantissa = np.ldexp(fraction, _MANTISSA_BITS).astype(np.int64)
     shift = np.clip(_MANTISSA_BITS - exponent.astype(np.int64), 0, _ZERO_SHIFT53)
     words = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
     return ExactTable((mantissa >> _LOW_BITS)[where], words[where], Rounding.EXACT53)
+
+
+def _agree_at(
+    acc: int, m: npt.NDArray[np.int64], s: npt.NDArray[np.int64], reals: npt.NDArray[np.float64], low: int, high: int
+) -> npt.NDArray[np.bool_]:
+    """Where integers and double arithmetic give the same clamped result for one more accumulator."""
+    fixed = [(acc * int(one) + (1 << (int(shift) - 1))) >> int(shift) for one, shift in zip(m, s, strict=True)]
+    double = [round_half_away(acc * float(real)) for real in reals]
+    return np.array([min(max(a, low), high) == min(max(b, low), high) for a, b in zip(fixed, double, strict=True)])
 
 
 def _thresholds(reals: npt.NDArray[np.float64], low: int, high: int) -> npt.NDArray[np.int64]:

@@ -32,7 +32,8 @@ def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
     p = node.params
     if isinstance(p, AvgPool2dParams) and (p.kernel_h, p.kernel_w, p.pad_top, p.pad_left) == (h, w, 0, 0):
         return PoolMeanParams(h * w, 0, 0, 0, 0, p.clamp_low, p.clamp_high)
-    if isinstance(p, ReduceParams) and (p.axes, p.mode) == (_HEIGHT_AND_WIDTH, _SUM):
+    by_steps = node.kernel == "reduce" and node.operands[1] is not None
+    if isinstance(p, ReduceParams) and (p.axes, p.mode) == (_HEIGHT_AND_WIDTH, _SUM) and not by_steps:
         return PoolMeanParams(h * w, p.offset, p.multiplier, p.shift, p.output_zero, p.clamp_low, p.clamp_high)
     return None
 

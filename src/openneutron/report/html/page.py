@@ -104,7 +104,9 @@ def tiles(report: Report) -> list[Tile]:
         note = f"output against float; {max(exact):g} LSB from LiteRT" if exact else "output against float"
         found.append(Tile("Accuracy", f"{report.output_sqnr:.1f}", "dB SQNR", note))
     elif exact:
-        found.append(Tile("Exactness", f"{max(exact):g}", "LSB", "largest difference from LiteRT's reference"))
+        others = sum(bool(kernel.golden) for kernel in report.kernels)
+        beside = f"; {others} layer{'' if others == 1 else 's'} from another golden, see the layers" if others else ""
+        found.append(Tile("Exactness", f"{max(exact):g}", "LSB", f"largest difference from LiteRT's reference{beside}"))
     return found
 
 
