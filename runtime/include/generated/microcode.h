@@ -512,10 +512,10 @@ typedef struct {
 #define NEUTRON_RESIZE_NEAREST_ABI 1
 enum { NK_RESIZE_NEAREST_INPUT = 0, NK_RESIZE_NEAREST_ROWS = 1, NK_RESIZE_NEAREST_COLUMNS = 2, NK_RESIZE_NEAREST_OUTPUT = 3, NK_RESIZE_NEAREST_OPERANDS = 4 };
 
-/* resize_bilinear: bilinear interpolation of 8-bit images in integers. */
+/* resize_bilinear: bilinear interpolation of 8-bit images: INT8 in integers, UINT8 in float32. */
 typedef struct {
-    int32_t scale_height; /* input rows per output row, in 1/1024 */
-    int32_t scale_width; /* input columns per output column, in 1/1024 */
+    int32_t scale_height; /* input rows per output row: INT8 in 1/1024, UINT8 the bits of a float32 */
+    int32_t scale_width; /* input columns per output column, likewise */
     int32_t half_pixel; /* 1: pixel centres are at half positions */
 } nk_resize_bilinear_params;
 

@@ -41,15 +41,15 @@ class Part:
         return sum(row.bytes for row in self.program.tensors) + self.program.state_bytes
 
 
-def _home(graph: KernelGraph, output: Value) -> dict[str, int]:
-    """The LiteRT tensor that a value is, or of which it is some channels."""
+def _home(graph: KernelGraph, output: Value) -> tuple[int, int]:
+    """The LiteRT tensor that a value is, or of which it is some channels, and the first of these."""
     if output.tensor >= 0 or output.alias is None:
-        return {"tensor": output.tensor}
+        return output.tensor, 0
     root = graph.values[output.alias.root]
     channel = output.alias.offset // ITEM_BYTES[root.dtype]
     if output.shape[:3] != root.shape[:3] or output.dtype != root.dtype or channel >= root.shape[3]:
-        return {}
-    return {"tensor": root.tensor, "first_channel": channel}
+        return -1, 0
+    return root.tensor, channel
 
 
 def _kernels(part: Part) -> list[report.Kernel]:
@@ -62,6 +62,7 @@ def _kernels(part: Part) -> list[report.Kernel]:
     for at, node in enumerate(part.graph.nodes):
         mine, segment = events[at], segments[at]
         output = part.graph.values[node.output]
+        tensor, channel = _home(part.graph, output)
         found.append(
             report.Kernel(
                 node=at,
@@ -80,7 +81,8 @@ def _kernels(part: Part) -> list[report.Kernel]:
                 segment=segment,
                 notes=node.notes,
                 activation_bytes=sum(part.graph.values[v].bytes for v in {*node.inputs(), node.output}),
-                **_home(part.graph, output),
+                tensor=tensor,
+                first_channel=channel,
             )
         )
     return found
