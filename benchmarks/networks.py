@@ -34,29 +34,41 @@ class Layers:
     def shape(self, tensor: int) -> tuple[int, ...]:
         return self._g.graph.tensors[tensor].shape
 
-    def conv(self, x: int, channels: int, kernel: int | tuple[int, int], stride: int = 1, act: str = "RELU") -> int:
-        """Convolution with SAME padding."""
+    def conv(
+        self,
+        x: int,
+        channels: int,
+        kernel: int | tuple[int, int],
+        stride: int = 1,
+        act: str = "RELU",
+        padding: int = SAME,
+    ) -> int:
+        """Convolution."""
         kh, kw = (kernel, kernel) if isinstance(kernel, int) else kernel
         _, h, w, c = self.shape(x)
-        size = (axis(h, kh, stride, 1, SAME)[0], axis(w, kw, stride, 1, SAME)[0])
+        size = (axis(h, kh, stride, 1, padding)[0], axis(w, kw, stride, 1, padding)[0])
         y = self._activation((1, *size, channels))
-        self._op("CONV_2D", x, (channels, kh, kw, c), channels, y, padding="SAME", stride_h=stride, stride_w=stride,
+        self._op("CONV_2D", x, (channels, kh, kw, c), channels, y, padding=padding, stride_h=stride, stride_w=stride,
                  dilation_h_factor=1, dilation_w_factor=1, fused_activation_function=act)  # fmt: skip
         return y
 
-    def depthwise(self, x: int, kernel: int = 3, stride: int = 1) -> int:
+    def depthwise(self, x: int, kernel: int | tuple[int, int] = 3, stride: int = 1, multiplier: int = 1) -> int:
         """Depth-wise convolution with SAME padding and RELU."""
+        kh, kw = (kernel, kernel) if isinstance(kernel, int) else kernel
         _, h, w, c = self.shape(x)
-        y = self._activation((1, *(axis(s, kernel, stride, 1, SAME)[0] for s in (h, w)), c))
-        self._op("DEPTHWISE_CONV_2D", x, (1, kernel, kernel, c), c, y, padding="SAME", stride_h=stride, stride_w=stride,
-                 depth_multiplier=1, dilation_h_factor=1, dilation_w_factor=1, fused_activation_function="RELU")  # fmt: skip
+        size = (axis(h, kh, stride, 1, SAME)[0], axis(w, kw, stride, 1, SAME)[0])
+        c *= multiplier
+        y = self._activation((1, *size, c))
+        self._op("DEPTHWISE_CONV_2D", x, (1, kh, kw, c), c, y, padding="SAME", stride_h=stride, stride_w=stride,
+                 depth_multiplier=multiplier, dilation_h_factor=1, dilation_w_factor=1,
+                 fused_activation_function="RELU")  # fmt: skip
         return y
 
-    def fully_connected(self, x: int, channels: int, act: str = "NONE") -> int:
+    def fully_connected(self, x: int, channels: int, act: str = "NONE", bias: bool = True) -> int:
         """Fully connected layer; the input is flattened by the operator itself."""
         depth = int(np.prod(self.shape(x)))
         y = self._activation((1, channels))
-        self._op("FULLY_CONNECTED", x, (channels, depth), channels, y, fused_activation_function=act)
+        self._op("FULLY_CONNECTED", x, (channels, depth), channels, y, bias=bias, fused_activation_function=act)
         return y
 
     def average_pool(self, x: int, kernel: tuple[int, int], stride: int | tuple[int, int]) -> int:
@@ -75,6 +87,47 @@ class Layers:
         self._g.op("ADD", [a, b], [y], fused_activation_function=act)
         return y
 
+    def max_pool(self, x: int, kernel: int, stride: int) -> int:
+        """Max pool without padding."""
+        n, h, w, c = self.shape(x)
+        y = self._activation((n, *(axis(s, kernel, stride, 1, VALID)[0] for s in (h, w)), c))
+        self._g.op("MAX_POOL_2D", [x], [y], padding="VALID", stride_h=stride, stride_w=stride, filter_height=kernel,
+                   filter_width=kernel)  # fmt: skip
+        return y
+
+    def mean(self, x: int) -> int:
+        """Mean over height and width; dimensions are kept."""
+        axes = self._g.tensor(f"axes{x}", (2,), DType.INT32, data=np.array([1, 2], np.int32))
+        y = self._activation((1, 1, 1, self.shape(x)[3]))
+        self._g.op("MEAN", [x, axes], [y], keep_dims=True)
+        return y
+
+    def reshape(self, x: int, shape: tuple[int, ...]) -> int:
+        """The same bytes under another shape."""
+        y = self._activation(shape)
+        self._g.op("RESHAPE", [x], [y], new_shape=list(shape))
+        return y
+
+    def quantized_input(self) -> int:
+        """The first tensor behind a float input."""
+        y = self._activation(self.shape(self.input))
+        self._g.graph.tensors[self.input].dtype = DType.FLOAT32
+        self._g.graph.tensors[self.input].quantization = None
+        self._g.op("QUANTIZE", [self.input], [y])
+        return y
+
+    def softmax(self, x: int) -> int:
+        """Softmax over the last dimension."""
+        y = self._g.tensor(f"t{len(self._g.graph.tensors)}", self.shape(x), DType.INT8, 1 / 256, -128)
+        self._g.op("SOFTMAX", [x], [y], beta=1.0)
+        return y
+
+    def dequantize(self, x: int) -> int:
+        """The values as float."""
+        y = self._g.tensor(f"t{len(self._g.graph.tensors)}", self.shape(x), DType.FLOAT32)
+        self._g.op("DEQUANTIZE", [x], [y])
+        return y
+
     def finish(self, *outputs: int) -> bytes:
         """The model's bytes."""
         return write_model(self._g.finish([self.input], list(outputs)))
@@ -82,12 +135,14 @@ class Layers:
     def _activation(self, shape: tuple[int, ...]) -> int:
         return self._g.tensor(f"t{len(self._g.graph.tensors)}", shape, DType.INT8, SCALE, 0)
 
-    def _op(self, code: str, x: int, weights: tuple[int, ...], channels: int, y: int, **options: object) -> None:
+    def _op(
+        self, code: str, x: int, weights: tuple[int, ...], channels: int, y: int, bias: bool = True, **options: object
+    ) -> None:
         name = f"{len(self._g.graph.tensors)}"
         data = self._rng.integers(-127, 128, weights, dtype=np.int8)
         w = self._g.tensor(f"w{name}", weights, DType.INT8, WEIGHT_SCALE, 0, data=data)
-        bias = self._rng.integers(-100, 100, channels, dtype=np.int32)
-        b = self._g.tensor(f"b{name}", (channels,), DType.INT32, SCALE * WEIGHT_SCALE, 0, data=bias)
+        values = self._rng.integers(-100, 100, channels, dtype=np.int32)
+        b = self._g.tensor(f"b{name}", (channels,), DType.INT32, SCALE * WEIGHT_SCALE, 0, data=values) if bias else -1
         self._g.op(code, [x, w, b], [y], **options)
 
 

@@ -1,6 +1,7 @@
-"""Latencies that NXP has published for models that run wholly on a Neutron NPU (softmax and dequantize on the CPU).
+"""Latencies and memory that NXP and users of its tools have published for models on a Neutron-C NPU, and peers' figures.
 
-The cycle model is calibrated on some of these points and judged by the others. Machine and sources: docs/targets.md.
+Times are of whole models: softmax, quantize and dequantize run on the CPU and are inside. The cycle model is calibrated on all
+of them and judged by leaving each one out. Machine and sources: docs/targets.md.
 """
 
 from __future__ import annotations
@@ -9,35 +10,64 @@ from dataclasses import dataclass
 
 SDK = "NXP MCUXpresso SDK, readme of the eIQ Neutron example"
 ZOO = "NXP eIQ model zoo"
+LOG = "a user's log of NXP's example"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One published latency; `network` is a function of `benchmarks.networks`."""
+    """One published latency; `network` is a function of `benchmarks.board_networks`."""
 
     target: str
     network: str
     milliseconds: float
     source: str
     fetch_constants: bool = False  # weights in flash, copied to SRAM by the CPU
-    calibrates: bool = True  # False: held out, the model only predicts it
 
 
-# Held out: one small network and the only one whose weights are in flash, both on the array the other points do not have.
-# With them the three points of mcxn94x fit a machine of 4x4 units and predict one of 8x8 at another clock.
 POINTS = (
     Point("mcxn94x", "resnet8", 6.31, ZOO),
     Point("mcxn94x", "ds_cnn", 3.329, ZOO),
     Point("mcxn94x", "autoencoder", 0.797, ZOO),
-    Point("imxrt700", "cifarnet", 1.027, SDK, calibrates=False),
-    Point("imxrt700", "mobilenet_v1", 53.4, SDK, fetch_constants=True, calibrates=False),
+    Point("mcxn94x", "vww", 6.384, ZOO),
+    Point("mcxn94x", "cifarnet", 7.13, LOG),
+    Point("imxrt700", "cifarnet", 1.027, SDK),
+    Point("imxrt700", "ds_cnn_s", 0.5855, f"{SDK}, middle of two versions (0.576 and 0.595)"),
+    Point("imxrt700", "mobilenet_v1_025_128", 2.759, SDK),
+    Point("imxrt700", "mobilenet_v1_1_224", 53.376, SDK, fetch_constants=True),
 )
 
-# The same networks on the Cortex-M33 of mcxn94x alone (150 MHz, CMSIS-NN), for the size of the gain; same source.
+# Networks on the Cortex-M33 of mcxn94x alone (150 MHz, CMSIS-NN): what the CPU model is made of; NXP eIQ model zoo.
 CPU_ONLY_MILLISECONDS = {"resnet8": 266.7, "ds_cnn": 62.0, "autoencoder": 5.6}
 
-# What NXP's converter made of its CifarNet example for mcxn94x: the header of the converted file in the same SDK.
-CIFARNET_SCRATCH_BYTES = 40_960
+# Whole systems with an i.MX 95, so upper bounds only: the NPU's own time must not exceed them. Milliseconds.
+IMX95_AT_MOST = {"mobilenet_v2": 3.17}
+
+
+@dataclass(frozen=True)
+class Header:
+    """What the header of a file made by NXP's converter says; `network` as above."""
+
+    target: str
+    network: str
+    scratch_bytes: int
+    weight_bytes: int
+    microcode_bytes: int
+    kernel_calls: int
+
+
+HEADERS = (
+    Header("mcxn94x", "cifarnet", 40_960, 91_992, 1_112, 8),
+    Header("mcxn94x", "unpu_autoencoder", 448, 139_080, 680, 7),
+    Header("mcxn94x", "unpu_nas", 98_304, 358_308, 2_008, 17),
+    Header("mcxn94x", "unpu_resnet", 61_440, 257_192, 2_280, 23),
+)
+
+# TFLM's kTensorArenaSize on imxrt700, from readmes of NXP's SDK.
+ARENA_BYTES = {
+    "cifarnet": 44_768, "ds_cnn_s": 17_296, "mobilenet_v1_025_128": 149_184, "mobilenet_v1_1_224": 1_356_420,
+}  # fmt: skip
+
+CIFARNET_SCRATCH_BYTES = HEADERS[0].scratch_bytes
 
 # Vela 5.2 for Ethos-U55-64, SRAM only, `--optimise Size`: KiB of SRAM and its estimate of cycles on its own machine.
 VELA_SIZE = {

@@ -1,6 +1,7 @@
 """The seam: a pure function from LiteRT bytes and options to a result; `open` is our compiler, `nxp` is NXP's SDK.
 
-Logs, kernel selection, report and dumps are return values; nothing here writes a file.
+Logs, kernel selection, report and dumps are return values; nothing here writes a file. Beside our own schedule the report says
+what NXP's converter would do with the same model (`report.stock`).
 
 Example:
     >>> result = convert(Path("model.tflite").read_bytes(), Options(target="imxrt700"))
@@ -8,6 +9,8 @@ Example:
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from openneutron.errors import OptionError
 from openneutron.options import CONVERTERS, Options
@@ -17,9 +20,12 @@ from openneutron.result import Result
 def convert(model: bytes, options: Options) -> Result:
     """Convert with the chosen converter; same input and options give the same bytes."""
     if options.converter == "open":
+        from openneutron.board.answer import with_board
         from openneutron.compiler.pipeline import compile_model
 
-        return compile_model(model, options)
+        result = compile_model(model, options)
+        report = with_board(result.report, model, fetch_constants=options.fetch_constants_to_sram)
+        return replace(result, report=report)
     if options.converter == "nxp":
         from openneutron.nxp.seam import convert_with_sdk
 

@@ -80,10 +80,15 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
     if entry.per_channel:
         options["per_channel"] = True
     program, loaded = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
-    totals = program.report.totals
+    totals, stock = program.report.totals, program.report.stock
     found: dict[str, float] = {
         "cycles": totals.cycles,
         "milliseconds": totals.milliseconds,
+        "milliseconds_high": totals.milliseconds_high,
+        "stock_milliseconds": stock.milliseconds,
+        "stock_milliseconds_high": stock.milliseconds_high,
+        "stock_sram": stock.arena_bytes,
+        "stock_flash": stock.weight_bytes + stock.microcode_bytes,
         "sram": totals.peak_bytes,
         "flash": totals.weight_bytes + totals.microcode_bytes,
         "cpu_nodes": sum(not verdict.delegated for verdict in program.verdicts),

@@ -16,6 +16,7 @@ from torch._export.verifier import SpecViolationError
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
+from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
 from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
 from openneutron.executorch.capture.export import (
@@ -161,9 +162,11 @@ def build(
     report = merge_reports(
         partitions, lowered.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
     )
+    whole = whole_program(lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes)
     report = dataclasses.replace(
         report,
-        whole=whole_program(lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes),
+        whole=with_interval(whole, report.totals),
+        stock=merge_stocks([partition.report.stock for partition in partitions], whole),
         seconds=_seconds(stages, partitions),
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},

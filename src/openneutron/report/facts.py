@@ -2,13 +2,14 @@
 
 Example:
     >>> dict(facts(report))["estimate"]
-    '196,912 cycles, 0.606 ms on imxrt700'
+    '196,912 cycles, 0.606 ms, 0.531 to 0.692 on imxrt700, open schedule'
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, Node, Operator, Report
 
 
@@ -41,7 +42,8 @@ def facts(report: Report) -> list[tuple[str, str]]:
     rows.append(("operators", f"{totals.operators_converted} of {totals.operators_total} LiteRT operators in {graphs}"))
     if totals.cycles:
         rows.append(("work", f"{totals.macs:,} MACs"))
-        rows.append(("estimate", f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms on {report.target}"))
+        time = latency(totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
+        rows.append(("estimate", f"{totals.cycles:,} cycles, {time} on {report.target}, open schedule"))
         parts = f"{totals.io_bytes:,} I/O + {totals.scratch_bytes:,} scratch + {totals.prefetch_bytes:,} prefetch"
         rows.append(("peak memory", f"{totals.peak_bytes:,} bytes ({parts})"))
     rows += _exactness(report)
@@ -83,7 +85,10 @@ def _whole(report: Report) -> list[tuple[str, str]]:
     memory = f"{whole.arena_bytes:,} arena + {whole.delegate_bytes:,} delegates"
     return [
         ("engines", f"{shares} (recipe {whole.recipe})"),
-        ("whole program", f"{whole.milliseconds:.3f} ms estimated ({parts})"),
+        (
+            "whole program",
+            f"{latency(whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)} estimated ({parts})",
+        ),
         ("whole memory", f"{whole.memory_bytes:,} bytes ({memory})"),
     ]
 

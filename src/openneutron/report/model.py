@@ -161,6 +161,8 @@ class Totals:
     macs: int = 0
     cycles: int = 0
     milliseconds: float = 0.0
+    milliseconds_low: float = 0.0
+    milliseconds_high: float = 0.0
     peak_bytes: int = 0
     io_bytes: int = 0
     scratch_bytes: int = 0
@@ -171,6 +173,33 @@ class Totals:
     operators_total: int = 0
     operators_converted: int = 0
     neutron_graphs: int = 0
+
+
+@dataclass(frozen=True)
+class Stock:
+    """What NXP's converter and runtime would do with the same graph today: memory by their rules, times estimated.
+
+    `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch ExecuTorch's planned memory and the
+    delegates' scratch. Weights fetched to SRAM need `prefetch_bytes` beside that. `left` says why operators stay on the CPU.
+    """
+
+    operators_total: int = 0
+    operators_converted: int = 0
+    graphs: int = 0
+    kernel_calls: int = 0
+    scratch_bytes: int = 0
+    arena_bytes: int = 0
+    prefetch_bytes: int = 0
+    weight_bytes: int = 0
+    microcode_bytes: int = 0
+    cycles: int = 0
+    milliseconds: float = 0.0
+    milliseconds_low: float = 0.0
+    milliseconds_high: float = 0.0
+    npu_milliseconds: float = 0.0
+    cpu_milliseconds: float = 0.0
+    left: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -191,6 +220,8 @@ class Whole:
     copy_bytes: int = 0
     arena_bytes: int = 0
     delegate_bytes: int = 0
+    milliseconds_low: float = 0.0
+    milliseconds_high: float = 0.0
 
     @property
     def milliseconds(self) -> float:
@@ -216,6 +247,7 @@ class Report:
     source: str = ""
     totals: Totals = field(default_factory=Totals)
     whole: Whole = field(default_factory=Whole)
+    stock: Stock = field(default_factory=Stock)
     nodes: tuple[Node, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()

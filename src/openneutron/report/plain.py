@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from openneutron.report import columns
 from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
 from openneutron.report.model import Report
 
@@ -22,6 +23,13 @@ def report_text(report: Report) -> str:
     rows = facts(report)
     wide = max((len(label) for label, _ in rows), default=0)
     lines = [title(report), *(f"  {label.ljust(wide)}  {sentence}" for label, sentence in rows)]
+    both = columns.rows(report)
+    if both:
+        lines += [
+            "On the board",
+            *_table([("", columns.STOCK, columns.OPEN), *both], right=set()),
+            f"  {columns.WHICH}",
+        ]
     if report.kernels:
         lines += ["Kernels by cycles", *_kernels(report)]
     if left_on_cpu(report):

@@ -11,6 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from openneutron.report import columns
 from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
 from openneutron.report.model import Report
 
@@ -28,6 +29,8 @@ def print_report(report: Report, console: Console) -> None:
 def whole(report: Report) -> RenderableType:
     """The same, for whoever prints it."""
     parts = [summary(report)]
+    if columns.rows(report):
+        parts.append(both_columns(report))
     if report.kernels:
         parts.append(kernels(report))
     if left_on_cpu(report):
@@ -43,6 +46,17 @@ def summary(report: Report) -> RenderableType:
     for label, sentence in facts(report):
         grid.add_row(label, Text(sentence))
     return Panel(grid, title=Text(title(report)), title_align="left", expand=False)
+
+
+def both_columns(report: Report) -> RenderableType:
+    """What NXP's converter would do beside what the open schedule does."""
+    table = Table(title="On the board", title_justify="left", title_style="bold", header_style="cyan", box=None)
+    table.add_column("")
+    for heading in (columns.STOCK, columns.OPEN):
+        table.add_column(heading, overflow="fold")
+    for row in columns.rows(report):
+        table.add_row(*map(Text, row))
+    return Group(table, Text(f"  {columns.WHICH}", style="dim"))
 
 
 def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from openneutron import zoo
+from openneutron.board.cpu import CORTEX_M
 from openneutron.errors import OptionError
-from openneutron.executorch.place.cpu_model import CLOCK_HZ, CORTEX_M, cpu_clock, cpu_cycles
+from openneutron.executorch.place.cpu_model import cpu_clock, cpu_cycles
 
 # NXP's eIQ model zoo, Cortex-M33 of MCX N94x at 150 MHz with CMSIS-NN, milliseconds.
 PUBLISHED = {"resnet8": 266.7, "ds_cnn": 62.0, "autoencoder": 5.6}
@@ -20,7 +21,7 @@ def milliseconds(model: nn.Module, inputs: tuple[torch.Tensor, ...]) -> float:
     graph = to_edge(torch.export.export(model.eval(), inputs)).exported_program().graph
     ignored = ("batch_norm", "relu", "hardtanh", "permute", "clone")  # folded or fused on the device
     nodes = [n for n in graph.nodes if n.op == "call_function" and not any(word in str(n.target) for word in ignored)]
-    return sum(cpu_cycles(node, CORTEX_M) for node in nodes) / CLOCK_HZ["mcxn94x"] * 1e3
+    return sum(cpu_cycles(node, CORTEX_M) for node in nodes) / cpu_clock("mcxn94x") * 1e3
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

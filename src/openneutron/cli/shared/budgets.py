@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openneutron.cli.shared.sizes import parse_size
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file
 from openneutron.machine.targets import load as load_target
 from openneutron.options import OPTIMIZE
+from openneutron.sizes import parse_size
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,11 @@ KINDS = {
     for kind in (
         Kind("cycles", "estimated cycles of one run"),
         Kind("milliseconds", "the same at the target's clock"),
+        Kind("milliseconds_high", "the upper end of its interval"),
+        Kind("stock_milliseconds", "a run of what NXP's converter would make, NPU and CPU, estimated"),
+        Kind("stock_milliseconds_high", "the upper end of its interval"),
+        Kind("stock_sram", "the arena that NXP's runtime would need", is_size=True),
+        Kind("stock_flash", "weights and microcode that NXP's converter would write, estimated", is_size=True),
         Kind("sram", "I/O + scratch + prefetch", is_size=True),
         Kind("flash", "weights + microcode", is_size=True),
         Kind("cpu_nodes", "nodes or operators left on the CPU"),

@@ -17,6 +17,7 @@ from executorch.exir.backend.utils import tag_constant_data
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from openneutron.board.cpu import PORTABLE, CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_specs
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
@@ -31,7 +32,6 @@ from openneutron.executorch.partition.outcome import verdicts_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.partition.trial import Trials
-from openneutron.executorch.place.cpu_model import PORTABLE, CpuCosts
 from openneutron.executorch.place.placement import check_placement, stay, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.machine import targets

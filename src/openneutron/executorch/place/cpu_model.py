@@ -1,57 +1,21 @@
-"""A rough model of what operators cost on the host's Cortex-M33.
+"""A rough model of what operators of Edge programs cost on the host's Cortex-M33; constants: `openneutron.board.cpu`.
 
 Good enough to compare a tiny partition with the same work on the CPU, and to put the CPU's part into a whole-program
-latency; not a prediction of milliseconds to the digit. Convolution, depth-wise convolution and linear layers are
-calibrated on the latencies NXP publishes for the Cortex-M33 of MCX N94x with CMSIS-NN (150 MHz, CPU only):
-
-| model | MACs | published | this model |
-|---|---|---|---|
-| ResNet-8 | 12,501,632 | 266.7 ms | 266.7 ms |
-| DS-CNN | 2,656,768 (288,000 of them depth-wise) | 62 ms | 62.3 ms |
-| autoencoder | 264,192 | 5.6 ms | 5.7 ms |
-
-Everything else is assumed from what the inner loops do.
+latency; not a prediction of milliseconds to the digit.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import torch
 from torch.fx import Node
 
+from openneutron.board.cpu import CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
-
-
-@dataclass(frozen=True)
-class CpuCosts:
-    """Cycles of one engine's kernels on the CPU."""
-
-    mac: float
-    depthwise_mac: float
-    tap: float
-    element: float
-    table: float
-    exponential: float
-    move: float
-    call: float
-
-
-# `mac` and `depthwise_mac` are solved from ResNet-8 and DS-CNN above; the autoencoder checks them. Assumed: `tap` a load
-# and a compare; `element` two loads, two fixed-point multiplications and a store; `table` a load, a lookup and a store;
-# `exponential` of a softmax about thirty multiplications; `move` one byte of a strided copy; `call` ExecuTorch's
-# dispatch of one instruction with its argument checks.
-CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 60.0, 4.0, 600.0)
-# Portable kernels compute in float without blocking or SIMD (assumed: load, load, multiply-add, index arithmetic).
-PORTABLE: Final = CpuCosts(15.0, 20.0, 8.0, 20.0, 60.0, 120.0, 8.0, 800.0)
-
-# Target → clock of the core that runs what the NPU does not (machine facts of the target's data sheet).
-CLOCK_HZ: Final = {"imxrt700": 324_000_000, "mcxn94x": 150_000_000}
-# Cycles from ExecuTorch's call of the delegate until the first kernel, and back (assumed: about 5 µs at 324 MHz).
-DELEGATE_CALL: Final = 1_500
+from openneutron.machine import targets
 
 _MATMUL = ("linear", "addmm", "mm", "bmm", "matmul")
 _TABLES = ("sigmoid", "tanh", "silu", "gelu", "log", "sqrt", "rsqrt", "exp", "quantized_activation", "hardswish")
@@ -61,11 +25,13 @@ _FREE = ("view", "alloc", "unsqueeze", "squeeze", "reshape", "getitem")
 
 def cpu_clock(target: str) -> int:
     """Clock of the target's CPU; an `OptionError` where no model of it exists."""
-    if target not in CLOCK_HZ:
+    clock = targets.load(target).cpu_clock_hz if target in targets.names() else 0
+    if not clock:
+        known = [name for name in targets.names() if targets.load(name).cpu_clock_hz]
         raise OptionError(
-            f"there is no model of {target}'s CPU", hint=f'use placement="all", or one of {", ".join(CLOCK_HZ)}'
+            f"there is no model of {target}'s CPU", hint=f'use placement="all", or one of {", ".join(known)}'
         )
-    return CLOCK_HZ[target]
+    return clock
 
 
 def cpu_cycles(node: Node, costs: CpuCosts) -> int:

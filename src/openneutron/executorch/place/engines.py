@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 
+from openneutron.board.cpu import CORTEX_M as CORTEX_M_COSTS
+from openneutron.board.cpu import PORTABLE as PORTABLE_COSTS
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import NeutronOptions, to_specs
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
-from openneutron.executorch.place.cpu_model import CORTEX_M as CORTEX_M_COSTS
-from openneutron.executorch.place.cpu_model import PORTABLE as PORTABLE_COSTS
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.report.model import Node as Verdict
 

@@ -12,13 +12,14 @@ from typing import Final
 
 from torch.fx import Node
 
+from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, CpuCosts
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.partition.clusters import Cluster
-from openneutron.executorch.place.cpu_model import CORTEX_M, DELEGATE_CALL, CpuCosts, cpu_clock, cpu_cycles
+from openneutron.executorch.place.cpu_model import cpu_clock, cpu_cycles
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.verdict import Reason

@@ -9,9 +9,11 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, PORTABLE
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.fx import GETITEM, operator_name, value_of
-from openneutron.executorch.place.cpu_model import CLOCK_HZ, CORTEX_M, DELEGATE_CALL, PORTABLE, cpu_cycles
+from openneutron.executorch.place.cpu_model import cpu_cycles
+from openneutron.machine import targets
 from openneutron.report.model import Whole
 
 
@@ -25,7 +27,7 @@ def whole_program(
     """
     from executorch.exir.delegate import executorch_call_delegate
 
-    clock = CLOCK_HZ.get(target, 0)
+    clock = targets.load(target).cpu_clock_hz if target in targets.names() else 0
     cycles, operators, moved, copies = 0, 0, 0, 0
     waiting = iter(partitions)
     for node in program.graph.nodes:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from executorch.exir import EdgeProgramManager
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
+from openneutron.board.cpu import CORTEX_M
 from openneutron.executorch.compile_spec import to_specs
 from openneutron.executorch.cortex_m.absorb_transposes import absorb_transposes
 from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
@@ -15,7 +16,6 @@ from openneutron.executorch.cortex_m.claim import Claim, claim_leftovers
 from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
 from openneutron.executorch.cortex_m.passes import edge_compile_config, replace_program, run_cortex_m_passes
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
-from openneutron.executorch.place.cpu_model import CORTEX_M
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.recipes.neutron import is_per_channel, is_training
 from openneutron.executorch.recipes.quantization import quantization_recipe

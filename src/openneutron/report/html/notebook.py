@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from openneutron.report import columns
 from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
 from openneutron.report.model import Report
 
@@ -20,6 +21,9 @@ TOP_KERNELS = 10
 def fragment(report: Report) -> str:
     """Summary, costliest kernels and leftovers as plain tables that take the page's own style."""
     parts = [_table(title(report), (), facts(report))]
+    both = columns.rows(report)
+    if both:
+        parts.append(_table(columns.WHICH, ("", columns.STOCK, columns.OPEN), both))
     if report.kernels:
         rows = [
             (

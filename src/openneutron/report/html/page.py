@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from openneutron.machine import targets
+from openneutron.report import columns
 from openneutron.report.facts import left_on_cpu, share, title
 from openneutron.report.html.advice import advice
 from openneutron.report.html.graph_view import Box, drawing
@@ -54,6 +55,8 @@ def page(report: Report) -> str:
         title=title(report),
         report=report,
         tiles=tiles(report),
+        both=columns.rows(report),
+        columns=columns,
         graph=graph,
         busiest=max((box.cycles for box in graph.boxes), default=0) or 1,
         maps=memory_maps(report),
@@ -80,7 +83,11 @@ def tiles(report: Report) -> list[Tile]:
     found: list[Tile] = []
     if totals.cycles:
         clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
-        found.append(Tile("Estimated latency", f"{totals.milliseconds:.3g}", "ms", f"{totals.cycles:,} cycles{clock}"))
+        between = (
+            f"{totals.milliseconds_low:.3g} to {totals.milliseconds_high:.3g} ms, " if totals.milliseconds_high else ""
+        )
+        note = f"{between}{totals.cycles:,} cycles{clock}"
+        found.append(Tile("Estimated latency", f"{totals.milliseconds:.3g}", "ms", note))
         figure, unit = size(totals.peak_bytes).split(" ")
         part = totals.peak_bytes / known.sram_bytes if known and known.sram_bytes else -1.0
         of = f"{part:.1%} of {size(known.sram_bytes)} SRAM" if known and part >= 0 else "I/O + scratch + prefetch"

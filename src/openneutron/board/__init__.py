@@ -1,0 +1,9 @@
+"""The board's answer: what NXP's converter and runtime will do with a model, as far as public facts tell.
+
+OpenNeutron's own schedules do not run on NXP's silicon. Who deploys today uses NXP's converter; these modules plan a model by
+the rules that converter is seen to follow, through the stages of our own compiler, and say what the board will need.
+
+Example:
+    >>> from openneutron.board.answer import stock_answer
+    >>> stock_answer(Path("model.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
+"""

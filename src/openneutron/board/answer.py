@@ -1,0 +1,148 @@
+"""The answer: a model's plan by stock rules, its memory on the board, and its time with an interval."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from openneutron.board.arena import Step, arena_bytes
+from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, cpu_cycles
+from openneutron.board.flash import microcode_bytes, weight_bytes
+from openneutron.board.interval import interval, unexercised_share
+from openneutron.board.placing import place
+from openneutron.board.plan import StockPlan, stock_plan
+from openneutron.compiler.collector import paused
+from openneutron.compiler.front.ingest import extract
+from openneutron.litert.graph import Graph
+from openneutron.litert.passes.fold_constants import fold_constants
+from openneutron.litert.read import read_model
+from openneutron.machine import targets
+from openneutron.machine.targets import Target
+from openneutron.report.model import Kernel, Report, Stock
+from openneutron.verdict import Reason
+
+NOTHING_CONVERTED = "NXP's converter takes no operator of this model: all of it runs on the CPU"
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A model as NXP's converter would leave it: NeutronGraphs with their plans, and operators on the CPU with reasons.
+
+    Plans and groups of operators go together; `steps` are both kinds in the order they run.
+    """
+
+    graph: Graph
+    plans: tuple[StockPlan, ...]
+    groups: tuple[tuple[int, ...], ...]
+    left: dict[int, Reason]
+    folded: int
+    steps: tuple[Step, ...]
+
+
+@paused()
+def converted_by_stock(
+    data: bytes, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+) -> Converted:
+    """Place and plan a LiteRT model by stock rules."""
+    graph = read_model(data, source=source).main
+    folded = fold_constants(graph)
+    cut = place(graph, target, folded)
+    plans: list[StockPlan] = []
+    groups: list[tuple[int, ...]] = []
+    steps: list[Step] = []
+    for group in cut.groups:
+        if group.converted:
+            part, inputs, outputs = extract(graph, group)
+            plan = stock_plan(part, target, fetch_constants=fetch_constants)
+            plans.append(plan)
+            groups.append(tuple(group.operators))
+            steps.append(Step(tuple(inputs), tuple(outputs), plan.tasks.scratch_bytes))
+            continue
+        for index in group.operators:
+            op = graph.operators[index]
+            steps.append(Step(tuple(op.inputs), tuple(op.outputs), operator=index))
+    left = {index: reason for index, reason in cut.reasons.items() if index not in folded}
+    return Converted(graph, tuple(plans), tuple(groups), left, len(folded), tuple(steps))
+
+
+def stock_answer(data: bytes, target: Target, *, fetch_constants: bool = False, source: str = "<model>") -> Stock:
+    """What NXP's converter and runtime would do with a LiteRT model.
+
+    Example:
+        >>> stock_answer(Path("cifarnet.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
+        40960
+    """
+    made = converted_by_stock(data, target, fetch_constants=fetch_constants, source=source)
+    graph = made.graph
+    cpu: Counter[str] = Counter()
+    for index in made.left:
+        op = graph.operators[index]
+        cpu[op.code] += cpu_cycles(graph, op, CORTEX_M)
+    npu: Counter[str] = Counter()
+    for plan in made.plans:
+        for event in plan.events:
+            npu[event.kernel] += event.end - event.start
+    cycles = sum(plan.cycles for plan in made.plans)
+    npu_milliseconds = target.milliseconds(cycles)
+    calls = DELEGATE_CALL * len(made.plans)
+    cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3 if target.cpu_clock_hz else 0.0
+    milliseconds = npu_milliseconds + cpu_milliseconds
+    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu))
+    operators = [[graph.operators[i] for i in group] for group in made.groups]
+    return Stock(
+        operators_total=len(graph.operators),
+        operators_converted=sum(map(len, made.groups)) + made.folded,
+        graphs=len(made.plans),
+        kernel_calls=sum(plan.calls for plan in made.plans),
+        scratch_bytes=max((plan.tasks.scratch_bytes for plan in made.plans), default=0),
+        arena_bytes=arena_bytes(graph, made.steps),
+        prefetch_bytes=max((plan.tasks.prefetch_bytes for plan in made.plans), default=0),
+        weight_bytes=sum(weight_bytes(graph, ops) for ops in operators),
+        microcode_bytes=sum(microcode_bytes(p.calls, ops) for p, ops in zip(made.plans, operators, strict=True)),
+        cycles=cycles,
+        milliseconds=milliseconds,
+        milliseconds_low=low,
+        milliseconds_high=high,
+        npu_milliseconds=npu_milliseconds,
+        cpu_milliseconds=cpu_milliseconds,
+        left=_reasons(graph, made.left),
+        notes=_notes(target, made),
+    )
+
+
+def with_board(report: Report, data: bytes, *, fetch_constants: bool = False) -> Report:
+    """The report of a LiteRT model with the stock answer and with an interval around our own estimate."""
+    target = targets.load(report.target)
+    stock = stock_answer(data, target, fetch_constants=fetch_constants, source=report.source)
+    totals = report.totals
+    low, high = interval(totals.milliseconds, unexercised=open_unexercised(target, report.kernels))
+    return replace(report, stock=stock, totals=replace(totals, milliseconds_low=low, milliseconds_high=high))
+
+
+def open_unexercised(target: Target, kernels: tuple[Kernel, ...]) -> float:
+    """The share of an open schedule's time that no published latency speaks about."""
+    cycles: Counter[str] = Counter()
+    for kernel in kernels:
+        # All published latencies are of whole tensors: what a call of some rows costs beside its work, none of them tells.
+        beside = kernel.overhead_cycles if kernel.calls > 1 else 0
+        cycles[kernel.kernel] += kernel.cycles - beside
+        cycles["set-up of stripes"] += beside
+    return unexercised_share(target, cycles, {})
+
+
+def _reasons(graph: Graph, left: dict[int, Reason]) -> tuple[str, ...]:
+    """One sentence for each operator code and kind of reason, that of the first, with how often it applies."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for index, reason in sorted(left.items()):
+        op = graph.operators[index]
+        found.setdefault((op.custom_code or op.code, reason.code), []).append(reason.message)
+    return tuple(f"{len(messages)} x {code}: {messages[0]}" for (code, _), messages in found.items())
+
+
+def _notes(target: Target, made: Converted) -> tuple[str, ...]:
+    notes = [] if made.plans else [NOTHING_CONVERTED]
+    if not target.calibrated:
+        notes.append(f"no latency of {target.name} is published that could check these milliseconds")
+    if not target.cpu_clock_hz and made.left:
+        notes.append(f"there is no model of {target.name}'s CPU: operators left on it are not in the time")
+    return tuple(notes)

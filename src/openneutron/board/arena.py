@@ -1,0 +1,88 @@
+"""The TFLM arena: what `kTensorArenaSize` must be for a file converted by NXP.
+
+TFLite Micro places every activation, and a NeutronGraph's scratch among them, by decreasing size at the lowest offset that is
+free during its life. Behind them lie the interpreter's own structures, fitted on three readmes of NXP's SDK: CifarNet and
+MobileNetV1 0.25 (three operators: 720 bytes each) and DS-CNN (four: 784). Convolutions that stay on the CPU keep a multiplier
+and a shift for each output channel there too.
+
+Example:
+    >>> arena_bytes(graph, steps)
+    44768
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from openneutron.litert.graph import Graph
+from openneutron.microcode.encode import align
+
+INTERPRETER_BYTES = 528  # fitted: allocator, graph and tensors of inputs and outputs
+OPERATOR_BYTES = 64  # fitted: node, registration, the operator's own data and its output's tensor
+CHANNEL_BYTES = 8  # INT32 multiplier and shift, which TFLM computes when it starts
+_PER_CHANNEL = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operator of the converted file: a NeutronGraph with its scratch, or an operator that stays (`operator` >= 0)."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    scratch_bytes: int = 0
+    operator: int = -1
+
+
+@dataclass
+class _Life:
+    size: int
+    first: int
+    last: int
+    offset: int = -1
+
+
+def arena_bytes(graph: Graph, steps: Sequence[Step]) -> int:
+    """Bytes of the arena for these steps in order."""
+    persistent = INTERPRETER_BYTES + OPERATOR_BYTES * len(steps)
+    for step in steps:
+        if step.operator >= 0 and graph.operators[step.operator].code in _PER_CHANNEL:
+            op = graph.operators[step.operator]
+            persistent += CHANNEL_BYTES * graph.tensors[op.outputs[0]].shape[-1]
+    return align(_planned(_lives(graph, steps)) + persistent)
+
+
+def _lives(graph: Graph, steps: Sequence[Step]) -> list[_Life]:
+    """Sizes and lifetimes, in steps, of everything that is planned; inputs live from the start, outputs to the end."""
+    lives: dict[int, _Life] = {}
+    for tensor in graph.inputs:
+        lives[tensor] = _Life(align(graph.tensors[tensor].nbytes), 0, 0)
+    scratch: list[_Life] = []
+    for at, step in enumerate(steps):
+        for tensor in (*step.inputs, *step.outputs):
+            if tensor < 0 or graph.tensors[tensor].data is not None:
+                continue
+            life = lives.setdefault(tensor, _Life(align(graph.tensors[tensor].nbytes), at, at))
+            life.last = at
+        if step.scratch_bytes:
+            scratch.append(_Life(align(step.scratch_bytes), at, at))
+    for tensor in graph.outputs:
+        if tensor in lives:
+            lives[tensor].last = len(steps)
+    return [*lives.values(), *scratch]
+
+
+def _planned(lives: list[_Life]) -> int:
+    """Height of the lowest-fit placement by decreasing size, as TFLM's greedy planner makes it."""
+    placed: list[_Life] = []
+    for life in sorted(lives, key=lambda one: (-one.size, one.first)):
+        offset = 0
+        for other in sorted(
+            (o for o in placed if o.first <= life.last and life.first <= o.last), key=lambda o: o.offset
+        ):
+            if other.offset - offset >= life.size:
+                break
+            offset = max(offset, other.offset + other.size)
+        life.offset = offset
+        placed.append(life)
+    return max((life.offset + life.size for life in placed), default=0)

@@ -1,0 +1,112 @@
+"""What LiteRT operators cost on the Cortex-M33 that runs what the NPU does not: a rough model, in cycles.
+
+Convolution, depth-wise convolution and linear layers are solved from latencies that NXP's model zoo gives for the Cortex-M33 of
+MCX N94x with CMSIS-NN (150 MHz, CPU only); softmax is fitted together with the NPU's constants (`benchmarks/calibrate.py`).
+Everything else is assumed from what the inner loops do.
+
+| model | MACs | published | this model |
+|---|---|---|---|
+| ResNet-8 | 12,501,632 | 266.7 ms | 266.7 ms |
+| DS-CNN | 2,656,768 (288,000 of them depth-wise) | 62 ms | 62.3 ms |
+| autoencoder | 264,192 | 5.6 ms | 5.7 ms |
+
+Example:
+    >>> cpu_cycles(graph, graph.operators[-1], CORTEX_M)
+    2490
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from openneutron.litert.graph import Graph, Operator
+
+
+@dataclass(frozen=True)
+class CpuCosts:
+    """Cycles of one engine's kernels on the CPU."""
+
+    mac: float
+    depthwise_mac: float
+    tap: float
+    element: float
+    table: float
+    exponential: float
+    move: float
+    call: float
+
+
+# `mac` and `depthwise_mac` are solved from ResNet-8 and DS-CNN above; the autoencoder checks them. `exponential` is a softmax
+# per element: two exponentials in fixed point and a scaling, fitted on models of 1,001 classes. Assumed: `tap` a load and a
+# compare; `element` two loads, two fixed-point multiplications and a store; `table` a load, a lookup and a store; `move` one
+# byte of a strided copy; `call` the runtime's dispatch of one operator with its argument checks.
+CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 196.0, 4.0, 600.0)
+# Portable kernels compute in float without blocking or SIMD (assumed: load, load, multiply-add, index arithmetic).
+PORTABLE: Final = CpuCosts(15.0, 20.0, 8.0, 20.0, 60.0, 120.0, 8.0, 800.0)
+# Cycles from the runtime's call of a NeutronGraph until the first kernel, and back (assumed: about 5 µs at 324 MHz).
+DELEGATE_CALL: Final = 1_500
+
+_TABLES = frozenset({"LOGISTIC", "TANH", "HARD_SWISH", "EXP", "LOG", "RSQRT", "SQRT", "GELU", "ELU"})
+_REDUCTIONS = frozenset({"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN"})
+_MOVES = frozenset(
+    {
+        "TRANSPOSE", "CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2", "MIRROR_PAD", "GATHER",
+        "PACK", "UNPACK", "TILE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND",
+        "READ_VARIABLE", "ASSIGN_VARIABLE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS",
+    }
+)  # fmt: skip
+_FREE = frozenset({"VAR_HANDLE", "CALL_ONCE"})
+# A recurrent layer multiplies its input and its state by the weights of so many gates.
+_GATES = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "LSTM": 4, "UNIDIRECTIONAL_SEQUENCE_RNN": 1, "RNN": 1}
+
+
+def cpu_cycles(graph: Graph, op: Operator, costs: CpuCosts = CORTEX_M) -> int:
+    """Estimated cycles of one LiteRT operator on the CPU."""
+    if op.code in _FREE:
+        return 0
+    return round(costs.call + _work(graph, op, costs))
+
+
+def _work(graph: Graph, op: Operator, costs: CpuCosts) -> float:
+    if not op.outputs:
+        return sum(graph.tensors[t].nbytes for t in op.inputs[1:] if t >= 0) * costs.move
+    out = graph.tensors[op.outputs[0]]
+    elements = math.prod(out.shape)
+    source = graph.tensors[op.inputs[0]] if op.inputs and op.inputs[0] >= 0 else out
+    match op.code:
+        case "CONV_2D" | "CONV_3D":
+            return elements * _per_channel(graph, op) * costs.mac
+        case "DEPTHWISE_CONV_2D":
+            kernel = graph.tensors[op.inputs[1]].shape
+            return elements * kernel[1] * kernel[2] * costs.depthwise_mac
+        case "TRANSPOSE_CONV":
+            weights, given = (graph.tensors[op.inputs[at]].shape for at in (1, 2))
+            return math.prod(given) * math.prod(weights[:3]) * costs.mac
+        case "FULLY_CONNECTED":
+            return elements * _per_channel(graph, op) * costs.mac
+        case "BATCH_MATMUL":
+            return elements * (source.shape[-1] if source.shape else 1) * costs.mac
+        case "SOFTMAX" | "LOG_SOFTMAX":
+            return elements * costs.exponential
+        case "AVERAGE_POOL_2D" | "MAX_POOL_2D":
+            return float(elements * op.options.filterHeight * op.options.filterWidth * costs.tap)
+        case code if code in _GATES:
+            steps = math.prod(source.shape[:-1])
+            state = out.shape[-1] if out.shape else 1
+            macs = steps * _GATES[code] * state * (source.shape[-1] + state)
+            return macs * costs.mac + steps * state * _GATES[code] * costs.table
+        case code if code in _REDUCTIONS:
+            return math.prod(source.shape) * costs.tap
+        case code if code in _TABLES:
+            return elements * costs.table
+        case code if code in _MOVES:
+            return sum(graph.tensors[t].nbytes for t in op.outputs) * costs.move
+    return elements * costs.element
+
+
+def _per_channel(graph: Graph, op: Operator) -> float:
+    """Multiply-accumulates behind one output value."""
+    weights = graph.tensors[op.inputs[1]].shape
+    return math.prod(weights) / max(weights[0], 1)

@@ -1,0 +1,61 @@
+"""Intervals: between which milliseconds a latency is expected, from the errors the model made where it had to predict.
+
+`LEFT_OUT` has the error of each published latency when the constants are fitted without it. Their spread gives the half width
+of a 95 % prediction interval for one more model (Student's t, normal errors of the logarithm). It grows with the share of the
+time that goes to what no published latency exercises. `benchmarks/calibrate.py` prints the errors, a test holds them here.
+
+Example:
+    >>> interval(1.0, unexercised=0.0)
+    (0.876, 1.142)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from openneutron.machine.targets import Target
+
+# ln(model / published) of each point, fitted on the others, in the order of benchmarks/published.py.
+LEFT_OUT: tuple[float, ...] = (0.093, -0.020, 0.057, -0.006, -0.078, -0.017, 0.071, -0.068, -0.020)
+# Student's t for 95 %, two-sided, by degrees of freedom.
+_T95 = {3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 12: 2.18}
+# Time in kernels, schedules or operators that no published latency exercises may be off by this factor (assumed).
+UNEXERCISED_FACTOR = 1.5
+# Kernels in the networks whose latencies are published, and CPU operators in them or in the CPU-only figures.
+EXERCISED_KERNELS = frozenset({"conv2d", "depthwise_conv2d", "fully_connected", "avg_pool2d", "add"})
+EXERCISED_OPERATORS = frozenset(
+    {"SOFTMAX", "QUANTIZE", "DEQUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "RESHAPE"}
+)
+
+
+def spread(errors: Sequence[float]) -> float:
+    """Half width, in logarithms, of the 95 % interval for one more point beside those with these left-out errors."""
+    count = len(errors)
+    t = _T95[max(known for known in _T95 if known <= max(count, 3))]
+    return t * math.sqrt(sum(error * error for error in errors) / count) * math.sqrt(1 + 1 / count)
+
+
+def interval(milliseconds: float, *, unexercised: float) -> tuple[float, float]:
+    """Lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1."""
+    factor = math.exp(spread(LEFT_OUT) + unexercised * math.log(UNEXERCISED_FACTOR))
+    return milliseconds / factor, milliseconds * factor
+
+
+def unexercised_share(
+    target: Target,
+    kernel_cycles: Mapping[str, float],
+    operator_cycles: Mapping[str, float],
+) -> float:
+    """Which share of all cycles no published latency speaks about: everything on a target that has none.
+
+    `kernel_cycles` are NPU cycles by kernel, `operator_cycles` CPU cycles by LiteRT operator.
+    """
+    total = sum(kernel_cycles.values()) + sum(operator_cycles.values())
+    if not total:
+        return 0.0
+    if not target.calibrated:
+        return 1.0
+    known = sum(c for k, c in kernel_cycles.items() if k in EXERCISED_KERNELS)
+    known += sum(c for k, c in operator_cycles.items() if k in EXERCISED_OPERATORS)
+    return 1 - known / total

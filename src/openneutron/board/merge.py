@@ -1,0 +1,45 @@
+"""Merge: the stock answers of a PyTorch program's partitions and what surrounds them, as one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from openneutron.board.interval import interval
+from openneutron.report.model import Stock, Totals, Whole
+
+_TEXTS = ("left", "notes")
+
+
+def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
+    """Sum what adds up; `whole` brings the CPU's share around the partitions and ExecuTorch's planned memory.
+
+    Memory adds up too: NXP's delegate keeps the scratch of each partition for itself.
+
+    Example:
+        >>> merge_stocks([partition.report.stock for partition in partitions], whole).arena_bytes
+    """
+    if not any(stock.operators_total for stock in stocks):
+        return Stock()
+    numbers = [field.name for field in fields(Stock) if field.name not in _TEXTS]
+    summed = Stock(**{name: sum(getattr(stock, name) for stock in stocks) for name in numbers})
+    around = whole.cpu_milliseconds + whole.copy_milliseconds
+    low, high = interval(around, unexercised=1.0)
+    return replace(
+        summed,
+        arena_bytes=whole.arena_bytes + summed.scratch_bytes + whole.copy_bytes,
+        milliseconds=summed.milliseconds + around,
+        milliseconds_low=summed.milliseconds_low + low,
+        milliseconds_high=summed.milliseconds_high + high,
+        cpu_milliseconds=summed.cpu_milliseconds + around,
+        left=tuple(dict.fromkeys(text for stock in stocks for text in stock.left)),
+        notes=tuple(dict.fromkeys(text for stock in stocks for text in stock.notes)),
+    )
+
+
+def with_interval(whole: Whole, totals: Totals) -> Whole:
+    """The whole program's time with an interval: the NPU's own, and a wide one around what the CPU does."""
+    low, high = interval(whole.milliseconds - whole.npu_milliseconds, unexercised=1.0)
+    return replace(
+        whole, milliseconds_low=totals.milliseconds_low + low, milliseconds_high=totals.milliseconds_high + high
+    )

@@ -1,0 +1,78 @@
+"""Plan: one NeutronGraph by stock rules, through the stages of our own compiler.
+
+What headers of files made by NXP's converter show: every tensor is stored whole, every operator is one call, a view is none, no
+result is written over an operand (its ADD does not, where ours would), and buffers lie at the lowest offset that is free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from openneutron.compiler.back.emit import emit
+from openneutron.compiler.back.predict import Timed, predict
+from openneutron.compiler.back.verify_schedule import verify
+from openneutron.compiler.front.fuse import fuse, names
+from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.passes.materialize_outputs import materialize_outputs
+from openneutron.compiler.plan.allocate import Effort, allocate
+from openneutron.compiler.plan.schedule import schedule
+from openneutron.compiler.plan.segments import Structure, whole
+from openneutron.litert.graph import Graph
+from openneutron.machine.targets import Target
+from openneutron.microcode.instructions import Program
+
+# One call per operator: nothing is fused. Values that nobody reads still go, or they would need memory.
+_NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
+# Inputs of other depths are padded by a call of their own; the call counts of three files say so.
+_PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+
+
+@dataclass(frozen=True)
+class StockPlan:
+    """One NeutronGraph as NXP's converter would make it; `operators` are the LiteRT operators that cost a call."""
+
+    graph: KernelGraph
+    tasks: TaskList
+    program: Program
+    events: tuple[Timed, ...]
+    cycles: int
+    operators: frozenset[int]
+    padded_inputs: int
+
+    @property
+    def calls(self) -> int:
+        """Kernel calls as NXP's header counts them."""
+        return len(self.operators) + self.padded_inputs
+
+
+def stock_plan(part: Graph, target: Target, *, fetch_constants: bool = False) -> StockPlan:
+    """The plan of a graph whose operators NXP's converter takes.
+
+    It is made whether or not the target has the memory for it: that is what users want to know.
+
+    Example:
+        >>> stock_plan(model.main, targets.load("mcxn94x")).tasks.scratch_bytes
+        40960
+    """
+    graph = legalize(part, target)
+    fuse(graph, target, _NOT_STOCK, fetch_constants=fetch_constants)
+    materialize_outputs(graph, target)
+    structure = Structure.of(graph)
+    segments = [whole(structure, node) for node in range(len(graph.nodes))]
+    tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, structure=structure)
+    tasks.overlaps = []
+    allocate(tasks, Effort.GREEDY)
+    held = tasks.scratch_bytes + tasks.prefetch_bytes
+    verify(graph, tasks, replace(target, sram_bytes=max(target.sram_bytes, held)))
+    program = emit(part, graph, tasks, target)
+    events, cycles = predict(program, target)
+    called = frozenset(source for node in graph.nodes for source in node.sources)
+    return StockPlan(graph, tasks, program, tuple(events), cycles, called, _padded_inputs(part, target))
+
+
+def _padded_inputs(part: Graph, target: Target) -> int:
+    """Inputs that a convolution reads and whose channels do not fill the array's length."""
+    read = {op.inputs[0] for op in part.operators if op.code in _PADDED_READERS}
+    return sum(t in read and part.tensors[t].shape[-1] % target.length != 0 for t in part.inputs)

@@ -1,0 +1,46 @@
+"""Two columns: what NXP's converter would do with the model today, and what the open schedule does with it.
+
+Example:
+    >>> rows(report)[2]
+    ('scratch', '40,960 bytes', '9,216 bytes')
+"""
+
+from __future__ import annotations
+
+from openneutron.report.latency import latency
+from openneutron.report.model import Report
+
+STOCK = "NXP's converter today (estimated)"
+OPEN = "open schedule"
+WHICH = (
+    "A board sees the column of NXP's converter: NXP's silicon runs only what that makes. "
+    "The open schedule runs in the simulator."
+)
+
+
+def rows(report: Report) -> list[tuple[str, str, str]]:
+    """Label, stock and open; nothing where the stock answer is not known."""
+    stock, totals, whole = report.stock, report.totals, report.whole
+    if not stock.operators_total:
+        return []
+    from_torch = bool(report.nodes)
+    memory = "ExecuTorch's memory and scratch" if from_torch else "kTensorArenaSize"
+    ours = f"{whole.memory_bytes:,} bytes" if from_torch else f"{totals.peak_bytes:,} bytes, without an interpreter's"
+    npu = latency(totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
+    return [
+        ("operators on the NPU", _operators(stock.operators_converted, stock.operators_total, stock.graphs),
+         _operators(totals.operators_converted, totals.operators_total, totals.neutron_graphs)),
+        ("kernel calls", f"{stock.kernel_calls:,}", f"{sum(kernel.calls for kernel in report.kernels):,}"),
+        ("scratch", f"{stock.scratch_bytes:,} bytes", f"{totals.scratch_bytes:,} bytes"),
+        ("memory", f"{stock.arena_bytes:,} bytes, {memory}", ours),
+        ("weights", f"{stock.weight_bytes:,} bytes", f"{totals.weight_bytes:,} bytes"),
+        ("microcode", f"{stock.microcode_bytes:,} bytes", f"{totals.microcode_bytes:,} bytes"),
+        ("latency", latency(stock.milliseconds, stock.milliseconds_low, stock.milliseconds_high),
+         latency(whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high) if whole.recipe else f"{npu} (NPU)"),
+        ("  of it on the CPU", f"{stock.cpu_milliseconds:.3f} ms",
+         f"{whole.milliseconds - whole.npu_milliseconds:.3f} ms" if whole.recipe else "not in it"),
+    ]  # fmt: skip
+
+
+def _operators(converted: int, total: int, graphs: int) -> str:
+    return f"{converted} of {total} in {graphs} NeutronGraph{'' if graphs == 1 else 's'}"

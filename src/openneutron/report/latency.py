@@ -1,0 +1,20 @@
+"""Latencies in words: never a single figure where an interval is known.
+
+Example:
+    >>> latency(0.96, 0.85, 1.08)
+    '0.960 ms, 0.850 to 1.080'
+"""
+
+from __future__ import annotations
+
+
+def latency(milliseconds: float, low: float, high: float) -> str:
+    """An estimate with its interval; without one (`high` is 0) the estimate alone."""
+    if not high:
+        return f"{_figure(milliseconds)} ms"
+    return f"{_figure(milliseconds)} ms, {_figure(low)} to {_figure(high)}"
+
+
+def _figure(milliseconds: float) -> str:
+    """Three decimals below a hundred, one above: more would pretend to know them."""
+    return f"{milliseconds:.3f}" if milliseconds < 100 else f"{milliseconds:,.1f}"

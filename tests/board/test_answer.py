@@ -1,0 +1,46 @@
+"""The stock answer of whole models, and where the report has it."""
+
+from __future__ import annotations
+
+import pytest
+
+import openneutron
+from benchmarks.board_networks import BOARD_NETWORKS
+from benchmarks.networks import Layers
+from benchmarks.published import POINTS, Point
+from openneutron.board.answer import NOTHING_CONVERTED, stock_answer
+from openneutron.machine import targets
+from openneutron.report.model import from_json, to_json
+
+
+@pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p.target}-{p.network}")
+def test_published_latencies_lie_inside_the_interval(point: Point) -> None:
+    answer = stock_answer(
+        BOARD_NETWORKS[point.network](), targets.load(point.target), fetch_constants=point.fetch_constants
+    )
+    assert answer.milliseconds_low <= point.milliseconds <= answer.milliseconds_high
+    assert answer.milliseconds == pytest.approx(answer.npu_milliseconds + answer.cpu_milliseconds)
+
+
+def test_a_compiled_program_has_both_answers() -> None:
+    report = openneutron.compile(BOARD_NETWORKS["cifarnet"](), target="imxrt700").report
+    assert report.stock.scratch_bytes == 40_960 > report.totals.scratch_bytes
+    assert report.stock.arena_bytes == 44_768
+    assert report.totals.milliseconds_low < report.totals.milliseconds < report.totals.milliseconds_high
+    assert from_json(to_json(report)) == report
+
+
+def test_a_model_that_nxp_does_not_take_says_so() -> None:
+    net = Layers((1, 16))
+    answer = stock_answer(net.finish(net.dequantize(net.input)), targets.load("mcxn94x"))
+    assert answer.graphs == answer.kernel_calls == answer.scratch_bytes == 0
+    assert NOTHING_CONVERTED in answer.notes
+    assert answer.cpu_milliseconds > 0 and answer.arena_bytes > 0
+    assert answer.left[0].startswith("1 x DEQUANTIZE: ")
+
+
+def test_a_target_without_latencies_or_cpu_model_says_so() -> None:
+    answer = stock_answer(BOARD_NETWORKS["cifarnet"](), targets.load("imx95"))
+    assert any("no latency of imx95" in note for note in answer.notes)
+    assert any("no model of imx95's CPU" in note for note in answer.notes)
+    assert answer.milliseconds_high > 1.5 * answer.milliseconds

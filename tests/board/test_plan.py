@@ -1,0 +1,63 @@
+"""Stock plans against the headers of files that NXP's converter made."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.board_networks import BOARD_NETWORKS
+from benchmarks.networks import Layers
+from benchmarks.published import HEADERS, Header
+from openneutron.board.answer import converted_by_stock, stock_answer
+from openneutron.board.plan import stock_plan
+from openneutron.litert.read import read_model
+from openneutron.machine import targets
+
+MCXN = targets.load("mcxn94x")
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda header: header.network)
+def test_scratch_and_calls_are_those_of_the_header(header: Header) -> None:
+    answer = stock_answer(BOARD_NETWORKS[header.network](), targets.load(header.target))
+    assert answer.scratch_bytes == header.scratch_bytes
+    assert answer.kernel_calls == header.kernel_calls
+    assert answer.graphs == 1
+
+
+def _two_branches() -> bytes:
+    net = Layers((1, 8, 8, 16))
+    y = net.conv(net.input, 16, 3)
+    y = net.add(net.conv(y, 16, 3), y)
+    return net.finish(net.conv(y, 16, 1))
+
+
+def test_add_does_not_write_over_its_operands() -> None:
+    # At the ADD both operands and its result are whole tensors of 1,024 bytes.
+    assert stock_plan(read_model(_two_branches()).main, MCXN).tasks.scratch_bytes == 3 * 1024
+
+
+def test_a_view_is_no_call_and_takes_no_memory() -> None:
+    net = Layers((1, 4, 4, 16))
+    y = net.conv(net.reshape(net.conv(net.input, 16, 1), (1, 2, 8, 16)), 16, 1)
+    plan = stock_plan(read_model(net.finish(net.reshape(y, (1, 256)))).main, MCXN)
+    assert plan.calls == 2
+    assert plan.tasks.scratch_bytes == 256
+
+
+@pytest.mark.parametrize(("channels", "calls"), [(3, 2), (4, 1)])
+def test_an_input_of_other_depth_than_the_array_costs_a_call(channels: int, calls: int) -> None:
+    net = Layers((1, 8, 8, channels))
+    assert stock_plan(read_model(net.finish(net.conv(net.input, 8, 3))).main, MCXN).calls == calls
+
+
+def test_a_plan_larger_than_the_memory_is_still_told() -> None:
+    net = Layers((1, 512, 512, 4))
+    y = net.conv(net.conv(net.input, 8, 3), 8, 3)
+    plan = stock_plan(read_model(net.finish(net.max_pool(y, 2, 2))).main, MCXN)
+    assert plan.tasks.scratch_bytes == 2 * 512 * 512 * 8 > MCXN.sram_bytes
+
+
+def test_weights_in_flash_are_fetched_layer_by_layer() -> None:
+    made = converted_by_stock(BOARD_NETWORKS["autoencoder"](), MCXN, fetch_constants=True)
+    (plan,) = made.plans
+    assert plan.tasks.prefetch_bytes >= 128 * 640
+    assert sum(event.lane == "dma" for event in plan.events) == 10
