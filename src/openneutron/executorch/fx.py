@@ -18,6 +18,7 @@ QUANTIZE = frozenset({f"{_QD}quantize_per_tensor.default", f"{_QD}quantize_per_c
 DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize_per_channel.default"})
 PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
 GETITEM = "getitem"
+ONNX_NODE = "onnx_node"  # key of the note that names the node of an ONNX model
 _FLOAT = "openneutron_float"  # key of the note on nodes the user wants in float
 
 
@@ -148,7 +149,10 @@ def origin(node: Node) -> str:
 
 
 def source_line(node: Node) -> str:
-    """Where the node was written: "file.py:12, conv1", as much of it as is known."""
+    """Where the node was written: "file.py:12, conv1", as much of it as is known, or the ONNX node it comes from."""
+    imported = (node.meta.get("custom") or {}).get(ONNX_NODE)
+    if imported:
+        return f"node `{imported}`"
     frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
     own = [frame for frame in frames if not _LIBRARY.search(frame["file"])]
     parts = []

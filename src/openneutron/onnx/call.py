@@ -1,0 +1,238 @@
+"""One operator being imported, as the files in `ops/` see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from openneutron.errors import FormatError, UnsupportedError
+from openneutron.onnx.extra import need
+from openneutron.onnx.tensors import WIDENED, from_numpy, to_numpy, torch_tensor, torch_type
+from openneutron.onnx.values import Stored, Value, outside, shifted, unshifted
+
+# Operators that only move or compare elements: a scale passes through them unchanged.
+_MOVES = frozenset({
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "MaxPool", "Reshape", "Slice", "SpaceToDepth",
+    "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Upsample",
+})  # fmt: skip
+Resolve = Callable[[Value], torch.Tensor]
+
+
+class Call:
+    """A node with its inputs; `version` is the opset's of its domain.
+
+    Functions ask for tensors to compute with (`tensor`), or for numbers that must be known while importing (`known`).
+    """
+
+    def __init__(
+        self, node: Any, inputs: list[Value | None], version: int, *, name: str = "", widen: bool = False
+    ) -> None:
+        self.node = node
+        self.inputs = inputs
+        self.version = version
+        self.name = name or node.name
+        self.widen = widen
+        self.real = False  # quantized inputs are wanted in float
+        self.resolve: Resolve = _unresolved
+        self._attributes = {one.name: one for one in node.attribute}
+        self.own: list[Value] = []
+        self._asked = 0
+
+    def start(self, resolve: Resolve) -> Call:
+        """Begin to compute it, with tensors from `resolve`."""
+        self.resolve = resolve
+        self._asked = 0
+        return self
+
+    def has(self, index: int) -> bool:
+        """Whether the input is there; optional ones may be left out."""
+        return index < len(self.inputs) and self.inputs[index] is not None and not self.value(index).absent
+
+    def value(self, index: int) -> Value:
+        """The input as a value."""
+        found = self.inputs[index] if index < len(self.inputs) else None
+        if found is None:
+            raise FormatError(f"its input {index} ({self.input_name(index)}) is missing", hint="export the model again")
+        return found
+
+    def tensor(self, index: int) -> torch.Tensor:
+        """The input to compute with."""
+        value = self.value(index)
+        if value.items is not None:
+            raise FormatError(f"its input {index} is a sequence, not a tensor", hint="export the model again")
+        tensor = self.resolve(value)
+        if self.real and value.scale is not None:
+            low, high = torch.iinfo(tensor.dtype).min, torch.iinfo(tensor.dtype).max
+            return torch.ops.quantized_decomposed.dequantize_per_tensor.default(
+                tensor, value.scale, value.zero_point, low, high, tensor.dtype
+            )
+        return unshifted(tensor) if value.shifted else tensor
+
+    def optional(self, index: int) -> torch.Tensor | None:
+        """The input to compute with, None when it is left out."""
+        return self.tensor(index) if self.has(index) else None
+
+    def tensors(self) -> list[torch.Tensor]:
+        """All inputs."""
+        return [self.tensor(index) for index in range(len(self.inputs))]
+
+    def stored(self, index: int) -> tuple[torch.Tensor, int]:
+        """An integer input as it is to be stored, and by how much its zero point is lower than the model says."""
+        value = self.value(index)
+        tensor = self.resolve(value)
+        if value.shifted:
+            return tensor, 128 if tensor.dtype == torch.int8 else 32768
+        if tensor.dtype not in (torch.uint8, torch.uint16):
+            return tensor, 0
+        shift = 128 if tensor.dtype == torch.uint8 else 32768
+        if value.data is not None:
+            data = value.data
+            return self.constant(lambda: shifted(data)), shift
+        return shifted(tensor), shift
+
+    def unsigned_type(self, index: int) -> torch.dtype:
+        """The type the model gives an integer input, however it is held."""
+        value = self.value(index)
+        unsigned = {torch.int8: torch.uint8, torch.int16: torch.uint16}
+        return unsigned[value.like.dtype] if value.shifted else value.like.dtype
+
+    def small_type(self, index: int) -> str:
+        """The name of an input's type where it is held in a larger one, as those of 4 bits are."""
+        return self.value(index).kind
+
+    def moves_stored(self, name: str) -> bool:
+        """Whether the operator moves or compares elements of a quantized tensor, which it may do in float as well."""
+        return name in _MOVES and bool(self.inputs) and self.inputs[0] is not None and self.inputs[0].scale is not None
+
+    def is_known(self, index: int) -> bool:
+        """Whether the input's numbers are known while importing."""
+        value = self.value(index)
+        return value.data is not None or value.known is not None
+
+    def known(self, index: int) -> Any:
+        """The input's numbers, which must be known while importing."""
+        value = self.value(index)
+        found = value.data if value.data is not None else value.known
+        if found is None:
+            raise UnsupportedError(
+                f"its input {self.input_name(index)} is computed from the model's inputs, and what follows must have "
+                "fixed sizes",
+                hint="make it a constant, or cut the model before this node",
+            )
+        with outside():
+            return to_numpy(unshifted(found) if value.shifted else found)
+
+    def numbers(self, index: int) -> list[int]:
+        """A known input as a list of integers."""
+        return [int(one) for one in np.asarray(self.known(index)).reshape(-1)]
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute as Python has it: number, text, list; tensors as torch ones, graphs as they are."""
+        found = self._attributes.get(name)
+        if found is None:
+            return default
+        onnx = need("onnx")
+        kind = found.type
+        if kind == onnx.AttributeProto.TENSOR:
+            with outside():
+                return self.widened(torch_tensor(found.t, f"attribute {name!r}"))
+        if kind in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
+            return found.g if kind == onnx.AttributeProto.GRAPH else list(found.graphs)
+        value = onnx.helper.get_attribute_value(found)
+        if isinstance(value, bytes):
+            return value.decode(errors="replace")
+        if kind in (onnx.AttributeProto.STRINGS, onnx.AttributeProto.INTS, onnx.AttributeProto.FLOATS):
+            return [one.decode(errors="replace") if isinstance(one, bytes) else one for one in value]
+        return value
+
+    def text(self, name: str, default: str, known: tuple[str, ...] = ()) -> str:
+        """An attribute that is one of a few words."""
+        value = str(self.attribute(name, default))
+        if known and value not in known:
+            raise UnsupportedError(f"its {name} is {value!r}", hint=f"known are {', '.join(known)}")
+        return value
+
+    def axes(self, index: int, name: str = "axes", moved: int = 13) -> list[int] | None:
+        """Axes that are an attribute before opset `moved` and an input since; None when they are left out."""
+        if self.version >= moved and self.has(index):
+            return self.numbers(index)
+        given = self.attribute(name)
+        return None if given is None else [int(one) for one in given]
+
+    def widened(self, tensor: torch.Tensor) -> torch.Tensor:
+        """A constant in the type the program computes in."""
+        return tensor.to(WIDENED[tensor.dtype]) if self.widen and tensor.dtype in WIDENED else tensor
+
+    def dtype(self, code: int) -> torch.dtype:
+        """The torch type of a data type of ONNX, as the program computes it."""
+        found = torch_type(code)
+        return WIDENED.get(found, found) if self.widen else found
+
+    def constant(self, data: Any) -> torch.Tensor:
+        """A tensor that the function itself makes; asked for in the same order each time.
+
+        A function instead of data is called once, where it may compute with the data of other constants.
+        """
+        if self._asked == len(self.own):
+            with outside():
+                made = data() if callable(data) else data
+                tensor = made.contiguous() if isinstance(made, torch.Tensor) else from_numpy(np.asarray(made))
+            self.own.append(Value(data=tensor, name=f"{self.name}_{self._asked}"))
+        self._asked += 1
+        return self.resolve(self.own[self._asked - 1])
+
+    def scalar(self, index: int) -> float | int | None:
+        """A known input of one element as a number, when it is one."""
+        value = self.value(index)
+        if value.data is None or value.shifted or value.data.numel() != 1 or value.data.dtype == torch.bool:
+            return None
+        with outside():
+            return value.data.item()
+
+    def shape(self, index: int) -> tuple[int, ...]:
+        """The shape of an input."""
+        return tuple(int(size) for size in self.value(index).like.shape)
+
+    def input_name(self, index: int) -> str:
+        """What the model calls the input."""
+        names = list(self.node.input)
+        return f"`{names[index]}`" if index < len(names) and names[index] else f"number {index}"
+
+    def refuse(self, message: str, hint: str = "") -> UnsupportedError:
+        """The error to raise when the operator has no torch form here."""
+        return UnsupportedError(message, hint=hint)
+
+
+def stored_moves(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
+    """`function`, which moves elements, of a quantized tensor: between a dequantize and a quantize of the same scale."""
+
+    def convert(call: Call) -> Any:
+        first = call.value(0)
+        same = [one for one in call.inputs if one is not None and one.scale == first.scale is not None]
+        if call.node.op_type == "Concat" and len(same) < len(call.inputs):
+            return function(call)
+        call.real = True
+        try:
+            made = function(call)
+        finally:
+            call.real = False
+        results = made if isinstance(made, tuple) else (made,)
+        return tuple(_stored_like(one, first) if one.is_floating_point() else one for one in results)
+
+    return convert
+
+
+def _stored_like(tensor: torch.Tensor, value: Value) -> Stored:
+    kind = value.like.dtype
+    low, high = torch.iinfo(kind).min, torch.iinfo(kind).max
+    made = torch.ops.quantized_decomposed.quantize_per_tensor.default(
+        tensor, value.scale, value.zero_point, low, high, kind
+    )
+    return Stored(made, value.shifted, value.scale, value.zero_point)
+
+
+def _unresolved(value: Value) -> torch.Tensor:
+    raise RuntimeError("the call was not started")

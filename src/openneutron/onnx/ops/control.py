@@ -1,0 +1,130 @@
+"""Control flow: a branch is chosen and a loop unrolled while importing, where what decides them is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from openneutron.errors import FormatError, UnsupportedError
+from openneutron.onnx.ops import converts
+from openneutron.onnx.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from openneutron.onnx.call import Call
+    from openneutron.onnx.elaborate import Elaborator
+
+# Iterations of a loop that is written out: a recurrent layer over ten seconds of audio has a thousand.
+_MOST_ITERATIONS = 4096
+
+
+def _truth(call: Call, value: Value, what: str) -> bool:
+    if value.data is None:
+        raise UnsupportedError(
+            f"{what} is computed from the model's inputs; only what is known while importing can be decided",
+            hint="give sizes that decide it, or cut the model there",
+        )
+    return bool(value.data.reshape(-1)[0])
+
+
+def _graph(call: Call, name: str) -> Any:
+    graph = call.attribute(name)
+    if graph is None:
+        raise FormatError(f"its {name} is missing", hint="export the model again")
+    return graph
+
+
+@converts("If", structural=True)
+def branch(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
+    """The branch that a known condition chooses."""
+    chosen = "then_branch" if _truth(call, call.value(0), "its condition") else "else_branch"
+    return elaborator.graph(_graph(call, chosen), known)
+
+
+@converts("Loop", structural=True)
+def loop(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
+    """A loop written out: its count must be known, and its condition in every iteration."""
+    body = _graph(call, "body")
+    count = None
+    if call.has(0):
+        if call.value(0).data is None:
+            raise UnsupportedError("how often it runs is computed from the model's inputs", hint="make it a constant")
+        count = call.numbers(0)[0]
+    going = _truth(call, call.value(1), "its condition") if call.has(1) else True
+    carried: list[Value] = [call.value(index) for index in range(2, len(call.inputs))]
+    scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    iteration = 0
+    condition = Value(data=torch.tensor(True))
+    while going and (count is None or iteration < count):
+        if iteration >= _MOST_ITERATIONS:
+            raise UnsupportedError(f"it runs more than {_MOST_ITERATIONS} times", hint="the program would be too long")
+        names = [one.name for one in body.input]
+        given = [Value(data=torch.tensor(iteration)), condition, *carried]
+        results = elaborator.graph(body, {**known, **dict(zip(names, given, strict=True))})
+        going = _truth(call, results[0], "its condition")
+        condition, carried = results[0], results[1 : 1 + len(carried)]
+        for column, one in zip(scanned, results[1 + len(carried) :], strict=True):
+            column.append(one)
+        iteration += 1
+    stacked = []
+    for position, column in enumerate(scanned):
+        declared = body.output[1 + len(carried) + position]
+        stacked.append(_stacked(elaborator, call, column) if column else _empty(declared))
+    return [*carried, *stacked]
+
+
+def _stacked(elaborator: Elaborator, call: Call, column: list[Value], axis: int = 0) -> Value:
+    (made,) = elaborator.compute(call, column, lambda inner: torch.stack(inner.tensors(), axis))
+    return made
+
+
+def _empty(declared: Any) -> Value:
+    """What a loop that never runs collects: nothing, of the declared shape."""
+    from openneutron.onnx.tensors import torch_type
+
+    kind = declared.type.tensor_type
+    sizes = [int(one.dim_value) for one in kind.shape.dim]
+    return Value(data=torch.zeros([0, *sizes], dtype=torch_type(kind.elem_type)))
+
+
+def _selects(axis: int, at: int) -> Callable[[Call], torch.Tensor]:
+    return lambda inner: inner.tensor(0).select(axis, at)
+
+
+@converts("Scan", structural=True)
+def scan(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
+    """A scan written out: its length is a size, and sizes are known."""
+    if call.version < 9:
+        raise UnsupportedError("Scan before opset 9 has a batch dimension of its own", hint="export for a newer opset")
+    body = _graph(call, "body")
+    count = int(call.attribute("num_scan_inputs", 0))
+    states = [call.value(index) for index in range(len(call.inputs) - count)]
+    scans = [call.value(index) for index in range(len(call.inputs) - count, len(call.inputs))]
+    outputs = len(body.output) - len(states)
+    axes = [int(one) for one in call.attribute("scan_input_axes") or [0] * count]
+    backwards = [int(one) for one in call.attribute("scan_input_directions") or [0] * count]
+    out_axes = [int(one) for one in call.attribute("scan_output_axes") or [0] * outputs]
+    out_backwards = [int(one) for one in call.attribute("scan_output_directions") or [0] * outputs]
+    lengths = {int(one.like.shape[axis]) for one, axis in zip(scans, axes, strict=True)}
+    if len(lengths) != 1 or max(lengths) > _MOST_ITERATIONS:
+        raise UnsupportedError(
+            f"it scans over {sorted(lengths)} elements", hint=f"at most {_MOST_ITERATIONS}, all alike"
+        )
+    (length,) = lengths
+    columns: list[list[Value]] = [[] for _ in range(outputs)]
+    for step in range(length):
+        given = list(states)
+        for one, axis, backward in zip(scans, axes, backwards, strict=True):
+            at = length - 1 - step if backward else step
+            given += elaborator.compute(call, [one], _selects(axis, at))
+        names = [one.name for one in body.input]
+        results = elaborator.graph(body, {**known, **dict(zip(names, given, strict=True))})
+        states = results[: len(states)]
+        for column, one in zip(columns, results[len(states) :], strict=True):
+            column.append(one)
+    collected = []
+    for column, axis, backward in zip(columns, out_axes, out_backwards, strict=True):
+        collected.append(_stacked(elaborator, call, column[::-1] if backward else column, axis))
+    return [*states, *collected]

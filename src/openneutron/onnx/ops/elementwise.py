@@ -1,0 +1,250 @@
+"""Operators on each element, with ONNX's broadcasting, which is torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from openneutron.onnx.ops import converts
+from openneutron.onnx.ops._types import to
+
+if TYPE_CHECKING:
+    from openneutron.onnx.call import Call
+
+_UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "Abs": torch.abs, "Neg": torch.neg, "Sqrt": torch.sqrt, "Exp": torch.exp, "Log": torch.log, "Floor": torch.floor,
+    "Ceil": torch.ceil, "Round": torch.round, "Reciprocal": torch.reciprocal, "Sign": torch.sign, "Erf": torch.erf,
+    "Sin": torch.sin, "Cos": torch.cos, "Tan": torch.tan, "Asin": torch.asin, "Acos": torch.acos, "Atan": torch.atan,
+    "Sinh": torch.sinh, "Cosh": torch.cosh, "Asinh": torch.asinh, "Acosh": torch.acosh, "Atanh": torch.atanh,
+    "IsNaN": torch.isnan, "Not": torch.logical_not, "BitwiseNot": torch.bitwise_not,
+}  # fmt: skip
+_BINARY: dict[str, Callable[[Any, Any], torch.Tensor]] = {
+    "Add": torch.add, "Sub": torch.sub, "Mul": torch.mul, "Equal": torch.eq, "Greater": torch.gt, "Less": torch.lt,
+    "GreaterOrEqual": torch.ge, "LessOrEqual": torch.le, "And": torch.logical_and, "Or": torch.logical_or,
+    "Xor": torch.logical_xor, "BitwiseAnd": torch.bitwise_and, "BitwiseOr": torch.bitwise_or,
+    "BitwiseXor": torch.bitwise_xor,
+}  # fmt: skip
+# Torch stores these and computes next to nothing in them.
+_STORED_ONLY = (torch.uint16, torch.uint32, torch.uint64)
+
+
+def signed(function: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
+    """`function` of tensors, in INT64 where torch has no kernels for their type."""
+    kind = next((one.dtype for one in operands if isinstance(one, torch.Tensor) and one.dtype in _STORED_ONLY), None)
+    if kind is None:
+        return function(*operands)
+    wide = [one.to(torch.int64) if isinstance(one, torch.Tensor) else one for one in operands]
+    made = function(*wide)
+    return made.to(kind) if made.dtype == torch.int64 else made
+
+
+def operands(call: Call) -> tuple[Any, Any]:
+    """Two inputs; a constant of one element beside a float tensor as a number, as PyTorch programs have it."""
+    left, right = call.tensor(0), call.tensor(1)
+    if left.is_floating_point() and right.dim() <= left.dim() and not _both_constant(call):
+        number = call.scalar(1)
+        if number is not None and left.dtype == right.dtype:
+            return left, number
+    if right.is_floating_point() and left.dim() <= right.dim() and not _both_constant(call):
+        number = call.scalar(0)
+        if number is not None and left.dtype == right.dtype:
+            return number, right
+    return left, right
+
+
+def _both_constant(call: Call) -> bool:
+    return call.value(0).data is not None and call.value(1).data is not None
+
+
+def _unary(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
+    return lambda call: signed(function, call.tensor(0))
+
+
+def _binary(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
+    def convert(call: Call) -> torch.Tensor:
+        left, right = operands(call)
+        if not isinstance(left, torch.Tensor):
+            return _flipped(function, left, right)
+        return signed(function, left, right)
+
+    return convert
+
+
+def _flipped(function: Callable[[Any, Any], torch.Tensor], number: float | int, right: torch.Tensor) -> torch.Tensor:
+    """A number on the left: the operators that commute take it on the right."""
+    if function in (torch.add, torch.mul):
+        return function(right, number)
+    if function is torch.sub:
+        return torch.rsub(right, number)
+    flipped = {torch.gt: torch.lt, torch.lt: torch.gt, torch.ge: torch.le, torch.le: torch.ge}
+    return flipped.get(function, function)(right, number)
+
+
+for _name, _function in _UNARY.items():
+    converts(_name)(_unary(_function))
+for _name, _pair in _BINARY.items():
+    converts(_name)(_binary(_pair))
+
+
+@converts("Div")
+def div(call: Call) -> torch.Tensor:
+    """A quotient; of integers, toward zero."""
+    left, right = operands(call)
+    if not isinstance(left, torch.Tensor):
+        return torch.reciprocal(right) if left == 1 else torch.mul(torch.reciprocal(right), left)
+    if left.is_floating_point():
+        return torch.div(left, right)
+    return signed(lambda a, b: torch.div(a, b, rounding_mode="trunc"), left, right)
+
+
+@converts("Pow")
+def power(call: Call) -> torch.Tensor:
+    """A power, in the type of the base."""
+    base, exponent = call.tensor(0), call.tensor(1)
+    number = call.scalar(1)
+    if number is not None and exponent.dim() <= base.dim() and base.is_floating_point():
+        if number in (2, 0.5):
+            return base * base if number == 2 else torch.sqrt(base)
+        return torch.pow(base, number)
+    if base.is_floating_point() or exponent.is_floating_point():
+        return torch.pow(base.double() if not base.is_floating_point() else base, exponent).to(base.dtype)
+    return signed(torch.pow, base, to(exponent, base.dtype))
+
+
+@converts("Mod")
+def mod(call: Call) -> torch.Tensor:
+    """A remainder: of the divisor's sign, or with `fmod` of the dividend's."""
+    return signed(torch.fmod if call.attribute("fmod", 0) else torch.remainder, call.tensor(0), call.tensor(1))
+
+
+@converts("BitShift")
+def bit_shift(call: Call) -> torch.Tensor:
+    """Bits to the left or to the right."""
+    left = call.text("direction", "", ("LEFT", "RIGHT")) == "LEFT"
+    function = torch.bitwise_left_shift if left else torch.bitwise_right_shift
+    return signed(function, call.tensor(0), call.tensor(1))
+
+
+def _variadic(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
+    return lambda call: reduce(lambda a, b: signed(function, a, b), call.tensors())
+
+
+for _name, _pair in {"Sum": torch.add, "Max": torch.maximum, "Min": torch.minimum}.items():
+    converts(_name)(_variadic(_pair))
+
+
+@converts("Mean")
+def mean(call: Call) -> torch.Tensor:
+    """The mean of several tensors."""
+    inputs = call.tensors()
+    return reduce(torch.add, inputs) * (1.0 / len(inputs))
+
+
+@converts("IsInf")
+def is_inf(call: Call) -> torch.Tensor:
+    """Infinities of either sign or of one."""
+    x = call.tensor(0)
+    found = torch.zeros_like(x, dtype=torch.bool)
+    if call.attribute("detect_positive", 1):
+        found = found | (x == float("inf"))
+    return found | (x == float("-inf")) if call.attribute("detect_negative", 1) else found
+
+
+@converts("Where")
+def where(call: Call) -> torch.Tensor:
+    """One of two by a condition."""
+    return torch.where(*call.tensors())
+
+
+def cast(call: Call, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor in another type; float to integer wraps as C does, and float8 saturates unless told otherwise."""
+    if x.dtype == dtype:
+        return x
+    if "float8" in str(dtype):
+        return _to_float8(x.float(), dtype, bool(call.attribute("saturate", 1)))
+    if "float8" in str(x.dtype):
+        x = x.float()
+    if x.is_floating_point() and dtype in (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32):
+        return x.to(torch.int64).to(dtype)
+    return x.to(dtype)
+
+
+def _to_float8(x: torch.Tensor, dtype: torch.dtype, saturate: bool) -> torch.Tensor:
+    largest = torch.finfo(dtype).max
+    if saturate:
+        return torch.where(torch.isnan(x), x, x.clamp(-largest, largest)).to(dtype)
+    return x.to(dtype)
+
+
+@converts("Cast")
+def cast_to(call: Call) -> torch.Tensor:
+    """Another type."""
+    return _narrow(call, cast(call, call.tensor(0), call.dtype(int(call.attribute("to", 0)))))
+
+
+def _narrow(call: Call, x: torch.Tensor) -> torch.Tensor:
+    """Integers of 4 bits are held in 8, so what would wrap at 4 must wrap here."""
+    from openneutron.onnx.tensors import type_name
+
+    name = type_name(int(call.attribute("to", 0)))
+    if name not in ("INT4", "UINT4", "INT2", "UINT2"):
+        return x
+    bits = int(name[-1])
+    low = x.to(torch.int32) & ((1 << bits) - 1)
+    if name.startswith("INT"):
+        low = torch.where(low >= 1 << (bits - 1), low - (1 << bits), low)
+    return low.to(x.dtype)
+
+
+@converts("CastLike")
+def cast_like(call: Call) -> torch.Tensor:
+    """The type of another tensor."""
+    return cast(call, call.tensor(0), call.tensor(1).dtype)
+
+
+@converts("BitCast")
+def bit_cast(call: Call) -> torch.Tensor:
+    """The same bits read as another type."""
+    return call.tensor(0).contiguous().view(call.dtype(int(call.attribute("to", 0))))
+
+
+@converts("Dropout")
+def dropout(call: Call) -> tuple[torch.Tensor, ...]:
+    """Nothing, outside of training."""
+    x = call.tensor(0)
+    if call.has(2) and call.version >= 12:
+        ratio = float(call.known(1).reshape(-1)[0]) if call.has(1) else 0.5
+        if bool(call.known(2).reshape(-1)[0]) and ratio:
+            raise call.refuse("it drops values at random, as in training", "export the model in evaluation mode")
+    return x, torch.ones_like(x, dtype=torch.bool)
+
+
+@converts("CumSum")
+def cumsum(call: Call) -> torch.Tensor:
+    """Sums of everything up to each element."""
+    x, axis = call.tensor(0), call.numbers(1)[0]
+    x = x.flip(axis) if call.attribute("reverse", 0) else x
+    y = torch.cumsum(x, axis) if x.is_floating_point() else torch.cumsum(x, axis, dtype=x.dtype)
+    y = y - x if call.attribute("exclusive", 0) else y
+    return y.flip(axis) if call.attribute("reverse", 0) else y
+
+
+@converts("CumProd")
+def cumprod(call: Call) -> torch.Tensor:
+    """Products of everything up to each element."""
+    x, axis = call.tensor(0), call.numbers(1)[0]
+    x = x.flip(axis) if call.attribute("reverse", 0) else x
+    if call.attribute("exclusive", 0):
+        ones = torch.ones_like(x.narrow(axis, 0, 1))
+        x = torch.cat([ones, x.narrow(axis, 0, x.shape[axis] - 1)], axis)
+    y = torch.cumprod(x, axis, dtype=x.dtype)
+    return y.flip(axis) if call.attribute("reverse", 0) else y
+
+
+@converts("Det")
+def det(call: Call) -> torch.Tensor:
+    """Determinants."""
+    return torch.linalg.det(call.tensor(0))

@@ -1,0 +1,202 @@
+"""Looking up and writing by index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from openneutron.errors import FormatError
+from openneutron.onnx.ops import converts
+from openneutron.onnx.ops._types import to
+
+if TYPE_CHECKING:
+    from openneutron.onnx.call import Call
+
+
+def _checked(call: Call, index: int, size: int) -> None:
+    """Refuse known indices outside a dimension, which torch would find out about late or never."""
+    if call.value(index).data is not None:
+        known = call.known(index)
+        if known.size and (known.min() < -size or known.max() >= size):
+            one = known.max() if known.max() >= size else known.min()
+            raise FormatError(f"it reads element {one} of {size}", hint="export the model again")
+
+
+def _wrapped(call: Call, index: int, size: int) -> torch.Tensor:
+    """Indices counted from the front."""
+    if call.value(index).data is not None:
+        known = call.known(index)
+        if (known < 0).any():
+            return call.constant(np.where(known < 0, known + size, known).astype(np.int64))
+        return to(call.tensor(index), torch.int64)
+    indices = to(call.tensor(index), torch.int64)
+    return torch.where(indices < 0, indices + size, indices)
+
+
+@converts("Gather")
+def gather(call: Call) -> torch.Tensor:
+    """Slices along an axis: one, a run of them, or any."""
+    x, axis = call.tensor(0), int(call.attribute("axis", 0)) % max(call.tensor(0).dim(), 1)
+    size = x.shape[axis]
+    _checked(call, 1, size)
+    known = call.known(1) if call.value(1).data is not None else None
+    if known is not None and known.ndim == 0:
+        return torch.select(x, axis, int(known) % size)
+    if known is not None and known.ndim == 1 and known.size:
+        places = [int(one) % size for one in known]
+        if places == list(range(places[0], places[0] + len(places))):
+            return torch.ops.aten.slice.Tensor(x, axis, places[0], places[-1] + 1)
+    indices = _wrapped(call, 1, size)
+    if axis == 0 and x.dim() == 2 and x.is_floating_point() and call.value(0).data is not None:
+        return torch.nn.functional.embedding(indices, x)
+    picked = torch.index_select(x, axis, indices.reshape(-1))
+    return picked.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]) if indices.dim() != 1 else picked
+
+
+@converts("GatherElements")
+def gather_elements(call: Call) -> torch.Tensor:
+    """One element for each index."""
+    x, axis = call.tensor(0), int(call.attribute("axis", 0))
+    _checked(call, 1, x.shape[axis])
+    return torch.gather(x, axis, _wrapped(call, 1, x.shape[axis]))
+
+
+def _flat_index(indices: torch.Tensor, sizes: Any) -> torch.Tensor:
+    """Indices into several dimensions as one into their product."""
+    flat = torch.zeros_like(indices[..., 0])
+    for at, size in enumerate(sizes):
+        one = indices[..., at]
+        flat = flat * size + torch.where(one < 0, one + size, one)
+    return flat
+
+
+@converts("GatherND")
+def gather_nd(call: Call) -> torch.Tensor:
+    """Slices by tuples of indices."""
+    x, indices, batch = call.tensor(0), to(call.tensor(1), torch.int64), int(call.attribute("batch_dims", 0))
+    depth = indices.shape[-1]
+    front, middle, rest = x.shape[:batch], x.shape[batch : batch + depth], x.shape[batch + depth :]
+    flat = _flat_index(indices, middle)
+    count = int(np.prod(front, dtype=np.int64))
+    total = int(np.prod(middle, dtype=np.int64))
+    rows = x.reshape(count * total, *rest)
+    flat = flat.reshape(count, -1) + (torch.arange(count) * total).reshape(count, 1)
+    return torch.index_select(rows, 0, flat.reshape(-1)).reshape(*indices.shape[:-1], *rest)
+
+
+_REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
+
+
+@converts("ScatterElements", "Scatter")
+def scatter_elements(call: Call) -> torch.Tensor:
+    """Elements written at indices, or combined with what is there."""
+    x, axis, updates = call.tensor(0), int(call.attribute("axis", 0)), call.tensor(2)
+    _checked(call, 1, x.shape[axis])
+    indices = _wrapped(call, 1, x.shape[axis])
+    how = call.text("reduction", "none", ("none", *_REDUCE))
+    if how == "none":
+        return torch.scatter(x, axis, indices, updates)
+    if how == "add":
+        return torch.scatter_add(x, axis, indices, updates)
+    return torch.scatter_reduce(x, axis, indices, updates, _REDUCE[how])
+
+
+@converts("ScatterND")
+def scatter_nd(call: Call) -> torch.Tensor:
+    """Slices written at tuples of indices, or combined with what is there."""
+    x, indices, updates = call.tensor(0), to(call.tensor(1), torch.int64), call.tensor(2)
+    depth = indices.shape[-1]
+    total = int(np.prod(x.shape[:depth], dtype=np.int64))
+    rest = x.shape[depth:]
+    flat = _flat_index(indices, x.shape[:depth]).reshape(-1)
+    rows, new = x.reshape(total, *rest), updates.reshape(-1, *rest)
+    how = call.text("reduction", "none", ("none", *_REDUCE))
+    if how == "none":
+        return torch.index_put(rows, [flat], new).reshape(x.shape)
+    if how == "add":
+        return torch.index_put(rows, [flat], new, accumulate=True).reshape(x.shape)
+    return torch.index_reduce(rows, 0, flat, new, _REDUCE[how]).reshape(x.shape)
+
+
+@converts("TensorScatter")
+def tensor_scatter(call: Call) -> torch.Tensor:
+    """A cache with new entries written from a place of each batch on."""
+    cache, update = call.tensor(0), call.tensor(1)
+    axis = int(call.attribute("axis", -2)) % cache.dim()
+    circular = call.text("mode", "linear", ("linear", "circular")) == "circular"
+    starts = call.numbers(2) if call.has(2) else [0] * cache.shape[0]
+    length, size = update.shape[axis], cache.shape[axis]
+    places = np.array([[start + at for at in range(length)] for start in starts], np.int64)
+    places = places % size if circular else places
+    shape = [1] * cache.dim()
+    shape[0], shape[axis] = cache.shape[0], length
+    return torch.scatter(cache, axis, call.constant(places.reshape(shape)).expand(update.shape), update)
+
+
+@converts("TopK")
+def top_k(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest or smallest, and where they are; of equals the first."""
+    x, axis = call.tensor(0), int(call.attribute("axis", -1))
+    count = int(call.attribute("k", 0)) if call.version < 10 else call.numbers(1)[0]
+    largest = bool(call.attribute("largest", 1))
+    if call.value(0).data is not None:  # folded: keep ONNX's order of equal numbers
+        data = x if x.dtype not in (torch.uint16, torch.uint32, torch.uint64) else x.to(torch.int64)
+        values, places = torch.sort(data, dim=axis, descending=largest, stable=True)
+        return to(values.narrow(axis, 0, count), x.dtype), places.narrow(axis, 0, count)
+    values, places = torch.topk(x, count, axis, largest, True)
+    return values, places
+
+
+def _first(x: torch.Tensor, axis: int, last: bool, function: Any) -> torch.Tensor:
+    if not last:
+        return function(x, axis, keepdim=True)
+    return x.shape[axis] - 1 - function(torch.flip(x, [axis]), axis, keepdim=True)
+
+
+def _arg(call: Call, function: Any) -> torch.Tensor:
+    x, axis = call.tensor(0), int(call.attribute("axis", 0))
+    found = _first(x, axis, bool(call.attribute("select_last_index", 0)), function)
+    return found if call.attribute("keepdims", 1) else found.squeeze(axis)
+
+
+@converts("ArgMax")
+def arg_max(call: Call) -> torch.Tensor:
+    """Where the largest is."""
+    return _arg(call, torch.argmax)
+
+
+@converts("ArgMin")
+def arg_min(call: Call) -> torch.Tensor:
+    """Where the smallest is."""
+    return _arg(call, torch.argmin)
+
+
+@converts("NonZero")
+def non_zero(call: Call) -> torch.Tensor:
+    """Where the elements are that are not zero: how many depends on the data."""
+    return torch.from_numpy(np.stack(np.nonzero(np.atleast_1d(call.known(0)))).astype(np.int64))
+
+
+@converts("Compress")
+def compress(call: Call) -> torch.Tensor:
+    """The slices for which a condition holds, which must be known."""
+    x, condition = call.tensor(0), np.flatnonzero(call.known(1)).astype(np.int64)
+    axis = call.attribute("axis")
+    x, axis = (x.reshape(-1), 0) if axis is None else (x, int(axis))
+    return torch.index_select(x, axis, call.constant(condition))
+
+
+@converts("Unique")
+def unique(call: Call) -> tuple[torch.Tensor, ...]:
+    """Each value once: how many there are depends on the data."""
+    x, axis = call.known(0), call.attribute("axis")
+    values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
+    inverse = inverse.reshape(-1)
+    if not call.attribute("sorted", 1):
+        order = np.argsort(first)
+        rank = np.argsort(order)
+        values = np.take(values, order, axis=0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], rank[inverse]
+    return tuple(torch.from_numpy(np.ascontiguousarray(one)) for one in (values, first, inverse, counts))

@@ -1,0 +1,166 @@
+"""The shapes of a model's inputs, with the user's sizes for open dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+
+from openneutron.errors import OptionError, UnsupportedError
+from openneutron.onnx.tensors import WIDENED, torch_type, type_name
+
+Sizes = Mapping[str, int | Sequence[int]]
+# Elements of an input: one more is no tensor for an NPU with megabytes of memory.
+_LARGEST_INPUT = 1 << 28
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input of the model as the program takes it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+
+
+def parse_sizes(texts: Sequence[str], *, option: str = "--size") -> dict[str, int | tuple[int, ...]]:
+    """Sizes as the command line has them.
+
+    Example:
+        >>> parse_sizes(["batch=1", "x=1,3,48,192"])
+        {'batch': 1, 'x': (1, 3, 48, 192)}
+    """
+    found: dict[str, int | tuple[int, ...]] = {}
+    for text in texts:
+        name, equals, numbers = text.rpartition("=")
+        parts = [part.strip() for part in numbers.split(",")]
+        if not equals or not name.strip() or not all(part.isdigit() and int(part) > 0 for part in parts):
+            raise OptionError(f"{option} is {text!r}", hint="write batch=1 or input=1,3,48,192")
+        sizes = tuple(int(part) for part in parts)
+        found[name.strip()] = sizes[0] if len(sizes) == 1 else sizes
+    return found
+
+
+def open_dimensions(model: Any) -> dict[str, list[int | str]]:
+    """The inputs of a model: numbers, names of open dimensions, "?" for those without one."""
+    stored = {one.name for one in model.graph.initializer}
+    found = {}
+    for one in model.graph.input:
+        if one.name not in stored:
+            dims = one.type.tensor_type.shape.dim
+            found[one.name] = [
+                int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?" for dim in dims
+            ]
+    return found
+
+
+def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple[str, ...]]:
+    """The inputs with fixed shapes, and notes on what was assumed; an open first dimension is a batch of 1."""
+    _check(sizes, where)
+    used: set[str] = set()
+    inputs, notes = [], []
+    for one in model.graph.input:
+        if one.name not in open_dimensions(model):
+            continue
+        kind = one.type.WhichOneof("value")
+        if kind != "tensor_type":
+            raise UnsupportedError(
+                f"input `{one.name}` is a {str(kind).removesuffix('_type')}, not a tensor", where=where,
+                hint="export the model with tensors as inputs",
+            )  # fmt: skip
+        shape, assumed = _shape(one, sizes, used, where)
+        notes += assumed
+        if prod(shape) > _LARGEST_INPUT:
+            raise UnsupportedError(
+                f"input `{one.name}` has the shape {list(shape)}", where=where, hint="give smaller sizes"
+            )
+        code = one.type.tensor_type.elem_type
+        try:
+            dtype = torch_type(code)
+        except UnsupportedError as error:
+            raise UnsupportedError(
+                f"input `{one.name}` holds {type_name(code)}", where=where, hint="cut the model after what reads it"
+            ) from error
+        inputs.append(Input(one.name, shape, WIDENED.get(dtype, dtype)))
+        if dtype in WIDENED:
+            notes.append(f"input `{one.name}` is {type_name(code)} in the model and FLOAT in the program")
+    unused = [name for name in sizes if name not in used]
+    if unused:
+        known = ", ".join(f"{name} {dims}" for name, dims in open_dimensions(model).items())
+        raise OptionError(f"nothing is called {unused[0]!r}", where=where, hint=f"the inputs are {known}")
+    if not inputs:
+        raise UnsupportedError("the model has no inputs", where=where, hint="there is nothing to run")
+    return inputs, tuple(dict.fromkeys(notes))
+
+
+def _shape(one: Any, sizes: Sizes, used: set[str], where: str) -> tuple[tuple[int, ...], list[str]]:
+    tensor = one.type.tensor_type
+    dims = list(tensor.shape.dim)
+    whole = sizes.get(one.name)
+    if whole is not None and not (isinstance(whole, int) and len(dims) != 1):
+        used.add(one.name)
+        shape = (whole,) if isinstance(whole, int) else tuple(int(size) for size in whole)
+        fits = not tensor.HasField("shape") or _fits(dims, shape)
+        if not fits:
+            declared = [dim.dim_value or dim.dim_param or "?" for dim in dims]
+            raise OptionError(
+                f"input `{one.name}` is {declared}, not {list(shape)}", where=where, hint="give a shape that fits"
+            )
+        return shape, []
+    if not tensor.HasField("shape"):
+        raise OptionError(
+            f"input `{one.name}` has no shape", where=where, hint=f"give one: --size {one.name}=1,3,224,224"
+        )
+    sizes_found: list[int] = []
+    notes: list[str] = []
+    missing: list[str] = []
+    for position, dim in enumerate(dims):
+        if dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0:
+            sizes_found.append(int(dim.dim_value))
+            continue
+        found = sizes.get(dim.dim_param) if dim.dim_param else None
+        if isinstance(found, int):
+            used.add(dim.dim_param)
+            sizes_found.append(found)
+        elif position == 0 and len(dims) > 1:
+            sizes_found.append(1)
+            notes.append(
+                f"input `{one.name}`: the open first dimension{f' `{dim.dim_param}`' if dim.dim_param else ''} is 1"
+            )
+        else:
+            missing.append(dim.dim_param or f"dimension {position}")
+            sizes_found.append(0)
+    if missing:
+        declared = [dim.dim_value or dim.dim_param or "?" for dim in dims]
+        example = ",".join(str(size or "N") for size in sizes_found)
+        names = [name for name in missing if not name.startswith("dimension ")]
+        choice = f"--size {names[0]}=N or " if names else ""
+        raise OptionError(
+            f"input `{one.name}` is {declared}: {', '.join(missing)} is open", where=where,
+            hint=f"give {choice}--size {one.name}={example}; in Python sizes={{...}}",
+        )  # fmt: skip
+    return tuple(sizes_found), notes
+
+
+def _fits(dims: Sequence[Any], shape: Sequence[int]) -> bool:
+    """Whether a shape agrees with the dimensions that are not open."""
+    if len(dims) != len(shape):
+        return False
+    return all(
+        dim.WhichOneof("value") != "dim_value" or dim.dim_value in (size, 0)
+        for dim, size in zip(dims, shape, strict=True)
+    )
+
+
+def _check(sizes: Sizes, where: str) -> None:
+    for name, value in sizes.items():
+        numbers: Any = [value] if isinstance(value, int) else value
+        if not isinstance(numbers, (list, tuple)) or not all(
+            isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in numbers
+        ):
+            raise OptionError(
+                f"the size of {name!r} is {value!r}", where=where, hint="give a number or a shape, above 0"
+            )

@@ -1,0 +1,198 @@
+"""ONNX → exported program → NPU: equal to onnxruntime, with names that survive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from onnx import TensorProto, helper
+
+import openneutron
+from openneutron.errors import OpenNeutronError
+from openneutron.onnx import load
+from tests.onnx.models import convnet, model, node, run_reference
+
+
+def imports_equal(made: Any, *shapes: tuple[int, ...], sizes: Any = None, tolerance: float = 1e-5) -> Any:
+    """Import a model, and compare the program with onnxruntime on random inputs."""
+    imported = load(made.SerializeToString(), sizes=sizes)
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    names = [one.name for one in made.graph.input if one.name not in {two.name for two in made.graph.initializer}]
+    expected = run_reference(made, dict(zip(names, arrays, strict=True)))
+    results = imported.program.module()(*[torch.from_numpy(array) for array in arrays])
+    for one, wanted in zip(results, expected, strict=True):
+        np.testing.assert_allclose(one.detach().numpy(), wanted, atol=tolerance, rtol=tolerance)
+    return imported
+
+
+def operators(imported: Any) -> list[str]:
+    return [str(one.target).split(".")[1] for one in imported.program.graph.nodes if one.op == "call_function"]
+
+
+def test_a_network_comes_out_as_pytorch_would_have_it() -> None:
+    imported = imports_equal(convnet(), (1, 3, 16, 16))
+    assert operators(imported) == [
+        "conv2d", "relu", "max_pool2d", "conv2d", "relu", "adaptive_avg_pool2d", "flatten", "linear",
+    ]  # fmt: skip
+    assert imported.inputs == ("image",) and imported.outputs == ("logits",) and not imported.quantized
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 17, 24])
+def test_every_opset_of_the_range_is_read(opset: int) -> None:
+    imports_equal(convnet(opset=opset), (1, 3, 16, 16))
+
+
+def test_a_compiled_network_names_its_nodes() -> None:
+    imported = load(convnet().SerializeToString())
+    samples = [(torch.randn(1, 3, 16, 16),) for _ in range(4)]
+    program = openneutron.compile(imported.program, imported.example_inputs, calibration=samples, optimize="fast")
+    sources = {one.operator: one.source for one in program.report.nodes}
+    assert sources["aten.convolution.default"] == "node `/conv2/Conv`"
+    assert sources["aten.addmm.default"] == "node `/fc/Add`"
+    assert len({one.partition for one in program.report.nodes if one.delegated}) == 1
+
+
+def test_shape_arithmetic_leaves_no_trace() -> None:
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"]),
+        node("Unsqueeze", ["n", "axes"], ["n1"]),
+        node("Concat", ["n1", "rest"], ["shape"], axis=0),
+        node("Reshape", ["x", "shape"], ["y"]),
+    ]
+    stored = {"zero": np.int64(0), "axes": np.array([0]), "rest": np.array([-1])}
+    made = model(nodes, {"x": ["n", 3, 4]}, ["y"], stored)
+    assert operators(imports_equal(made, (2, 3, 4), sizes={"n": 2})) == ["reshape"]
+
+
+def test_a_branch_is_chosen_and_a_loop_unrolled() -> None:
+    body = helper.make_graph(
+        [node("Add", ["a_in", "x"], ["a_out"]), node("Identity", ["c_in"], ["c_out"])], "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("c_in", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("a_in", TensorProto.FLOAT, [2]),
+        ],
+        [
+            helper.make_tensor_value_info("c_out", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("a_out", TensorProto.FLOAT, [2]),
+        ],
+    )  # fmt: skip
+    branches = [
+        helper.make_graph(
+            [node(op, ["looped"], [f"r{op}"])],
+            op,
+            [],
+            [helper.make_tensor_value_info(f"r{op}", TensorProto.FLOAT, [2])],
+        )
+        for op in ("Relu", "Neg")
+    ]
+    nodes = [
+        node("Loop", ["count", "", "x"], ["looped"], body=body),
+        node("If", ["yes"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    made = model(nodes, {"x": [2]}, ["y"], {"count": np.int64(3), "yes": np.array(True)})
+    assert operators(imports_equal(made, (2,))) == ["add", "add", "add", "relu"]
+
+
+def test_initializers_may_be_inputs_too() -> None:
+    made = convnet()
+    made.graph.input.append(helper.make_tensor_value_info("w1", TensorProto.FLOAT, [8, 3, 3, 3]))
+    assert load(made.SerializeToString()).inputs == ("image",)
+
+
+def test_float16_is_computed_in_float32() -> None:
+    weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float16)
+    made = model(
+        [node("MatMul", ["x", "w"], ["y"])], {"x": [1, 4]}, ["y"], {"w": weight},
+        types={"x": TensorProto.FLOAT16, "y": TensorProto.FLOAT16},
+    )  # fmt: skip
+    imported = load(made.SerializeToString())
+    x = torch.randn(1, 4)
+    (y,) = imported.program.module()(x)
+    np.testing.assert_allclose(y.detach().numpy(), x.numpy() @ weight.astype(np.float32), atol=1e-5)
+    assert "FLOAT16" in imported.notes[0]
+
+
+def _branch(op: str) -> Any:
+    return helper.make_graph(
+        [node(op, ["x"], [op])], op, [], [helper.make_tensor_value_info(op, TensorProto.FLOAT, [4])]
+    )
+
+
+def _counts_words() -> Any:
+    numbers = {
+        "max_gram_length": 1,
+        "max_skip_count": 0,
+        "min_gram_length": 1,
+        "ngram_counts": [0],
+        "ngram_indexes": [0],
+    }
+    return node("TfIdfVectorizer", ["x"], ["y"], "/t", mode="TF", **numbers)
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "a custom operator": (
+        model(
+            [node("Magic", ["x"], ["y"], "/m", domain="acme")], {"x": [1]}, ["y"],
+            imports=[helper.make_opsetid("acme", 1)],
+        ),
+        "node `/m` .Magic.: operator Magic of domain 'acme' is a custom one",
+    ),
+    "an unknown operator": (
+        model([_counts_words()], {"x": [1]}, ["y"], types={"x": TensorProto.INT64}),
+        "node `/t` .TfIdfVectorizer.: operator TfIdfVectorizer is not imported",
+    ),
+    "shapes that contradict": (
+        model([node("Add", ["x", "w"], ["y"], "/add")], {"x": [2, 3]}, ["y"], {"w": np.zeros((4, 5), np.float32)}),
+        "node `/add` .Add.: its inputs and attributes contradict",
+    ),
+    "a size that depends on data": (
+        model([node("NonZero", ["x"], ["y"], "/nz")], {"x": [4]}, ["y"], types={"y": TensorProto.INT64}),
+        "node `/nz`.*computed from the model's inputs",
+    ),
+    "a condition that depends on data": (
+        model(
+            [
+                node("ReduceMax", ["x"], ["m"], keepdims=0),
+                node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
+                node("If", ["c"], ["y"], "/if", then_branch=_branch("Relu"), else_branch=_branch("Neg")),
+            ],
+            {"x": [4]}, ["y"],
+        ),
+        "node `/if` .If.: its condition is computed",
+    ),
+    "boxes that depend on data": (
+        model(
+            [node("NonMaxSuppression", ["x", "s"], ["y"], "/nms")], {"x": [1, 4, 4], "s": [1, 1, 4]}, ["y"],
+            types={"y": TensorProto.INT64},
+        ),
+        "node `/nms`.*how many boxes it keeps depends on the data",
+    ),
+    "a constant": (
+        model([node("Relu", ["w"], ["y"])], {"x": [1]}, ["y"], {"w": np.zeros(1, np.float32)}),
+        "the whole model is a constant",
+    ),
+    "an enormous constant": (
+        model(
+            [node("ConstantOfShape", ["s"], ["c"], "/c"), node("Add", ["c", "x"], ["y"])], {"x": [1]}, ["y"],
+            {"s": np.array([1 << 20, 1 << 20])},
+        ),
+        "node `/c`.*no such tensor fits the chip",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_imported_names_the_node(name: str) -> None:
+    made, sentence = REFUSED[name]
+    with pytest.raises(OpenNeutronError, match=sentence):
+        load(made.SerializeToString(), name="model.onnx")
+
+
+def test_a_long_model_becomes_as_many_calls() -> None:
+    nodes = [node("Relu" if at % 2 else "Neg", [f"v{at}"], [f"v{at + 1}"]) for at in range(300)]
+    assert len(operators(load(model(nodes, {"v0": [1, 8]}, ["v300"]).SerializeToString()))) == 300
