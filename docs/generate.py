@@ -39,6 +39,15 @@ VARIABLES = {
         "Threads, 1 to 16, on which the simulator computes independent rows of large calls; 1 without it. The results are the "
         "same bytes.",
     ),
+    "OPENNEUTRON_TIMEOUT": (
+        "native library (`driver/limits.c`)",
+        "Seconds after which a run of a simulator or delegate is stopped with an error; 60 without it, 0 lifts the limit.",
+    ),
+    "OPENNEUTRON_MEMORY": (
+        "native library (`driver/limits.c`)",
+        "Bytes that inputs, outputs, scratch, prefetch and state of one graph may take together; without it what the target "
+        "has, at most 512 MiB; 0 lifts the limit.",
+    ),
     "OPENNEUTRON_APT": (
         "`make setup`, tests of firmware and report",
         "`1`: install cross compiler, QEMU and browser with apt, as root; tests that need them then fail instead of skipping.",

@@ -43,7 +43,7 @@ static void put_line(const char *name, uint64_t value) {
     put_text("\n");
 }
 
-static NeutronError run(NeutronModelHandle model, void **outputs, void *scratch, void *prefetch) {
+static NeutronError run(NeutronModelHandle model, void **outputs, void *prefetch) {
     static const uint32_t input_bytes[] = MODEL_INPUT_BYTES;
     const void *inputs[MODEL_INPUTS];
     for (uint32_t at = 0; at < MODEL_INPUTS; at++) {
@@ -51,7 +51,7 @@ static NeutronError run(NeutronModelHandle model, void **outputs, void *scratch,
         memcpy(input, model_inputs[at], input_bytes[at]);
         inputs[at] = input;
     }
-    const NeutronDataConfig data = {inputs, outputs, scratch, prefetch};
+    const NeutronDataConfig data = {inputs, outputs, NULL, prefetch};
     return neutronRunBlocking(model, &data);
 }
 
@@ -103,22 +103,22 @@ int main(void) {
         return failed("prepare", error, detail);
     }
     for (uint32_t at = 0; at < MODEL_OUTPUTS; at++) outputs[at] = take(output_bytes[at]);
-    void *scratch = take(MODEL_SCRATCH_BYTES), *prefetch = take(MODEL_PREFETCH_BYTES);
-    outputs[MODEL_OUTPUTS] = scratch;
+    outputs[MODEL_OUTPUTS] = take(MODEL_SCRATCH_BYTES);
+    void *prefetch = take(MODEL_PREFETCH_BYTES);
     outputs[MODEL_OUTPUTS + 1] = MODEL_PROFILE_BYTES ? take(MODEL_PROFILE_BYTES) : NULL;
     /* Memory is what an application left there, not zeros. */
     memset(arena + CONTEXT_BYTES, 0xA5, sizeof arena - CONTEXT_BYTES);
     const uint32_t mark = arena_used;
-    error = run(model, outputs, scratch, prefetch);
+    error = run(model, outputs, prefetch);
     if (error != NEUTRON_NONE) return failed("run", error, neutronModelErrorDetail(model));
     report(model, outputs);
     if (MODEL_STATE_BYTES) { /* a second run goes on from the first, a reset undoes both */
         arena_used = mark;
-        error = run(model, outputs, scratch, prefetch);
+        error = run(model, outputs, prefetch);
         put_outputs("second", outputs);
         arena_used = mark;
         if (error == NEUTRON_NONE) error = neutronStateReset(model);
-        if (error == NEUTRON_NONE) error = run(model, outputs, scratch, prefetch);
+        if (error == NEUTRON_NONE) error = run(model, outputs, prefetch);
         put_outputs("reset", outputs);
         if (error != NEUTRON_NONE) return failed("run", error, neutronModelErrorDetail(model));
     }

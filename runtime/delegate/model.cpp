@@ -78,6 +78,7 @@ Error Model::prepare(FreeableBuffer &processed) {
     config.microcode = payload.microcode.data;
     config.weights = payload.weights.data;
     config.kernels = payload.kernels.data;
+    config.timeoutSeconds = NEUTRON_TIMEOUT_DEFAULT;
     NeutronModelSizes sizes{};
     sizes.microcode = payload.microcode.size;
     sizes.weights = payload.weights.size;
@@ -156,7 +157,6 @@ Error Model::run(Span<EValue *> args, EventTracer *tracer) {
     NeutronDataConfig data{};
     data.inputs = input_data_.data();
     data.outputs = output_data_.data();
-    data.scratch = scratch_.data();
     data.scratchWeights = prefetch_.data();
     NeutronError error;
     if (info_.profiling && tracer != nullptr) {

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "model.h"
 
 static NeutronError check(struct NeutronModel *model, const void *buffer, uint32_t bytes,
@@ -15,9 +17,12 @@ NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfi
     if (data == NULL || (data->inputs == NULL && program->inputs) || data->outputs == NULL) {
         return NEUTRON_ERROR_ARGUMENT_NULL;
     }
-    NeutronError error = check(model, data->scratch, program->scratch_bytes, "scratch", 0);
+    /* What is not declared is not read: callers leave it as it was in memory. */
+    uint8_t *scratch = program->scratch_bytes ? data->outputs[program->outputs] : NULL;
+    uint8_t *prefetch = program->prefetch_bytes ? data->scratchWeights : NULL;
+    NeutronError error = check(model, scratch, program->scratch_bytes, "scratch", 0);
     if (error == NEUTRON_NONE)
-        error = check(model, data->scratchWeights, program->prefetch_bytes, "scratchWeights", 0);
+        error = check(model, prefetch, program->prefetch_bytes, "scratchWeights", 0);
     for (uint32_t at = 0; error == NEUTRON_NONE && at < program->inputs; at++) {
         error = check(model, data->inputs[at], nd_tensor(program, at).bytes, "input", at);
     }
@@ -27,20 +32,29 @@ NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfi
     }
     buffers->inputs = data->inputs;
     buffers->outputs = data->outputs;
-    buffers->scratch = data->scratch;
-    buffers->prefetch = data->scratchWeights;
+    buffers->scratch = scratch;
+    buffers->prefetch = prefetch;
     buffers->tcm = model->tcm;
     buffers->state = model->variables;
     return error;
 }
 
-NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data) {
-    nd_buffers buffers;
-    const NeutronError error = nd_handle_error(handle);
-    if (error != NEUTRON_NONE) return error;
-    if (data != NULL && data->outputs != NULL && data->scratch == NULL &&
-        handle->program.scratch_bytes) {
-        data->scratch = data->outputs[handle->program.outputs];
+void nd_clear_buffers(const struct NeutronModel *model, const nd_buffers *buffers) {
+    const nd_program *program = &model->program;
+    if (program->scratch_bytes) memset(buffers->scratch, model->fill, program->scratch_bytes);
+    if (program->prefetch_bytes) memset(buffers->prefetch, model->fill, program->prefetch_bytes);
+    if (program->header.tcm_bytes) memset(buffers->tcm, model->fill, program->header.tcm_bytes);
+    for (uint32_t at = 0; at < program->outputs; at++) {
+        memset(buffers->outputs[at], model->fill, nd_tensor(program, program->inputs + at).bytes);
     }
-    return nd_check_buffers(handle, data, &buffers);
+}
+
+NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data) {
+    struct NeutronModel *model;
+    nd_buffers buffers;
+    NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    error = nd_check_buffers(model, data, &buffers);
+    nd_release(model);
+    return error;
 }

@@ -216,5 +216,5 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
         error = check_tensor(program, row, detail);
     }
     if (error == NEUTRON_NONE) error = nd_check_states(program, detail);
-    return error;
+    return error == NEUTRON_NONE ? nd_check_memory(program, detail) : error;
 }

@@ -108,13 +108,16 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
     call->row1 = 0;
     call->why = NULL;
     call->context = NULL;
+    call->go_on = NULL;
+    call->watch = NULL;
 }
 
 void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t height,
                   int32_t *row0, int32_t *row1) {
     const int64_t first = record->first_row + (int64_t)iteration * record->row_step;
     const int64_t end = first + record->rows;
-    const int64_t low = first<0 ? 0 : first, high = end>(int64_t) height ? (int64_t)height : end;
+    const int64_t low = first < 0 ? 0 : first;
+    const int64_t high = end > (int64_t)height ? (int64_t)height : end;
     *row0 = low < high ? (int32_t)low : 0;
     *row1 = low < high ? (int32_t)high : 0;
 }

@@ -50,11 +50,15 @@ enum { ND_DETAIL_BYTES = 200 };
 
 enum { ND_PROFILE_RECORD_BYTES = 16 }; /* a start and a stop point of NXP's profile buffer */
 
-enum { ND_IDLE, ND_RUNNING, ND_DONE };
+/* CLAIMED: by a blocking run, a start or a change of settings. RUNNING: without blocking. JOINING:
+ * somebody waits for that run. */
+enum { ND_IDLE, ND_CLAIMED, ND_RUNNING, ND_JOINING };
 
 struct NeutronModel {
-    uint32_t live;  /* ND_LIVE while prepared */
+    NeutronModelHandle handle;
+    uint32_t live;  /* without threads: marks a prepared model */
     uint32_t owned; /* 1: the context came from neutronMemAlloc */
+    uint8_t fill;   /* what memory holds when a run begins */
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
@@ -69,17 +73,28 @@ struct NeutronModel {
     char detail_text[ND_DETAIL_BYTES];
     nd_pool *pool; /* NULL: a run takes one thread */
     nd_thread thread;
-    atomic_int state; /* ND_IDLE, or where a non-blocking run stands */
+    atomic_int state; /* ND_IDLE, or who has the model and where a non-blocking run stands */
     NeutronDataConfig data;
     NeutronError result;
+    atomic_bool finished; /* the non-blocking run has left its result */
 };
 
-#define ND_LIVE 0x4C4E4F4Du /* "MONL": anything that zeroed or foreign memory is not */
+/* handles.c: what stands between a handle and its model. A model is entered before anything of it
+ * is read and left afterwards; it cannot be given back meanwhile. */
+NeutronModelHandle nd_handle_make(struct NeutronModel *model);
+NeutronError nd_enter(NeutronModelHandle handle, struct NeutronModel **model);
+void nd_leave(struct NeutronModel *model);
+/* The model is entered by the caller alone, or BUSY; afterwards its handle is stale. */
+NeutronError nd_handle_end(struct NeutronModel *model);
+/* Enter an idle model and keep others from starting runs or changing settings, or BUSY. */
+NeutronError nd_claim(NeutronModelHandle handle, struct NeutronModel **model);
+void nd_release(struct NeutronModel *model);
+bool nd_change_state(struct NeutronModel *model, int from, int to);
 
-/* NEUTRON_NONE, or why this handle cannot be used. */
-NeutronError nd_handle_error(NeutronModelHandle handle);
-/* The same, and NEUTRON_ERROR_BUSY while a non-blocking run is in flight. */
-NeutronError nd_idle_error(NeutronModelHandle handle);
+/* limits.c: what a run may take of the machine, unless the environment lifts it. */
+NeutronError nd_timeout(const NeutronModelConfig *config, uint32_t *seconds);
+NeutronError nd_check_memory(const nd_program *program, nd_text *detail);
+
 /* kernel_info.c: false when the generated table has no such kernel; linked when this image holds
  * it. */
 bool nd_kernel(uint32_t kernel, nd_kernel_info *info);
@@ -143,6 +158,11 @@ int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call)
 /* buffers.c: NULL and alignment; fills `buffers`. */
 NeutronError nd_check_buffers(struct NeutronModel *model, const NeutronDataConfig *data,
                               nd_buffers *buffers);
+/* What a run finds in scratch, prefetch, TCM and outputs is the model's fill byte, never what the
+ * memory held before: microcode that reads what it did not write learns nothing. */
+void nd_clear_buffers(const struct NeutronModel *model, const nd_buffers *buffers);
+/* async.c: wait for the run in flight. */
+NeutronError nd_wait(struct NeutronModel *model, const NeutronDataConfig *data);
 /* run.c */
 NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data);
 /* observe.c: sink, trace and profile of one executed call or copy. */

@@ -38,34 +38,50 @@ void nd_observe(struct NeutronModel *model, nd_profile *profile, const NeutronEv
     if (model->sink) model->sink(model->sink_context, event);
 }
 
-NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace) {
-    NeutronError error = nd_idle_error(handle);
-    if (error != NEUTRON_NONE) return error;
+static NeutronError set_trace(struct NeutronModel *model, const NeutronTraceConfig *trace) {
     if (trace == NULL || (trace->traceBuffer == NULL && trace->traceBufferSize))
         return NEUTRON_ERROR_ARGUMENT_NULL;
     if (trace->traceConfig & ~1u) return NEUTRON_ERROR_TRACE_CONFIG;
-    handle->trace_lines = trace->traceConfig & 1u;
-    handle->trace.text = trace->traceBuffer;
-    handle->trace.size = trace->traceBufferSize;
-    handle->traced = 0;
-    nd_text_reset(&handle->trace);
+    model->trace_lines = trace->traceConfig & 1u;
+    model->trace.text = trace->traceBuffer;
+    model->trace.size = trace->traceBufferSize;
+    model->traced = 0;
+    nd_text_reset(&model->trace);
+    return NEUTRON_NONE;
+}
+
+NeutronError neutronSetTrace(NeutronModelHandle handle, const NeutronTraceConfig *trace) {
+    struct NeutronModel *model;
+    NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    error = set_trace(model, trace);
+    nd_release(model);
+    return error;
+}
+
+static NeutronError get_trace(const struct NeutronModel *model, const char **text, size_t *size) {
+    if (text == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    if (!model->traced || model->trace.size == 0) return NEUTRON_ERROR_TRACE_NOT_RUN;
+    *text = model->trace.text;
+    *size = model->trace.used;
     return NEUTRON_NONE;
 }
 
 NeutronError neutronGetTrace(NeutronModelHandle handle, const char **text, size_t *size) {
-    NeutronError error = nd_idle_error(handle);
+    struct NeutronModel *model;
+    NeutronError error = nd_claim(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (text == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    if (!handle->traced || handle->trace.size == 0) return NEUTRON_ERROR_TRACE_NOT_RUN;
-    *text = handle->trace.text;
-    *size = handle->trace.used;
-    return NEUTRON_NONE;
+    error = get_trace(model, text, size);
+    nd_release(model);
+    return error;
 }
 
 NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronEventSink sink, void *context) {
-    NeutronError error = nd_idle_error(handle);
+    struct NeutronModel *model;
+    const NeutronError error = nd_claim(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    handle->sink = sink;
-    handle->sink_context = context;
+    model->sink = sink;
+    model->sink_context = context;
+    nd_release(model);
     return NEUTRON_NONE;
 }

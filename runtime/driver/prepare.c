@@ -15,18 +15,6 @@ static size_t context_bytes(const NeutronHeaderRecord *header) {
            aligned(header->state_bytes);
 }
 
-NeutronError nd_handle_error(NeutronModelHandle handle) {
-    if (handle == NULL) return NEUTRON_ERROR_NULL_HANDLE;
-    return handle->live == ND_LIVE ? NEUTRON_NONE : NEUTRON_ERROR_STALE_HANDLE;
-}
-
-NeutronError nd_idle_error(NeutronModelHandle handle) {
-    const NeutronError error = nd_handle_error(handle);
-    if (error != NEUTRON_NONE) return error;
-    const int state = atomic_load_explicit(&handle->state, memory_order_acquire);
-    return state == ND_IDLE ? NEUTRON_NONE : NEUTRON_ERROR_BUSY;
-}
-
 size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     NeutronHeaderRecord header;
     if (microcode == NULL || size < sizeof header) return 0;
@@ -35,13 +23,13 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     return header.state_bytes > NEUTRON_MAX_STATE_BYTES ? 0 : context_bytes(&header);
 }
 
-/* Turn memory into a prepared model. */
-static NeutronModelHandle build(void *context, const nd_program *program,
-                                const NeutronModelConfig *config, uint32_t owned) {
+/* Turn memory into a prepared model; NULL when there is no room for another handle. */
+static NeutronModelHandle build(void *context, const nd_program *program, uint32_t timeout,
+                                uint32_t owned) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
-    model->timeout_seconds = config->timeoutSeconds;
+    model->timeout_seconds = timeout;
     model->tcm = (uint8_t *)context + aligned(sizeof *model);
     model->variables = model->tcm + aligned(program->header.tcm_bytes);
     nd_reset_state(model);
@@ -49,48 +37,56 @@ static NeutronModelHandle build(void *context, const nd_program *program,
     model->detail.size = sizeof model->detail_text;
     model->owned = owned;
     atomic_init(&model->state, ND_IDLE);
-    model->live = ND_LIVE;
-    return model;
+    atomic_init(&model->finished, false);
+    return nd_handle_make(model);
 }
 
 static NeutronError validated(nd_program *program, const NeutronModelConfig *config,
-                              const NeutronModelSizes *sizes, NeutronModelHandle *handle) {
+                              const NeutronModelSizes *sizes, uint32_t *timeout,
+                              NeutronModelHandle *handle) {
     nd_text nowhere = {NULL, 0, 0};
     if (handle == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     *handle = NULL;
-    return nd_validate(program, config, sizes, &nowhere);
+    const NeutronError error = nd_validate(program, config, sizes, &nowhere);
+    return error == NEUTRON_NONE ? nd_timeout(config, timeout) : error;
 }
 
 NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
                                    const NeutronModelConfig *config, const NeutronModelSizes *sizes,
                                    NeutronModelHandle *handle) {
     nd_program program;
+    uint32_t timeout = 0;
     if (context == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
-    const NeutronError error = validated(&program, config, sizes, handle);
+    const NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     if (contextSize < context_bytes(&program.header)) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
-    *handle = build(context, &program, config, 0);
-    return NEUTRON_NONE;
+    *handle = build(context, &program, timeout, 0);
+    return *handle != NULL ? NEUTRON_NONE : NEUTRON_ERROR_NO_MEMORY;
 }
 
 NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
                                         const NeutronModelSizes *sizes,
                                         NeutronModelHandle *handle) {
     nd_program program;
-    const NeutronError error = validated(&program, config, sizes, handle);
+    uint32_t timeout = 0;
+    const NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
     if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
-    NeutronModelHandle model = build(context, &program, config, 1);
+    const NeutronModelHandle made = build(context, &program, timeout, 1);
+    if (made == NULL) {
+        neutronMemFree(context);
+        return NEUTRON_ERROR_NO_MEMORY;
+    }
 #if ND_THREADS
-    const NeutronError refused = neutronSetThreads(model, nd_threads_wanted());
+    const NeutronError refused = neutronSetThreads(made, nd_threads_wanted());
     if (refused != NEUTRON_NONE) {
-        (void)neutronModelUnprepare(model);
+        (void)neutronModelUnprepare(made);
         return refused;
     }
 #endif
-    *handle = model;
+    *handle = made;
     return NEUTRON_NONE;
 }
 
@@ -105,27 +101,39 @@ NeutronError neutronModelPrepare(const NeutronModelConfig *config, NeutronModelH
     return neutronModelPrepareChecked(config, &sizes, handle);
 }
 
+/* Claim the model, after the non-blocking run in flight if there is one. */
+static NeutronError claim_for_end(NeutronModelHandle handle, struct NeutronModel **model) {
+    const NeutronError error = nd_claim(handle, model);
+    if (error != NEUTRON_ERROR_BUSY) return error;
+    (void)neutronWait(handle, NULL);
+    return nd_claim(handle, model);
+}
+
 NeutronError neutronModelUnprepare(NeutronModelHandle handle) {
-    const NeutronError error = nd_handle_error(handle);
+    struct NeutronModel *model;
+    NeutronError error = claim_for_end(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (nd_idle_error(handle) != NEUTRON_NONE) (void)neutronWait(handle, NULL);
+    error = nd_handle_end(model);
+    if (error != NEUTRON_NONE) {
+        nd_release(model);
+        return error;
+    }
 #if ND_THREADS
-    nd_pool_free(handle->pool);
+    nd_pool_free(model->pool);
 #endif
-    handle->live = 0;
-    if (handle->owned) neutronMemFree(handle);
+    if (model->owned) neutronMemFree(model);
     return NEUTRON_NONE;
 }
 
 const char *neutronModelErrorDetail(NeutronModelHandle handle) {
-    return nd_idle_error(handle) == NEUTRON_NONE ? handle->detail_text : "";
+    struct NeutronModel *model;
+    if (nd_claim(handle, &model) != NEUTRON_NONE) return "";
+    const char *text = model->detail_text;
+    nd_release(model);
+    return text;
 }
 
-NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info) {
-    const NeutronError error = nd_handle_error(handle);
-    if (error != NEUTRON_NONE) return error;
-    if (info == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    const nd_program *p = &handle->program;
+static void fill_info(const nd_program *p, NeutronModelInfo *info) {
     memset(info, 0, sizeof *info);
     memcpy(info->target, p->identity.target, sizeof p->identity.target);
     info->formatVersion = p->identity.format_version;
@@ -140,16 +148,21 @@ NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *in
     info->stateBytes = p->header.state_bytes;
     info->calls = p->header.call_count;
     info->profiling = (p->header.flags & NEUTRON_FLAG_PROFILING) != 0;
-    return NEUTRON_NONE;
 }
 
-NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
-                                   NeutronTensorInfo *info) {
-    const NeutronError error = nd_handle_error(handle);
+NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronModelInfo *info) {
+    struct NeutronModel *model;
+    const NeutronError error = nd_enter(handle, &model);
     if (error != NEUTRON_NONE) return error;
+    if (info != NULL) fill_info(&model->program, info);
+    nd_leave(model);
+    return info != NULL ? NEUTRON_NONE : NEUTRON_ERROR_ARGUMENT_NULL;
+}
+
+static NeutronError fill_tensor(const nd_program *p, uint32_t row, NeutronTensorInfo *info) {
     if (info == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    if (row >= handle->program.header.tensor_count) return NEUTRON_ERROR_ROW_RANGE;
-    const NeutronTensorRecord t = nd_tensor(&handle->program, row);
+    if (row >= p->header.tensor_count) return NEUTRON_ERROR_ROW_RANGE;
+    const NeutronTensorRecord t = nd_tensor(p, row);
     memset(info, 0, sizeof *info);
     info->isOutput = t.kind;
     info->index = t.index;
@@ -162,10 +175,30 @@ NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
     return NEUTRON_NONE;
 }
 
-NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles) {
-    const NeutronError error = nd_idle_error(handle);
+NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
+                                   NeutronTensorInfo *info) {
+    struct NeutronModel *model;
+    NeutronError error = nd_enter(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (cycles == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    *cycles = handle->cycles;
+    error = fill_tensor(&model->program, row, info);
+    nd_leave(model);
+    return error;
+}
+
+NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles) {
+    struct NeutronModel *model;
+    const NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    if (cycles != NULL) *cycles = model->cycles;
+    nd_release(model);
+    return cycles != NULL ? NEUTRON_NONE : NEUTRON_ERROR_ARGUMENT_NULL;
+}
+
+NeutronError neutronSetFill(NeutronModelHandle handle, uint8_t byte) {
+    struct NeutronModel *model;
+    const NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    model->fill = byte;
+    nd_release(model);
     return NEUTRON_NONE;
 }

@@ -46,14 +46,15 @@ static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
     return k;
 }
 
-/* Operations between two looks at the clock: some milliseconds of plain loops on a host, less than
- * a second on a microcontroller. */
-static const uint64_t bite_work = UINT64_C(1) << 24;
-
+/* Operations between two looks at the clock, less than a second of plain loops on a host as on a
+ * microcontroller. Smaller bites would load weights more often. */
 #if ND_THREADS
+static const uint64_t bite_work = UINT64_C(1) << 28;
 /* Operations that take about as long as waking a thread, some 30 microseconds, in the fastest
  * loops. */
 static const uint64_t worth_sharing = UINT64_C(1) << 20;
+#else
+static const uint64_t bite_work = UINT64_C(1) << 24;
 #endif
 
 static NeutronError may_go_on(run *r, const nd_instruction *at) {
@@ -61,6 +62,11 @@ static NeutronError may_go_on(run *r, const nd_instruction *at) {
     if (r->deadline == 0 || neutronClockMilliseconds() < r->deadline) return NEUTRON_NONE;
     nd_say(&r->model->detail, "byte %u: stopped before this instruction was done", at->offset);
     return NEUTRON_ERROR_TIMEOUT;
+}
+
+/* For kernels inside a long row; several threads may ask at once. */
+static bool in_time(const void *watch) {
+    return neutronClockMilliseconds() < ((const run *)watch)->deadline;
 }
 
 static int32_t run_kernel(run *r, const nd_kernel_info *info, nk_call *call) {
@@ -79,10 +85,14 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
                              nk_call *call) {
     const int32_t end = call->row1;
     int32_t step = end - call->row0;
-    if (r->deadline && !info->dense) {
-        const uint64_t rows = bite_work / (nd_row_work(call, info) + 1) + 1;
-        if (rows < (uint64_t)step) step = (int32_t)rows;
+    bool watched = false; /* one step may take long: the kernel itself looks at the clock */
+    if (r->deadline) {
+        const uint64_t work = nd_row_work(call, info) + 1, rows = bite_work / work + 1;
+        if (rows < (uint64_t)step && !info->dense) step = (int32_t)rows;
+        watched = work > bite_work || (info->dense && rows < (uint64_t)step);
     }
+    call->go_on = watched ? in_time : NULL;
+    call->watch = r;
     while (call->row0 < end) {
         call->row1 = end - call->row0 > step ? call->row0 + step : end;
         if (run_kernel(r, info, call) != 0) {
@@ -91,7 +101,7 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
             return NEUTRON_ERROR_KERNEL_FAILED;
         }
         call->row0 = call->row1;
-        const NeutronError error = call->row0 < end ? may_go_on(r, at) : NEUTRON_NONE;
+        const NeutronError error = call->row0 < end || watched ? may_go_on(r, at) : NEUTRON_NONE;
         if (error != NEUTRON_NONE) return error;
     }
     return NEUTRON_NONE;
@@ -233,6 +243,7 @@ NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
         r.profile.left = r.program->profile_bytes;
         if (r.profile.at) memset(r.profile.at, 0, r.profile.left); /* a zero record ends the list */
     }
+    nd_clear_buffers(model, &r.buffers);
     nd_timeline_start(&model->timeline);
     NK_NEW_RUN();
     error = run_code(&r);

@@ -51,26 +51,40 @@ void nd_reset_state(struct NeutronModel *model) {
 }
 
 NeutronError neutronStateReset(NeutronModelHandle handle) {
-    const NeutronError error = nd_idle_error(handle);
-    if (error == NEUTRON_NONE) nd_reset_state(handle);
-    return error;
+    struct NeutronModel *model;
+    const NeutronError error = nd_claim(handle, &model);
+    if (error != NEUTRON_NONE) return error;
+    nd_reset_state(model);
+    nd_release(model);
+    return NEUTRON_NONE;
 }
 
 NeutronError neutronStateGet(NeutronModelHandle handle, const void **bytes, size_t *size) {
-    const NeutronError error = nd_idle_error(handle);
+    struct NeutronModel *model;
+    const NeutronError error = nd_claim(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (bytes == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    *bytes = handle->variables;
-    *size = handle->program.header.state_bytes;
+    const bool asked = bytes != NULL && size != NULL;
+    if (asked) {
+        *bytes = model->variables;
+        *size = model->program.header.state_bytes;
+    }
+    nd_release(model);
+    return asked ? NEUTRON_NONE : NEUTRON_ERROR_ARGUMENT_NULL;
+}
+
+static NeutronError set_state(struct NeutronModel *model, const void *bytes, size_t size) {
+    if (size != model->program.header.state_bytes) return NEUTRON_ERROR_STATE_SIZE;
+    if (size == 0) return NEUTRON_NONE;
+    if (bytes == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    memcpy(model->variables, bytes, size);
     return NEUTRON_NONE;
 }
 
 NeutronError neutronStateSet(NeutronModelHandle handle, const void *bytes, size_t size) {
-    const NeutronError error = nd_idle_error(handle);
+    struct NeutronModel *model;
+    NeutronError error = nd_claim(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (size != handle->program.header.state_bytes) return NEUTRON_ERROR_STATE_SIZE;
-    if (size == 0) return NEUTRON_NONE;
-    if (bytes == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    memcpy(handle->variables, bytes, size);
-    return NEUTRON_NONE;
+    error = set_state(model, bytes, size);
+    nd_release(model);
+    return error;
 }

@@ -1,10 +1,14 @@
 #include "model.h"
 
 NeutronError neutronGetTcm(NeutronModelHandle handle, const void **bytes, size_t *size) {
-    const NeutronError error = nd_handle_error(handle);
+    struct NeutronModel *model;
+    const NeutronError error = nd_enter(handle, &model);
     if (error != NEUTRON_NONE) return error;
-    if (bytes == NULL || size == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
-    *bytes = handle->tcm;
-    *size = handle->program.header.tcm_bytes;
-    return NEUTRON_NONE;
+    const bool asked = bytes != NULL && size != NULL;
+    if (asked) {
+        *bytes = model->tcm;
+        *size = model->program.header.tcm_bytes;
+    }
+    nd_leave(model);
+    return asked ? NEUTRON_NONE : NEUTRON_ERROR_ARGUMENT_NULL;
 }

@@ -32,6 +32,8 @@ typedef struct {
     int32_t row0, row1; /* output rows, already clipped to [0, height) */
     const char *why;    /* NK_CHECK: set to a sentence when refusing */
     void *context;      /* host only: thread-local workspace of SIMD loops; NULL elsewhere */
+    bool (*go_on)(const void *watch); /* NULL: nobody waits */
+    const void *watch;
 } nk_call;
 
 enum { NK_CHECK = 0, NK_RUN = 1 };
@@ -52,6 +54,12 @@ static inline uint8_t *nk_row(const nk_operand *o, uint32_t image, int32_t y) {
 static inline int32_t nk_refuse(nk_call *call, const char *why) {
     call->why = why;
     return NEUTRON_ERROR(NEUTRON_COMPONENT_FIRMWARE, NEUTRON_FIRMWARE_MICROCODE, 1);
+}
+
+/* 1 when the run's time is over: what the kernel leaves unfinished is never looked at. Kernels
+ * whose rows may be long ask between pixels. */
+static inline int nk_stopped(const nk_call *call) {
+    return call->go_on != NULL && !call->go_on(call->watch);
 }
 
 /* 1 when every row of the operand, as width x channels elements at its pitches, lies inside its

@@ -1,8 +1,10 @@
 /* The driver's public contract: NXP's names, our implementation.
  *
- * Buffers handed in are 16-byte aligned. Only neutronModelPrepare* and neutronSetThreads allocate,
- * and nothing keeps state outside the handle. Every function returns NEUTRON_NONE (0) or an error
- * word; neutronErrorString() turns it into a sentence.
+ * Buffers handed in are 16-byte aligned. Only neutronModelPrepare* and neutronSetThreads allocate.
+ * Every function returns NEUTRON_NONE (0) or an error word; neutronErrorString() turns it into a
+ * sentence. A handle that was given back is refused from then on, and of two calls that need a
+ * model for themselves at once, one is refused with BUSY; where there are no threads, a handle is
+ * the address of its context and is refused as long as that memory is left alone.
  */
 #ifndef NEUTRON_H
 #define NEUTRON_H
@@ -65,8 +67,11 @@ typedef struct {
     const void *microcode;
     const void *weights;
     const void *kernels;
-    uint32_t timeoutSeconds; /* 0: no limit */
+    uint32_t timeoutSeconds; /* of a run; 0: no limit; or NEUTRON_TIMEOUT_DEFAULT */
 } NeutronModelConfig;
+
+/* What OPENNEUTRON_TIMEOUT says, 60 seconds without it: for files of unknown origin. */
+#define NEUTRON_TIMEOUT_DEFAULT UINT32_MAX
 
 /* Real sizes of the blocks and of the caller's buffers: what NXP's structs do not carry and
  * validation needs. */
@@ -74,16 +79,16 @@ typedef struct {
     size_t microcode;
     size_t weights;
     size_t kernels;
-    size_t scratch;  /* size of NeutronDataConfig.scratch that every run will provide */
+    size_t scratch;  /* size of the scratch that every run will provide */
     size_t prefetch; /* size of NeutronDataConfig.scratchWeights */
 } NeutronModelSizes;
 
 typedef struct {
     const void **inputs;
-    void **outputs; /* outputs[nOut + 3]: the graph's outputs, then scratch, profile, debug (the
-                       last two may be NULL) */
-    void *scratch;
-    void *scratchWeights;
+    void **outputs; /* outputs[nOut + 3]: the graph's outputs, then scratch, profile, debug; read
+                       only where the microcode declares a size, the last two may be NULL */
+    void *scratch;  /* never read: NXP's callers leave in it what memory held before */
+    void *scratchWeights; /* read only when the microcode declares prefetch */
 } NeutronDataConfig;
 
 typedef struct {
@@ -175,8 +180,8 @@ NEUTRON_API NeutronError neutronModelGetInfo(NeutronModelHandle handle, NeutronM
 NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32_t row,
                                                NeutronTensorInfo *info);
 
-/* Checks the buffers of a run once, ahead of it; a NULL scratch is taken from outputs[nOut], where
- * NXP's callers put it. */
+/* Checks the buffers of a run ahead of it; nothing needs it. Buffers of a run do not overlap, and
+ * it clears those it writes before it starts. */
 NEUTRON_API NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle,
                                             const NeutronDataConfig *data);
@@ -218,6 +223,9 @@ NEUTRON_API NeutronError neutronSetEventSink(NeutronModelHandle handle, NeutronE
 NEUTRON_API NeutronError neutronGetTcm(NeutronModelHandle handle, const void **bytes, size_t *size);
 /* Simulated cycles of the last run: its own timeline of array, copy engine and waits. */
 NEUTRON_API NeutronError neutronGetCycles(NeutronModelHandle handle, uint64_t *cycles);
+/* Runs begin with scratch, prefetch, TCM and outputs full of this byte, 0 unless set: tests choose
+ * one that shows when a model reads what it never wrote. */
+NEUTRON_API NeutronError neutronSetFill(NeutronModelHandle handle, uint8_t byte);
 
 /* Name of a kernel id, NULL when this image does not hold it. */
 NEUTRON_API const char *neutronKernelName(uint32_t kernel);

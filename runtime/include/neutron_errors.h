@@ -26,16 +26,25 @@
       "metal)") \
     X(STATE_SIZE, DRIVER, DRIVER_INVALID, 11, \
       "the state given has another size than the model's; save it with neutronStateGet") \
+    X(TIMEOUT_VALUE, DRIVER, DRIVER_INVALID, 12, \
+      "OPENNEUTRON_TIMEOUT is not a number of seconds; 0 lifts the limit") \
+    X(MEMORY_VALUE, DRIVER, DRIVER_INVALID, 13, \
+      "OPENNEUTRON_MEMORY is not a number of bytes; 0 lifts the limit") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \
     X(CONTEXT_TOO_SMALL, DRIVER, DRIVER_NO_MEMORY, 2, \
       "the context is smaller than neutronGetModelContextSize() asks for") \
+    X(MEMORY_LIMIT, DRIVER, DRIVER_NO_MEMORY, 3, \
+      "the model needs more memory than its target has or a host grants; OPENNEUTRON_MEMORY=0 " \
+      "lifts the limit") \
     X(NO_THREAD, DRIVER, DRIVER_INTERNAL_FAULT, 1, \
       "the system refused a thread, or memory for one") \
     X(TRACE_NOT_RUN, DRIVER, DRIVER_TRACE_NOT_RUN, 1, \
       "there is no trace: set a buffer with neutronSetTrace and run") \
-    X(TIMEOUT, DRIVER, DRIVER_TIMEOUT, 1, "the run took longer than timeoutSeconds") \
+    X(TIMEOUT, DRIVER, DRIVER_TIMEOUT, 1, \
+      "the run took too long and was stopped; OPENNEUTRON_TIMEOUT or timeoutSeconds allow more " \
+      "seconds, 0 any number") \
     X(MAGIC, DRIVER, DRIVER_MICROCODE, 1, "the block is not Neutron microcode (wrong magic)") \
     X(OTHER_CONVERTER, DRIVER, DRIVER_UNSUPPORTED, 1, \
       "the microcode was made by NXP's converter or another one; this driver runs open " \

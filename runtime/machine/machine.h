@@ -20,6 +20,7 @@ typedef struct {
     uint32_t hw_version;
     uint32_t subsystem; /* 1: Neutron-S, with TCM, data mover and a list of the kernels called */
     uint32_t tcm_bytes;
+    uint32_t memory_bytes; /* SRAM, or DDR where models live there */
     uint32_t cores, units, length, clock_hz;
     nm_constants cost;
 } nm_target;

@@ -86,15 +86,14 @@ static NeutronError run(NeutronModelHandle model) {
         if (at < info.inputs) inputs[at] = exactly(tensor.bytes);
         else outputs[at - info.inputs] = exactly(tensor.bytes);
     }
-    NeutronDataConfig data = {inputs, outputs, exactly(info.scratchBytes),
-                              exactly(info.prefetchBytes)};
-    outputs[info.outputs] = data.scratch;
+    NeutronDataConfig data = {inputs, outputs, NULL, exactly(info.prefetchBytes)};
+    outputs[info.outputs] = exactly(info.scratchBytes);
     outputs[info.outputs + 1] = exactly(info.profileBytes);
     outputs[info.outputs + 2] = NULL;
     const NeutronError error = neutronRunBlocking(model, &data);
     for (uint32_t at = 0; at < info.inputs; at++) free((void *)(uintptr_t)inputs[at]);
     for (uint32_t at = 0; at < info.outputs; at++) free(outputs[at]);
-    free(data.scratch);
+    free(outputs[info.outputs]);
     free(data.scratchWeights);
     free(outputs[info.outputs + 1]);
     return error;

@@ -47,7 +47,7 @@ static void *use(void *argument) {
     user *u = argument;
     const void *inputs[1] = {u->input};
     void *outputs[4] = {u->output, u->scratch, NULL, NULL};
-    NeutronDataConfig data = {inputs, outputs, u->scratch, NULL};
+    NeutronDataConfig data = {inputs, outputs, NULL, NULL};
     const NeutronModelConfig config = config_of(&code);
     NeutronModelHandle model = NULL;
     u->wrong += neutronModelPrepareChecked(&config, &code.sizes, &model) != NEUTRON_NONE;

@@ -21,10 +21,10 @@ static int32_t gated(uint32_t verb, nk_call *call) {
 int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb, nk_call *call) = {[KERNEL] = gated};
 const uint32_t neutronKernelCount = NEUTRON_KERNEL_LIMIT;
 
-static _Alignas(16) uint8_t input[IMAGE], scratch[SCRATCH];
+static _Alignas(16) uint8_t input[IMAGE];
 
 typedef struct {
-    _Alignas(16) uint8_t output[IMAGE];
+    _Alignas(16) uint8_t output[IMAGE], scratch[SCRATCH];
     const void *inputs[1];
     void *outputs[4];
     NeutronDataConfig data;
@@ -34,7 +34,8 @@ static void fill(buffers *r) {
     memset(r, 0, sizeof *r);
     r->inputs[0] = input;
     r->outputs[0] = r->output;
-    r->data = (NeutronDataConfig){r->inputs, r->outputs, scratch, NULL};
+    r->outputs[1] = r->scratch;
+    r->data = (NeutronDataConfig){r->inputs, r->outputs, NULL, NULL};
 }
 
 static NeutronModelHandle prepare(const block *b, uint32_t timeout) {

@@ -6,10 +6,13 @@
 /* Constants of this test's own, so that calibration may change those of the targets: M = N = 8; mac
  * 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32. The expected
  * values below are worked out by hand from the formulas of the design, not from the code. */
-static const nm_target array = {
-    "array", 2,         0,
-    0,       1,         8,
-    8,       324000000, {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
+static const nm_target array = {.name = "array",
+                                .hw_version = 2,
+                                .cores = 1,
+                                .units = 8,
+                                .length = 8,
+                                .clock_hz = 324000000,
+                                .cost = {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
 
 static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t overhead) {
     CHECK_EQUAL(found.compute, compute);

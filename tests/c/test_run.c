@@ -8,7 +8,7 @@ static _Alignas(16) uint8_t input[IMAGE], output[IMAGE], scratch[SCRATCH], profi
     other[IMAGE + 1];
 static const void *inputs[] = {input};
 static void *outputs[] = {output, scratch, profile, NULL};
-static NeutronDataConfig data = {inputs, outputs, scratch, NULL};
+static NeutronDataConfig data = {inputs, outputs, NULL, NULL};
 static NeutronEvent events[16];
 static uint32_t event_count;
 
@@ -27,6 +27,7 @@ static NeutronModelHandle prepare(const block *b, uint32_t timeout) {
     memset(scratch, 0xEE, sizeof scratch);
     event_count = 0;
     neutronSetEventSink(model, keep, &event_count);
+    CHECK_EQUAL(neutronSetFill(model, 0xEE), NEUTRON_NONE);
     return model;
 }
 
@@ -195,11 +196,13 @@ static void wrong_buffers(void) {
     inputs[0] = NULL;
     CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_ERROR_ARGUMENT_NULL);
     inputs[0] = input;
-    NeutronDataConfig bare = {inputs, outputs, NULL, NULL};
-    CHECK_EQUAL(neutronRunBlocking(model, &bare), NEUTRON_ERROR_ARGUMENT_NULL);
-    CHECK_EQUAL(neutronDataSetup(model, &bare), NEUTRON_NONE);
-    CHECK(bare.scratch == scratch);
-    CHECK_EQUAL(neutronRunBlocking(model, &bare), NEUTRON_NONE);
+    outputs[1] = NULL;
+    CHECK_EQUAL(neutronDataSetup(model, &data), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_TEXT(neutronModelErrorDetail(model), "scratch 0, of 64 bytes");
+    CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_ERROR_ARGUMENT_NULL);
+    outputs[1] = scratch;
+    CHECK_EQUAL(neutronDataSetup(model, &data), NEUTRON_NONE);
+    CHECK_EQUAL(neutronRunBlocking(model, &data), NEUTRON_NONE);
     CHECK_TEXT(neutronModelErrorDetail(model), "");
     CHECK_EQUAL(neutronRunBlocking(NULL, &data), NEUTRON_ERROR_NULL_HANDLE);
     neutronModelUnprepare(model);

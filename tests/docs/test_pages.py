@@ -30,7 +30,7 @@ def test_generated_pages_are_current(name: str) -> None:
 def test_every_environment_variable_is_documented() -> None:
     """Variables that C or Python reads, by the names they are looked up with."""
     files = [*ROOT.glob("src/**/*.py"), *ROOT.glob("scripts/*.py"), *ROOT.glob("runtime/**/*.[ch]*")]
-    pattern = re.compile(r"""(?:environ\.get\(|environ\[|getenv\(|_VARIABLE = )"(OPENNEUTRON_[A-Z_]+)\"""")
+    pattern = re.compile(r"""(?:environ\.get\(|environ\[|getenv\(|setting\(|_VARIABLE = )"(OPENNEUTRON_[A-Z_]+)\"""")
     found = {name for file in files for name in pattern.findall(file.read_text("utf-8"))}
     assert found == set(generate.VARIABLES)
 

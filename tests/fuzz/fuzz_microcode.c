@@ -45,7 +45,7 @@ static void run(NeutronModelHandle model) {
     outputs[info.outputs] = scratch;
     outputs[info.outputs + 1] = profile;
     outputs[info.outputs + 2] = NULL;
-    const NeutronDataConfig data = {(const void **)tensors, outputs, scratch, prefetch};
+    const NeutronDataConfig data = {(const void **)tensors, outputs, NULL, prefetch};
     const NeutronError error = neutronRunBlocking(model, &data);
     if (neutronErrorName(error) == NULL) abort();
     for (uint32_t at = 0; at < count; at++) free(tensors[at]);

@@ -82,11 +82,13 @@ int32_t nk_batch_matmul(uint32_t verb, nk_call *call) {
             left.data = nk_row(l, left_image, l->height == 1 ? 0 : y);
             right.data = nk_row(r, right_image, r->height == 1 ? 0 : y);
             uint8_t *to = nk_row(out, image, y);
-            for (uint32_t row = 0; row < out->width; ++row, to += out->pixel)
+            for (uint32_t row = 0; row < out->width; ++row, to += out->pixel) {
+                if (nk_stopped(call)) return 0;
                 for (uint32_t column = 0; column < out->channels; ++column) {
                     const int32_t acc = product(&left, &right, row, column, depth);
                     to[column] = nk_finish(&stage, nk_mbqm(acc, p->multiplier, p->shift));
                 }
+            }
         }
     }
     return 0;

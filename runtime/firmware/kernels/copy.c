@@ -33,7 +33,8 @@ static void copy_innermost(const uint8_t *from, uint8_t *to, int32_t count, int3
             to[(ptrdiff_t)i * out_step] = from[(ptrdiff_t)i * in_step];
 }
 
-static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to) {
+static void copy_loops(const nk_call *call, const nk_copy_params *p, const uint8_t *from,
+                       uint8_t *to) {
     int32_t at[RANK - 1] = {0};
     ptrdiff_t read = 0, written = 0;
     for (;;) {
@@ -48,7 +49,7 @@ static void copy_loops(const nk_copy_params *p, const uint8_t *from, uint8_t *to
             read -= (ptrdiff_t)p->dims[d] * p->input_strides[d];
             written -= (ptrdiff_t)p->dims[d] * p->output_strides[d];
         }
-        if (d < 0) return;
+        if (d < 0 || nk_stopped(call)) return;
     }
 }
 
@@ -74,6 +75,6 @@ int32_t nk_copy(uint32_t verb, nk_call *call) {
     const nk_copy_params *p = (const nk_copy_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_COPY_INPUT], *out = &call->operands[NK_COPY_OUTPUT];
     if (verb == NK_CHECK) return check(call, p, in, out);
-    copy_loops(p, in->data + p->input_offset, out->data + p->output_offset);
+    copy_loops(call, p, in->data + p->input_offset, out->data + p->output_offset);
     return 0;
 }

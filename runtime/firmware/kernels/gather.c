@@ -42,6 +42,7 @@ int32_t nk_gather(uint32_t verb, nk_call *call) {
     for (size_t batch = 0; batch < (size_t)p->batches; ++batch)
         for (size_t outer = 0; outer < (size_t)p->outer; ++outer) {
             const uint8_t *from = in->data + (batch * (size_t)p->outer + outer) * axis * slice;
+            if (nk_stopped(call)) return 0;
             for (size_t i = 0; i < count; ++i, to += slice)
                 memmove(to, from + index_at(indices, batch * count + i, (uint32_t)axis) * slice,
                         slice);

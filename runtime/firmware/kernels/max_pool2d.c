@@ -34,6 +34,7 @@ int32_t nk_max_pool2d(uint32_t verb, nk_call *call) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
+                if (nk_stopped(call)) return 0;
                 const nk_span columns =
                     nk_span_of((int32_t)x, p->stride_w, p->pad_left, p->kernel_w, in->width);
                 for (uint32_t c = 0; c < out->channels; ++c)

@@ -122,6 +122,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
+                if (nk_stopped(call)) return 0;
                 const box b = {
                     axes & BATCH ? 0 : image, axes & BATCH ? in->batch : image + 1,
                     axes & WIDTH ? 0 : x,     axes & WIDTH ? in->width : x + 1,

@@ -70,8 +70,10 @@ int32_t nk_transpose_conv2d(uint32_t verb, nk_call *call) {
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *row = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x)
+            for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return 0;
                 pixel_of(call, p, &stage, image, y, (int32_t)x, row + (size_t)x * out->pixel);
+            }
         }
     }
     return 0;

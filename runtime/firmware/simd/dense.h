@@ -22,6 +22,7 @@
 
 /* One product: `outputs` channels from `first_out` on over `inputs` channels from `first_in` on. */
 typedef struct {
+    const nk_call *call;
     const nk_operand *in, *out;
     const nk_stage *stage;
     const nk_conv2d_params *p;
@@ -169,6 +170,7 @@ static inline int nk_dense_rows(const nk_dense *d, uint32_t image, int32_t row0,
     uint8_t panel[NK_PANEL_MOST + NK_SLACK] __attribute__((aligned(64)));
     for (int32_t y = row0; y < row1; y += (int32_t)rows) {
         for (uint32_t x = 0; x < d->out->width; x += columns) {
+            if (nk_stopped(d->call)) return 1;
             nk_block b = {.panel = panel, .image = image, .y = y, .x = (int32_t)x};
             b.rows = nk_min((int32_t)rows, row1 - y);
             b.columns = nk_min((int32_t)columns, (int32_t)(d->out->width - x));

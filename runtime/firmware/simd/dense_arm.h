@@ -177,7 +177,7 @@ static int nk_dense_arm(const nk_call *call, const nk_operand *weights, const nk
                    outputs = out->channels / groups;
     if (call->units != NK_PACK || call->length != NK_PACK || p->weights_zero != 0) return 0;
     if (inputs == 0 || out->width == 0 || !nk_zero_is_byte(in, p->input_zero)) return 0;
-    nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
+    nk_dense d = {.call = call, .in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)p->kernel_h * (uint32_t)p->kernel_w * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);

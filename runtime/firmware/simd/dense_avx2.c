@@ -299,7 +299,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
         out->width == 0)
         return 0;
     if (taps * inputs * 255 * 128 >= NK_ACC_LIMIT) return 0;
-    nk_dense d = {.in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
+    nk_dense d = {.call = call, .in = in, .out = out, .stage = stage, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)taps * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);

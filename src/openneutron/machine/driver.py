@@ -13,6 +13,7 @@ from openneutron.machine.native import library_path
 
 # A library to use in place of the installed one: a debug or sanitizer build.
 LIBRARY_VARIABLE = "OPENNEUTRON_LIBRARY"
+TIMEOUT_DEFAULT = 2**32 - 1  # NEUTRON_TIMEOUT_DEFAULT: what OPENNEUTRON_TIMEOUT says, or a minute
 _DETAIL_BYTES = 256  # the driver's longest sentence has 200
 
 _u8, _u16, _u32, _i32, _u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_int32, ctypes.c_uint64
@@ -32,7 +33,7 @@ class ModelSizes(ctypes.Structure):
 
 
 class DataConfig(ctypes.Structure):
-    """NeutronDataConfig; the arrays are kept alive by the object itself."""
+    """NeutronDataConfig; the arrays are kept alive by the object itself. Scratch is outputs[nOut], never `scratch`."""
 
     _fields_ = (
         ("inputs", ctypes.POINTER(_pointer)),
@@ -91,7 +92,8 @@ class MachineTarget(ctypes.Structure):
 
     _fields_ = (
         ("name", ctypes.c_char_p),
-        *((n, _u32) for n in ("hw_version", "subsystem", "tcm_bytes", "cores", "units", "length", "clock_hz")),
+        *((n, _u32) for n in ("hw_version", "subsystem", "tcm_bytes", "memory_bytes")),
+        *((n, _u32) for n in ("cores", "units", "length", "clock_hz")),
         *((n, _u32) for n in ("mac", "lane", "row", "weight_byte", "element", "call", "tile_pixels")),
         *((n, _u32) for n in ("dma_byte", "dma_start", "dma_overlaps")),
     )
@@ -111,6 +113,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronModelGetInfo": (_i32, (_pointer, _pointer)),
     "neutronModelGetTensor": (_i32, (_pointer, _u32, _pointer)),
     "neutronRunBlocking": (_i32, (_pointer, _pointer)),
+    "neutronSetFill": (_i32, (_pointer, _u8)),
     "neutronSetEventSink": (_i32, (_pointer, EventSink, _pointer)),
     "neutronGetCycles": (_i32, (_pointer, _pointer)),
     "neutronGetTcm": (_i32, (_pointer, _pointer, _pointer)),

@@ -108,8 +108,10 @@ def _filled(data: bytes) -> _Buffer:
 class Simulator:
     """A prepared model. Its buffers are made once; `run` may be called any number of times, by one thread at a time.
 
-    `poison` fills scratch, prefetch and outputs with a pattern before each run, so that reading what was never written
-    shows. Writes outside a buffer raise `RuntimeFailure` in any case. `where` names the file in messages.
+    Scratch, prefetch, TCM and outputs are cleared before each run; `poison` fills them with a pattern instead, so that
+    reading what was never written shows. `timeout_seconds` bounds a run; 0 lifts the limit, and without it
+    OPENNEUTRON_TIMEOUT decides, or the driver's minute. Writes outside a buffer raise `RuntimeFailure` in any case.
+    `where` names the file in messages.
     """
 
     def __init__(
@@ -118,19 +120,21 @@ class Simulator:
         weights: bytes,
         kernels: bytes,
         *,
-        timeout_seconds: int = 0,
+        timeout_seconds: int | None = None,
         poison: bool = False,
         where: str = "",
     ) -> None:
         self._where = where
-        self._poison = poison
         self._blocks = [_filled(block) for block in (microcode, weights, kernels)]
         pointers = [block.pointer for block in self._blocks]
-        config = driver.ModelConfig(*pointers, timeout_seconds)
+        timeout = driver.TIMEOUT_DEFAULT if timeout_seconds is None else timeout_seconds
+        config = driver.ModelConfig(*pointers, timeout)
         # The buffers of a run are made below as large as the header asks for, within the largest memory of any target.
         sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
         self._handle = driver.prepare(config, sizes, where)
         self._finalizer = weakref.finalize(self, driver.unprepare, self._handle)
+        if poison:
+            driver.check(driver.library().neutronSetFill(self._handle, POISON_BYTE), self._handle)
         self.info = _info(self._handle)
         self.tensors = _tensors(self._handle)
         self._events: list[Event] = []
@@ -143,7 +147,7 @@ class Simulator:
         inputs = (ctypes.c_void_p * max(len(self._inputs), 1))(*(b.pointer for b in self._inputs))
         behind = (self._scratch.pointer, self._profile.pointer, None)
         outputs = (ctypes.c_void_p * (len(self._outputs) + 3))(*(b.pointer for b in self._outputs), *behind)
-        self._data = driver.DataConfig(inputs, outputs, self._scratch.pointer, self._prefetch.pointer)
+        self._data = driver.DataConfig(inputs, outputs, None, self._prefetch.pointer)
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
@@ -279,9 +283,6 @@ class Simulator:
                     where=self._where,
                 )
             buffer.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        if self._poison:
-            for buffer in (self._scratch, self._prefetch, *self._outputs):
-                buffer.data[:] = POISON_BYTE
 
     def _keep(self, context: int | None, pointer: Any) -> None:
         e = pointer.contents

@@ -135,6 +135,6 @@ class Program:
         """Kernel calls executed in one run, loops unrolled."""
         total = 0
         for item in self.instructions:
-            steps = item.body * item.iterations if isinstance(item, Loop) else (item,)
-            total += sum(isinstance(step, Call) for step in steps)
+            times, steps = (item.iterations, item.body) if isinstance(item, Loop) else (1, (item,))
+            total += times * sum(isinstance(step, Call) for step in steps)
         return total

@@ -1,0 +1,56 @@
+#include "model.h"
+
+/* Seconds of a run whose caller asks for the default: a thousand times what the largest models
+ * take on a host. */
+enum { DEFAULT_SECONDS = 60 };
+/* Bytes of inputs, outputs, scratch, prefetch and state of one graph on a host, where the target
+ * has more: ten times what the largest models need. */
+static const uint64_t most_bytes = UINT64_C(512) << 20;
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <stdlib.h>
+
+/* A decimal number from the environment: false when it is none or too large; `value` stays as it
+ * was when the variable is not set. */
+static bool setting(const char *name, uint64_t most, uint64_t *value) {
+    const char *text = getenv(name);
+    uint64_t found = 0;
+    if (text == NULL || *text == 0) return true;
+    for (; *text != 0; text++) {
+        if (*text < '0' || *text > '9' || found > most / 10) return false;
+        found = 10 * found + (uint64_t)(*text - '0');
+    }
+    if (found > most) return false;
+    *value = found;
+    return true;
+}
+#else
+static bool setting(const char *name, uint64_t most, uint64_t *value) {
+    (void)name, (void)most, (void)value;
+    return true;
+}
+#endif
+
+NeutronError nd_timeout(const NeutronModelConfig *config, uint32_t *seconds) {
+    uint64_t found = DEFAULT_SECONDS;
+    *seconds = config->timeoutSeconds;
+    if (*seconds != NEUTRON_TIMEOUT_DEFAULT) return NEUTRON_NONE;
+    if (!setting("OPENNEUTRON_TIMEOUT", UINT32_MAX - 1, &found)) return NEUTRON_ERROR_TIMEOUT_VALUE;
+    *seconds = (uint32_t)found;
+    return NEUTRON_NONE;
+}
+
+NeutronError nd_check_memory(const nd_program *program, nd_text *detail) {
+    const uint64_t has = program->target->memory_bytes;
+    uint64_t most = has < most_bytes ? has : most_bytes;
+    uint64_t needs = (uint64_t)program->scratch_bytes + program->prefetch_bytes;
+    needs += program->header.state_bytes;
+    for (uint32_t row = 0; row < program->header.tensor_count; row++) {
+        needs += nd_tensor(program, row).bytes;
+    }
+    if (!setting("OPENNEUTRON_MEMORY", UINT64_MAX / 10, &most)) return NEUTRON_ERROR_MEMORY_VALUE;
+    if (most == 0 || needs <= most) return NEUTRON_NONE;
+    nd_say(detail, "inputs, outputs, scratch, prefetch and state take %llu bytes, %llu are allowed",
+           (unsigned long long)needs, (unsigned long long)most);
+    return NEUTRON_ERROR_MEMORY_LIMIT;
+}

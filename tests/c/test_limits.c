@@ -1,0 +1,74 @@
+/* What a run may take of the machine: defaults, and the settings that lift them. */
+#define _GNU_SOURCE /* setenv */
+#include <stdlib.h>
+
+#include "build.h"
+
+int32_t (*neutronKernels[NEUTRON_KERNEL_LIMIT])(uint32_t verb,
+                                                nk_call *call) = {[KERNEL] = add_one};
+const uint32_t neutronKernelCount = NEUTRON_KERNEL_LIMIT;
+
+static NeutronError prepared(const block *b, uint32_t timeout) {
+    NeutronModelHandle model = NULL;
+    NeutronModelConfig config = config_of(b);
+    config.timeoutSeconds = timeout;
+    const NeutronError error = neutronModelPrepareChecked(&config, &b->sizes, &model);
+    if (error == NEUTRON_NONE) CHECK_EQUAL(neutronModelUnprepare(model), NEUTRON_NONE);
+    return error;
+}
+
+static uint32_t timeout_of(uint32_t given) {
+    uint32_t found = 0;
+    const NeutronModelConfig config = {NULL, NULL, NULL, given};
+    CHECK_EQUAL(nd_timeout(&config, &found), NEUTRON_NONE);
+    return found;
+}
+
+static void timeouts(const block *b) {
+    CHECK_EQUAL(timeout_of(0), 0);
+    CHECK_EQUAL(timeout_of(7), 7);
+    CHECK_EQUAL(timeout_of(NEUTRON_TIMEOUT_DEFAULT), 60);
+    setenv("OPENNEUTRON_TIMEOUT", "5", 1);
+    CHECK_EQUAL(timeout_of(NEUTRON_TIMEOUT_DEFAULT), 5);
+    CHECK_EQUAL(timeout_of(7), 7);
+    const char *wrong[] = {"soon", "-1", "1.5", "4294967295", "99999999999999999999999", " 1"};
+    for (int at = 0; at < 6; at++) {
+        setenv("OPENNEUTRON_TIMEOUT", wrong[at], 1);
+        CHECK_EQUAL(prepared(b, NEUTRON_TIMEOUT_DEFAULT), NEUTRON_ERROR_TIMEOUT_VALUE);
+        CHECK_EQUAL(prepared(b, 1), NEUTRON_NONE);
+    }
+    unsetenv("OPENNEUTRON_TIMEOUT");
+}
+
+static void memory(block *b) {
+    char detail[200];
+    b->header.layout[0] = 8 << 20; /* imxrt700 has 7.5 MiB */
+    b->sizes.scratch = 8 << 20;
+    seal(b);
+    CHECK_EQUAL(prepared(b, 0), NEUTRON_ERROR_MEMORY_LIMIT);
+    CHECK_EQUAL(verdict(b, detail, sizeof detail), NEUTRON_ERROR_MEMORY_LIMIT);
+    CHECK_TEXT(detail, "inputs, outputs, scratch, prefetch and state take 8388672 bytes, 7864320 "
+                       "are allowed");
+    const char *enough[] = {"0", "8388672"}, *wrong[] = {"1G", "-1", "0x10"};
+    for (int at = 0; at < 2; at++) {
+        setenv("OPENNEUTRON_MEMORY", enough[at], 1);
+        CHECK_EQUAL(prepared(b, 0), NEUTRON_NONE);
+    }
+    setenv("OPENNEUTRON_MEMORY", "8388671", 1);
+    CHECK_EQUAL(prepared(b, 0), NEUTRON_ERROR_MEMORY_LIMIT);
+    for (int at = 0; at < 3; at++) {
+        setenv("OPENNEUTRON_MEMORY", wrong[at], 1);
+        CHECK_EQUAL(prepared(b, 0), NEUTRON_ERROR_MEMORY_VALUE);
+    }
+    unsetenv("OPENNEUTRON_MEMORY");
+}
+
+int main(void) {
+    block b;
+    start(&b);
+    append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
+    finish(&b, 1);
+    timeouts(&b);
+    memory(&b);
+    return check_result();
+}
