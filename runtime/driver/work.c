@@ -35,6 +35,10 @@ uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info) {
     case NEUTRON_COST_FC: return times(row, in->channels);
     /* The left matrix has as many rows as the output is wide; what remains of it is the depth. */
     case NEUTRON_COST_MATMUL: return times(row, times(in->width, in->channels) / out->width);
+    /* Every weight once for each sequence of the batch; functions of the gates beside them. */
+    case NEUTRON_COST_RECURRENT:
+        return times(times(out->batch, out->width),
+                     times(64, elements(&call->operands[info->weights])));
     case NEUTRON_COST_REDUCE: return elements(in) / out->height + 1;
     default: return row;
     }

@@ -227,6 +227,23 @@ static void encoded_call(const nm_target *t) {
                 NEUTRON_ERROR_KERNEL_MISSING);
 }
 
+static void recurrent(const nm_target *t) {
+    /* 4096 bytes of weights are 64 blocks of 8 x 8; their loading takes longer, in each of three
+     * steps. */
+    nm_work w = {.formula = NEUTRON_COST_RECURRENT,
+                 .batch = 1,
+                 .rows = 3,
+                 .width = 1,
+                 .channels = 16,
+                 .weight_bytes = 4096,
+                 .moved_bytes = 48};
+    compare(nm_call_cost(t, &w), UINT64_C(1275) * 64 * 3,
+            (UINT64_C(478) * 4096 - 1275 * 64) * 3 + 128 * 48, 28672 * 3 + 153600);
+    /* Thirty sequences at once hide it. */
+    w.width = 30;
+    compare(nm_call_cost(t, &w), UINT64_C(1275) * 64 * 30 * 3, 128 * 48, 28672 * 3 + 153600);
+}
+
 int main(void) {
     const nm_target *t = &array;
     CHECK(nm_target_find("imxrt700") != NULL);
@@ -242,5 +259,6 @@ int main(void) {
     copies_and_rounding(t);
     nothing_overflows(t);
     encoded_call(t);
+    recurrent(&array);
     return check_result();
 }

@@ -198,7 +198,9 @@ enum {
     NEUTRON_KERNEL_ARG_MAX = 28,
     NEUTRON_KERNEL_GATHER = 29,
     NEUTRON_KERNEL_SLICE = 30,
-    NEUTRON_KERNEL_LIMIT = 31,
+    NEUTRON_KERNEL_LSTM = 31,
+    NEUTRON_KERNEL_SVDF = 32,
+    NEUTRON_KERNEL_LIMIT = 33,
 };
 
 enum {
@@ -209,6 +211,7 @@ enum {
     NEUTRON_COST_SOFTMAX = 4,
     NEUTRON_COST_REDUCE = 5,
     NEUTRON_COST_MATMUL = 6,
+    NEUTRON_COST_RECURRENT = 7,
 };
 
 /* conv2d: dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], bias/multiplier/shift per channel. */
@@ -572,6 +575,40 @@ typedef struct {
 #define NEUTRON_SLICE_ABI 1
 enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
 
+/* lstm: LSTM; rows are steps, images and pixels sequences; gates forget, cell, output, input: weights of input and hidden state, table of factors, biases, peepholes and coefficients. */
+typedef struct {
+    int32_t cells; /* cells of the layer */
+    int32_t flags; /* 1 input gate coupled to the forget gate, 2 peepholes, 4 layer normalization, 8 projection */
+    int32_t hidden_multiplier; /* brings output gate times tanh to the hidden state's scale */
+    int32_t hidden_shift; /* power of two that goes with it */
+    int32_t hidden_zero; /* zero point of the hidden state before a projection */
+    int32_t projection_multiplier; /* brings the projection to the output's scale */
+    int32_t projection_shift; /* power of two that goes with it */
+    int32_t output_zero; /* zero point of the output */
+    int32_t cell_scale; /* scale of the cell state as a power of two, -15 to -9 */
+    int32_t cell_clip; /* largest magnitude of the cell state; 0: no limit */
+    int32_t projection_clip; /* largest magnitude of the projection; 0: no limit */
+} nk_lstm_params;
+
+#define NEUTRON_LSTM_PARAM_WORDS 11
+#define NEUTRON_LSTM_ABI 1
+enum { NK_LSTM_INPUT = 0, NK_LSTM_WEIGHTS = 1, NK_LSTM_TABLE = 2, NK_LSTM_HIDDEN = 3, NK_LSTM_CELL = 4, NK_LSTM_WORKSPACE = 5, NK_LSTM_OUTPUT = 6, NK_LSTM_OPERANDS = 7 };
+
+/* svdf: rank-1 filters over the last inputs; weights of the features, table of filters' and units' biases (INT32) and of the weights in time (INT16), a memory of INT16. */
+typedef struct {
+    int32_t rank; /* filters of one unit */
+    int32_t steps; /* outputs that each filter remembers */
+    int32_t filter_multiplier; /* brings a filter's product to the memory's scale */
+    int32_t filter_shift; /* power of two that goes with it */
+    int32_t output_multiplier; /* brings a unit's sum to the output's scale */
+    int32_t output_shift; /* power of two that goes with it */
+    int32_t output_zero; /* added last */
+} nk_svdf_params;
+
+#define NEUTRON_SVDF_PARAM_WORDS 7
+#define NEUTRON_SVDF_ABI 1
+enum { NK_SVDF_INPUT = 0, NK_SVDF_WEIGHTS = 1, NK_SVDF_TABLE = 2, NK_SVDF_MEMORY = 3, NK_SVDF_OUTPUT = 4, NK_SVDF_OPERANDS = 5 };
+
 /* X(id, name, abi, operands, optional operand mask, output operand, parameter words, cost formula) */
 #define NEUTRON_KERNEL_TABLE(X) \
     X(1, conv2d, 1, 5, 8, 4, NEUTRON_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
@@ -599,6 +636,8 @@ enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
     X(28, arg_max, 1, 2, 0, 1, NEUTRON_ARG_MAX_PARAM_WORDS, NEUTRON_COST_REDUCE) \
     X(29, gather, 1, 3, 0, 2, NEUTRON_GATHER_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(30, slice, 1, 2, 0, 1, NEUTRON_SLICE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(31, lstm, 1, 7, 0, 6, NEUTRON_LSTM_PARAM_WORDS, NEUTRON_COST_RECURRENT) \
+    X(32, svdf, 1, 5, 0, 4, NEUTRON_SVDF_PARAM_WORDS, NEUTRON_COST_RECURRENT) \
 
 /* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,
  *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.
@@ -629,5 +668,7 @@ enum { NK_SLICE_INPUT = 0, NK_SLICE_OUTPUT = 1, NK_SLICE_OPERANDS = 2 };
     X(28, 2, 3, 0, -1, -1, -1, -1, 0) \
     X(29, 4, 7, 0, -1, -1, -1, -1, 1) \
     X(30, 2, 3, 0, -1, -1, -1, -1, 0) \
+    X(31, 120, 65, 0, 1, -1, -1, -1, 0) \
+    X(32, 24, 17, 0, 1, -1, -1, -1, 1) \
 
 #endif

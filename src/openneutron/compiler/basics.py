@@ -51,6 +51,8 @@ ARITIES: dict[str, Arity] = {
     "ASSIGN_VARIABLE": Arity(2, 2, outputs=0),
     "READ_VARIABLE": Arity(1, 1),
     "VAR_HANDLE": Arity(0, 0),
+    "SVDF": Arity(5, 5, optional=(3,)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Arity(20, 24, optional=(1, 5, 9, 10, 11, 12, 16, 17, 20, 21, 22, 23)),
     "RESHAPE": Arity(1, 2, optional=(1,)),
     "SPLIT": Arity(2, 2, outputs=_ANY),
     "SPLIT_V": Arity(3, 3, outputs=_ANY),

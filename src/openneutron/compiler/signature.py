@@ -30,6 +30,7 @@ class TensorSignature:
     quantization: Quantization | None
     constant: bool
     values: npt.NDArray[Any] | None = None
+    variable: bool = False  # kept from run to run
 
     @property
     def scale(self) -> float:
@@ -50,6 +51,7 @@ class OpSignature:
     inputs: tuple[TensorSignature | None, ...]
     outputs: tuple[TensorSignature, ...]
     options: Any
+    intermediates: tuple[TensorSignature, ...] = ()  # what recurrent operators quantize inside
 
     def input(self, index: int) -> TensorSignature | None:
         """Input `index`, or None when it is absent or not given at all."""
@@ -67,7 +69,13 @@ def of_tensor(tensor: Tensor) -> TensorSignature:
     if tensor.data is not None and not tensor.dtype.is_opaque and tensor.data.size <= most:
         values = np.asarray(tensor.data)
     return TensorSignature(
-        tensor.name, tensor.shape, tensor.dtype, tensor.quantization, tensor.data is not None, values
+        tensor.name,
+        tensor.shape,
+        tensor.dtype,
+        tensor.quantization,
+        tensor.data is not None,
+        values,
+        tensor.is_variable,
     )
 
 
@@ -84,4 +92,5 @@ def of_operator(graph: Graph, op: Operator) -> OpSignature:
         tuple(of_tensor(graph.tensors[i]) if i >= 0 else None for i in op.inputs),
         tuple(of_tensor(graph.tensors[i]) for i in op.outputs),
         next((given for given in (op.options, op.options2) if given is not None), None) or default_options(op.code),
+        tuple(of_tensor(graph.tensors[i]) for i in op.intermediates),
     )

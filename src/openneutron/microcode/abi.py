@@ -18,11 +18,13 @@ from openneutron.errors import FormatError, InternalError
 from openneutron.records import dataclass
 
 # The formulas of `runtime/machine/`, in the order of the C enum; each is one small file there.
-COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul")
+COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul", "recurrent")
+# Operands that a kernel reads and updates: what it keeps from row to row, and from run to run.
+STATE_ROLES = ("hidden", "cell", "memory")
 # Operands a kernel writes; microcode that points them at inputs or weights is refused.
-WRITTEN_ROLES = ("output", "workspace")
+WRITTEN_ROLES = ("output", "workspace", *STATE_ROLES)
 # Operands that are no activations, so that element-wise formulas do not count them as bytes moved.
-CONSTANT_ROLES = ("weights", "table", "lut", "rows", "columns", "workspace")
+CONSTANT_ROLES = ("weights", "table", "lut", "rows", "columns", "workspace", *STATE_ROLES)
 
 
 @dataclass(frozen=True)
