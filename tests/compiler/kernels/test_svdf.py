@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openneutron import targets
-from openneutron.convert import Options, convert
+from openneutron.convert import convert
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.litert_runner import LiteRtRunner, random_inputs
+from openneutron.machine import targets
+from openneutron.options import Options
+from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.golden import refusal
 
 RUNS = 12

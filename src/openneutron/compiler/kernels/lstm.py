@@ -15,15 +15,15 @@ import numpy.typing as npt
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, required
 from openneutron.compiler.l1 import Node, RowDemand, Value
-from openneutron.compiler.legalize import Legalizer, shape4
-from openneutron.compiler.packing import fold_zero_point, pack_dense
-from openneutron.compiler.quantize import f32, multiplier
+from openneutron.compiler.legalizer import Legalizer, shape4
+from openneutron.compiler.numbers.multipliers import f32, multiplier
+from openneutron.compiler.numbers.packing import fold_zero_point, pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import ElementType, Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 # Positions of the operator's inputs; gates in LiteRT's order: input, forget, cell, output.

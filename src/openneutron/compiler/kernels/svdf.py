@@ -7,15 +7,15 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, required
 from openneutron.compiler.l1 import Node
-from openneutron.compiler.legalize import Legalizer
-from openneutron.compiler.packing import fold_zero_point, pack_dense
-from openneutron.compiler.quantize import MAX_LEFT_SHIFT, f32, multiplier
+from openneutron.compiler.legalizer import Legalizer
+from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, f32, multiplier
+from openneutron.compiler.numbers.packing import fold_zero_point, pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
+from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
-from openneutron.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 FEATURE, TIME, BIAS, MEMORY = 1, 2, 3, 4  # positions of the operator's inputs
