@@ -17,19 +17,20 @@ from openneutron.compiler.back.predict import Timed, predict
 from openneutron.compiler.back.summary import Part, report_of
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.collector import paused
+from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
-from openneutron.compiler.front.ingest import Cut, extract, ingest
+from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
 from openneutron.compiler.front.legalize import legalize
-from openneutron.compiler.front.misfits import misfits
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
 from openneutron.compiler.plan.search import plan
+from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
-from openneutron.errors import InternalError, OptionError, UnsupportedError
+from openneutron.errors import OptionError, UnsupportedError
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.passes.close_shapes import close_shapes
 from openneutron.litert.passes.drop_graphs import drop_graphs
@@ -69,7 +70,7 @@ def compile_graph(part: Graph, target: Target, options: Options, variables: Vari
     """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
     try:
         return _compiled(part, target, options, variables, thrifty=False)
-    except UnsupportedError:
+    except Shortage:
         return _compiled(part, target, options, variables, thrifty=True)
 
 
@@ -110,10 +111,12 @@ def _cut_and_compiled(
 ) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
     """The groups, and by position the compiled ones with their inputs and outputs.
 
-    Where a group does not fit the target some of its operators are left, unless a budget or a whole graph was asked for.
+    Where a group does not fit the target it is cut, unless a budget or a whole graph was asked for. Operators that fit in no
+    piece are left, and the rest is grouped anew around them.
     """
+    fitting = Fitting(graph, target, options, variables, compile_graph)
     refused: dict[int, Reason] = {}
-    for attempt in range(len(graph.operators) + 1):
+    while True:
         cut = ingest(
             graph,
             target,
@@ -123,21 +126,21 @@ def _cut_and_compiled(
             refused=refused,
             variables=variables,
         )
+        groups: list[Group] = []
         units: dict[int, tuple[Unit, list[int], list[int]]] = {}
-        for at, group in enumerate(cut.groups):
-            if not group.converted:
-                continue
-            part, inputs, outputs = extract(graph, group)
-            try:
-                units[at] = compile_graph(part, target, options, variables), inputs, outputs
-            except UnsupportedError:
-                if options.fit_bytes is not None or options.minimum_operators_per_graph < 1:
-                    raise
-                refused |= misfits(graph, group, target, attempt)
-                break
-        else:
-            return cut, units
-    raise InternalError("operators were left one by one and still do not fit")
+        left = len(refused)
+        for group in cut.groups:
+            for piece in fitting.pieces(group.operators) if group.converted else [group.operators]:
+                groups.append(Group(group.converted, piece))
+                if not group.converted:
+                    continue
+                misfits = fitting.misfits(piece, group)
+                refused |= misfits
+                if not misfits:
+                    _, inputs, outputs = extract(graph, groups[-1])
+                    units[len(groups) - 1] = fitting.unit(piece), inputs, outputs
+        if len(refused) == left:
+            return Cut(groups, cut.reasons, cut.dropped), units
 
 
 def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:

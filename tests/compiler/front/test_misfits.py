@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.compiler.front.ingest import Group
-from openneutron.compiler.front.misfits import misfits
+from openneutron.compiler.front.misfits import fits_whole, misfit
+from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert
 from openneutron.errors import UnsupportedError
 from openneutron.litert import DType, GraphBuilder, read_model, write_model
@@ -55,7 +55,8 @@ def test_what_needs_all_of_it_stays_on_the_cpu_with_the_bytes() -> None:
     result = convert(data, Options(target="mcxn94x"))
     left = {op.code: op for op in result.report.operators if not op.converted}
     assert "TRANSPOSE" in left and left["TRANSPOSE"].reason_code == "too_large"
-    assert "1,310,720 bytes, mcxn94x 524,288" in left["TRANSPOSE"].reason
+    told = "alone it needs 1,310,720 bytes (wide 655,360, last 655,360), mcxn94x has 524,288"
+    assert left["TRANSPOSE"].reason == told
     assert next(op for op in result.report.operators if op.code == "RELU").converted
     inputs = random_inputs(LiteRtRunner(data).inputs, seed=0)
     ours, want = LiteRtRunner(result.model).run(inputs), LiteRtRunner(data).run(inputs)
@@ -68,11 +69,15 @@ def test_a_budget_or_a_whole_graph_is_not_cut(asked: dict[str, int]) -> None:
         convert(narrow_wide_narrow("TRANSPOSE"), Options(target="mcxn94x", **asked))
 
 
-def test_the_largest_operators_go_first_and_ever_more_of_them() -> None:
+def test_the_reason_names_tensors_and_what_is_needed_beside_them() -> None:
     graph = read_model(narrow_wide_narrow("ABS")).main
-    group = Group(True, [0, 1, 2, 3])
-    small, large = targets.load("mcxn94x"), targets.load("imx95")
-    assert set(misfits(graph, group, small, 0)) == {1, 2, 3}
-    assert set(misfits(graph, group, large, 0)) == {2}
-    assert set(misfits(graph, group, large, 1)) == {2, 1}
-    assert set(misfits(graph, group, large, 9)) == {0, 1, 2, 3}
+    error = Shortage("short")
+    error.needs, error.ends = 1_400_000, 1_310_720
+    reason = misfit(graph, 2, error, targets.load("mcxn94x"))
+    assert (reason.code, reason.where) == ("too_large", "last")
+    assert "wide 655,360, last 655,360, beside them 89,280" in reason.message and "1,400,000" in reason.message
+
+
+def test_small_graphs_need_no_trial() -> None:
+    graph = read_model(narrow_wide_narrow("ABS")).main
+    assert not fits_whole(graph, targets.load("mcxn94x")) and fits_whole(graph, targets.load("imx95"))

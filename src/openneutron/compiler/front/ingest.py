@@ -120,7 +120,7 @@ def ingest(
             if index in folded or index in dropped:
                 continue
             groups.setdefault(colour, Group(accepted[index])).operators.append(index)
-        small = [g for g in groups.values() if g.converted and _too_small(graph, g, minimum)]
+        small = [g for g in groups.values() if g.converted and too_small(graph, g, minimum)]
         if not small:
             for index in held.set_by.keys() - dropped:
                 reasons[index] = Reason("variable", "a variable that it sets stays on the CPU", "")
@@ -152,7 +152,8 @@ def _split(name: str) -> Reason:
     )
 
 
-def _too_small(graph: Graph, group: Group, minimum: int) -> bool:
+def too_small(graph: Graph, group: Group, minimum: int) -> bool:
+    """Whether fewer operators than that compute something."""
     working = [i for i in group.operators if graph.operators[i].code not in VIEWS]
     return len(working) < minimum
 

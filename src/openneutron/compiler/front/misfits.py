@@ -1,31 +1,40 @@
-"""Misfits: what fits a memory without more ado, and which operators to leave on the CPU when the smallest schedule does not."""
+"""Misfits: what fits a memory without more ado, and what to say of an operator that fits it in no schedule."""
 
 from __future__ import annotations
 
-from openneutron.compiler.front.ingest import Group
+from openneutron.compiler.plan.shortage import Shortage
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.verdict import Reason
 
 _MARGIN = 1.25  # alignment, workspaces and what packing cannot fill
 _HINT = "lower the resolution or the batch, or choose a larger target"
+_NAMED = 3  # tensors that are named; a wide concatenation has dozens
 
 
-def misfits(graph: Graph, group: Group, target: Target, attempt: int) -> dict[int, Reason]:
-    """Operators of the group with the reason for leaving them; at least one.
-
-    Those with a tensor larger than the memory go first, all at once: they fit only inside a cascade, and this group has
-    none. Else those with the most bytes, twice as many at each attempt so that the search ends soon.
+def misfit(graph: Graph, index: int, error: Shortage, target: Target, *, alone: bool = True) -> Reason:
+    """Why an operator stays on the CPU: what it needs alone, by which tensors, and what there is.
 
     Example:
-        >>> misfits(graph, group, target, attempt=0)
+        >>> misfit(graph, 4, error, targets.load("mcxn94x")).message
+        'alone it needs 1,310,720 bytes (wide 655,360, last 655,360), mcxn94x has 524,288'
     """
-    sizes = {index: _sizes(graph, index) for index in group.operators}
-    chosen = [index for index, bytes_of in sizes.items() if max(bytes_of, default=0) > target.sram_bytes]
-    if not chosen:
-        ordered = sorted(sizes, key=lambda index: -sum(sizes[index]))
-        chosen = ordered[: 1 << attempt]
-    return {index: _reason(graph, index, sum(sizes[index]), target) for index in chosen}
+    op = graph.operators[index]
+    sizes = {
+        graph.tensors[t].name: graph.tensors[t].nbytes
+        for t in (*op.inputs, *op.outputs)
+        if t >= 0 and graph.tensors[t].data is None
+    }
+    largest = sorted(sizes.items(), key=lambda item: -item[1])
+    parts = [f"{name} {size:,}" for name, size in largest[:_NAMED]]
+    parts += [f"{len(largest) - _NAMED} more"] if len(largest) > _NAMED else []
+    if error.needs > error.ends:
+        parts.append(f"beside them {error.needs - error.ends:,}")
+    if not alone:
+        # A variable ties it to others: the figures are those of all of them.
+        return Reason("too_large", error.message, next((graph.tensors[t].name for t in op.outputs), ""), error.hint)
+    message = f"alone it needs {error.needs:,} bytes ({', '.join(parts)}), {target.name} has {target.sram_bytes:,}"
+    return Reason("too_large", message, next((graph.tensors[t].name for t in op.outputs), ""), _HINT)
 
 
 def fits_whole(graph: Graph, target: Target) -> bool:
@@ -43,17 +52,3 @@ def fits_whole(graph: Graph, target: Target) -> bool:
             return False
         alive -= {t for t in alive if last.get(t, at) <= at and t not in ends}
     return True
-
-
-def _sizes(graph: Graph, index: int) -> list[int]:
-    op = graph.operators[index]
-    named = {t for t in (*op.inputs, *op.outputs) if t >= 0 and graph.tensors[t].data is None}
-    return [graph.tensors[t].nbytes for t in named]
-
-
-def _reason(graph: Graph, index: int, size: int, target: Target) -> Reason:
-    name = next((graph.tensors[t].name for t in graph.operators[index].outputs), "")
-    message = (
-        f"with its neighbours it does not fit: its tensors have {size:,} bytes, {target.name} {target.sram_bytes:,}"
-    )
-    return Reason("too_large", message, name, _HINT)

@@ -58,17 +58,24 @@ class _Reading(NamedTuple):
     ahead: int
 
 
-def _lifetimes(graph: KernelGraph) -> dict[int, tuple[int, int]]:
-    """Scratch roots → (first node, last node) between which they hold data, were they stored whole."""
+def lifetimes(graph: KernelGraph, *, with_ends: bool = False) -> dict[int, tuple[int, int]]:
+    """Scratch roots → (first node, last node) between which they hold data, were they stored whole.
+
+    With `with_ends` also the graph's inputs, which are there from -1 on, and its outputs, which stay to the end.
+    """
     external = set(graph.inputs) | {graph.root(v) for v in graph.outputs}
     spans: dict[int, tuple[int, int]] = {}
+    if with_ends:
+        spans = dict.fromkeys(graph.inputs, (-1, -1))
     for at, node in enumerate(graph.nodes):
         for value in (node.output, *node.inputs()):
             root = graph.root(value)
-            if root in external or graph.values[root].data is not None:
+            if (root in external and not with_ends) or graph.values[root].data is not None:
                 continue
             first, _ = spans.get(root, (at, at))
             spans[root] = (first, at)
+    if with_ends:
+        spans |= {root: (spans[root][0], len(graph.nodes)) for root in map(graph.root, graph.outputs) if root in spans}
     return spans
 
 
@@ -104,20 +111,24 @@ class _Growth:
     room: int  # for constants outside the memory that values share: what the largest node's take is taken in any case
 
     @classmethod
-    def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool) -> _Growth:
-        spans = _lifetimes(graph)
-        born = [0] * len(graph.nodes)
-        dies = [0] * len(graph.nodes)
+    def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool, with_ends: bool = False) -> _Growth:
+        spans = lifetimes(graph, with_ends=with_ends)
+        # One place more for what outlives the last node, which is also where index -1 puts what comes before the first.
+        born = [0] * (len(graph.nodes) + 1)
+        dies = [0] * (len(graph.nodes) + 1)
         sizes = {root: align(graph.values[root].stored_bytes) for root in spans}
         for root, (first, last) in spans.items():
             born[first] += sizes[root]
             dies[last] += sizes[root]
-        before, alive = [], 0
+        before, alive = [], born[-1] - sum(sizes[root] for root, (_, last) in spans.items() if last < 0)
         for n in range(len(graph.nodes)):
             before.append(alive)
             alive += born[n] - dies[n]
-        own = [size + align(node.workspace) for size, node in zip(born, graph.nodes, strict=True)]
-        shares = {v for v in spans if graph.values[v].alias is None and not graph.values[v].accumulator}
+        own = [size + align(node.workspace) for size, node in zip(born[:-1], graph.nodes, strict=True)]
+        ends = {*graph.inputs, *graph.outputs}
+        shares = {
+            v for v in spans if graph.values[v].alias is None and not graph.values[v].accumulator and v not in ends
+        }
         rows = [value.row_bytes for value in graph.values]
         fetched = [
             sum(align(one.size) for one in node.operands if isinstance(one, np.ndarray)) if fetch_constants else 0
@@ -248,17 +259,26 @@ class _Growth:
 
 
 def candidates(
-    graph: KernelGraph, costs: CostModel, *, stream: bool = True, fetch_constants: bool = False
+    graph: KernelGraph,
+    costs: CostModel,
+    *,
+    stream: bool = True,
+    fetch_constants: bool = False,
+    room: int | None = None,
 ) -> list[Columns]:
-    """Every segment worth considering, for each last node in a fixed order."""
-    growth = _Growth.of(graph, costs, fetch_constants)
+    """Every segment worth considering, for each last node in a fixed order.
+
+    With `room`, the memory counts inputs and outputs too, each while it is needed, and company is sought for every node
+    that does not fit alone into so many bytes: what `cutting` asks.
+    """
+    growth = _Growth.of(graph, costs, fetch_constants, with_ends=room is not None)
     found = [growth.alone(node, stream) for node in range(len(graph.nodes))]
     if stream and found:
         alone = [
             min(row[3] for row in rows if row[4] * ALONE_PRICE[1] <= rows[0][4] * ALONE_PRICE[0]) for rows in found
         ]
         strides = _strided(growth.structure)
-        floor = _floor(growth, found, alone, strides)
+        floor = _floor(growth, found, alone, strides) if room is None else room
         for last, stop in enumerate(_reach(alone, floor)):
             if stop < last and growth.streams(last):
                 _, height, width, _ = graph.values[graph.nodes[last].output].shape

@@ -27,7 +27,14 @@ def _at_peak(tasks: TaskList) -> list[Buffer]:
     return sorted((b for b in placed if b.first <= peak <= b.last), key=lambda b: -b.size)
 
 
-def shortage(graph: KernelGraph, tasks: TaskList, budget: int, optimize: str, target: Target) -> UnsupportedError:
+class Shortage(UnsupportedError):
+    """No schedule fits: `needs` bytes are the least found, `ends` of them inputs and outputs."""
+
+    needs: int = 0
+    ends: int = 0
+
+
+def shortage(graph: KernelGraph, tasks: TaskList, budget: int, optimize: str, target: Target) -> Shortage:
     """The error for a schedule that needs more than `budget` bytes beside inputs and outputs.
 
     Example:
@@ -44,8 +51,10 @@ def shortage(graph: KernelGraph, tasks: TaskList, budget: int, optimize: str, ta
         advice.append("use --optimize default, which streams")
     elif optimize == "default":
         advice.append("try --optimize max, whose solver may pack tighter")
-    return UnsupportedError(
+    found = Shortage(
         f"the smallest schedule found needs {needs + ends} bytes ({ends} of inputs and outputs, {needs} of scratch and "
         f"prefetch), {needs - budget} more than {'the budget' if limited else target.name + ' has'}",
         hint=(f"at its peak it holds {taking}; " if taking else "") + f"{', '.join(advice[:-1])} or {advice[-1]}",
     )
+    found.needs, found.ends = needs + ends, ends
+    return found

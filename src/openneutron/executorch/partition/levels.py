@@ -67,3 +67,27 @@ def _levels(graph: Graph, clusters: Sequence[Cluster]) -> tuple[list[int], Clust
     if done == count:
         return level[: len(clusters)], None
     return [], next(cluster for index, cluster in enumerate(clusters) if waiting[index])
+
+
+def split(members: Sequence[Cluster], piece_of: dict[Node, int]) -> list[list[Cluster]]:
+    """A partition in pieces that run one after the other: each cluster in the last of its nodes' pieces, none before
+    what makes its inputs.
+
+    Example:
+        >>> split(members, {conv: 0, expand: 1})
+    """
+    cluster_of = {node: cluster for cluster in members for node in cluster.nodes}
+    pieces = {id(cluster): max((piece_of.get(node, 0) for node in cluster.nodes), default=0) for cluster in members}
+    changed = True
+    while changed:
+        changed = False
+        for node, cluster in cluster_of.items():
+            for source in node.all_input_nodes:
+                maker = cluster_of.get(source, cluster)
+                if pieces[id(maker)] > pieces[id(cluster)]:
+                    pieces[id(cluster)] = pieces[id(maker)]
+                    changed = True
+    groups: dict[int, list[Cluster]] = {}
+    for cluster in members:
+        groups.setdefault(pieces[id(cluster)], []).append(cluster)
+    return [groups[number] for number in sorted(groups)]

@@ -23,12 +23,15 @@ from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_s
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.lower.ops import lowerings
 from openneutron.executorch.partition.clusters import Check, Cluster, examine, find_clusters, try_lower
 from openneutron.executorch.partition.delegation import CustomDelegationOptions
 from openneutron.executorch.partition.excluded import Excluded
-from openneutron.executorch.partition.levels import cut
+from openneutron.executorch.partition.levels import cut, split
+from openneutron.executorch.partition.levels.borders import keep_order_between
 from openneutron.executorch.partition.outcome import verdicts_of
+from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.partition.trial import Trials
@@ -108,13 +111,14 @@ class NeutronPartitioner(Partitioner):
         clusters = find_clusters(graph)
         for cluster in clusters:
             self._examine(cluster, constants, check)
-        partitions = cut(graph, clusters)
         order = {node: index for index, node in enumerate(graph.nodes)}
-        while not self._all_compile(partitions, order, constants, check):
-            partitions = cut(graph, clusters)
-        partitions = self._without_no_ops(partitions)
+        found = self._fitting(cut(graph, clusters), order, constants, check)
+        while found is None:
+            found = self._fitting(cut(graph, clusters), order, constants, check)
+        partitions = self._without_no_ops([fitted.members for fitted in found])
         if self.placement == "fastest":
             partitions = [members for members in partitions if self._worth(members, order, constants, check)]
+        keep_order_between([fitted.lowered for fitted in found if fitted.members in partitions])
         tags: dict[str, DelegationSpec] = {}
         first = len(self.partitions)
         for index, members in enumerate(partitions, start=first):
@@ -137,9 +141,11 @@ class NeutronPartitioner(Partitioner):
 
         Where every node of these operators is delegated no filter is needed, which saves ExecuTorch two retraces.
         It asks once more when everything is lowered. That is the only moment at which a partitioner sees the finished
-        program, so what stays on the CPU is made contiguous then: stock kernels refuse mixed dim orders.
+        program. So what was kept whole and stays on the CPU all the same, for memory or speed, is decomposed then, and made
+        contiguous: stock kernels refuse mixed dim orders.
         """
         if self._finished:
+            decompose_leftovers(ep.graph_module, self._asks_to_stay_whole)
             self.copies += make_islands_contiguous(ep.graph_module)
         names = {operator_name(node) for node in ep.graph.nodes if self._asks_to_stay_whole(node)}
         if not names:
@@ -202,33 +208,39 @@ class NeutronPartitioner(Partitioner):
                 return
         examine(cluster, constants, check, self.options)
 
-    def _all_compile(
+    def _fitting(
         self, partitions: list[list[Cluster]], order: dict[Node, int], constants: Constants, check: Check
-    ) -> bool:
-        """Whether each partition as a whole lowers to operators that `check` accepts, and fits; refuses what does not.
+    ) -> list[_Fitted] | None:
+        """Each partition as a whole, or in pieces that fit the memory; None when clusters were refused on the way.
 
         Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
         """
-        for members in partitions:
+        waiting, done = list(partitions), []
+        while waiting:
+            members = waiting.pop(0)
             position = {node: cluster for cluster in members for node in cluster.nodes}
             nodes = sorted(position, key=order.__getitem__)
             problem, lowered = try_lower(nodes, constants, check, self.options)
             problems = [problem] if problem is not None else []
             if lowered is not None:
-                problems = [(lowered.nodes[at], reason) for at, reason in self.trials.leftovers(lowered)]
+                outcome = self.trials.outcome(lowered)
+                problems = [(lowered.nodes[at], reason) for at, reason in outcome.left]
+                if outcome.whole:
+                    done.append(_Fitted(members, lowered))
+                    continue
+                if not problems:
+                    pieces = split(members, _last_graphs(lowered, outcome.graphs))
+                    if len(pieces) > 1:
+                        waiting = [*pieces, *waiting]
+                        continue
+                    problems = [(lowered.nodes[-1], self.trials.shortage(lowered))]
             for node, reason in problems:
                 position[node].refuse(node, reason)
-            if problems:
-                return False
-        return True
+            return None
+        return done
 
     def _worth(self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check) -> bool:
-        """Whether a partition is faster on the NPU; refuses its clusters when not.
-
-        An operator that was kept whole for the NPU has nowhere else to go: its partition is always worth it.
-        """
-        if any(self._asks_to_stay_whole(node) for cluster in members for node in cluster.cores):
-            return True
+        """Whether a partition is faster on the NPU; refuses its clusters when not."""
         nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
         _, lowered = try_lower(nodes, constants, check, self.options)
         assert lowered is not None
@@ -263,6 +275,22 @@ class NeutronPartitioner(Partitioner):
         from openneutron.compiler.kernels import check
 
         return partial(_second, partial(check, streams=True), targets.load(self.options.config))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Fitted:
+    """A partition that becomes one NeutronGraph, as it was lowered on trial."""
+
+    members: list[Cluster]
+    lowered: Lowered
+
+
+def _last_graphs(lowered: Lowered, graphs: list[int]) -> dict[Node, int]:
+    """Node → the last of the graphs that its operators went into."""
+    found: dict[Node, int] = {}
+    for node, number in zip(lowered.nodes, graphs, strict=True):
+        found[node] = max(found.get(node, 0), number)
+    return found
 
 
 def _overload(node: Node) -> Any:

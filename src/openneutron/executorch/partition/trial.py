@@ -1,18 +1,22 @@
-"""Trial conversions: where only a conversion tells what a partition leaves out, partitioning tries one.
+"""Trial conversions: where only a conversion tells what becomes of a partition, partitioning tries one.
 
 That is always so with NXP's converter. The open one compiles what its own `check` accepts, if it fits the memory: a partition
-that needs more than there is when every tensor is stored whole may fit as a cascade, which its compiler finds out.
+that needs more than there is when every tensor is stored whole may fit as a cascade, or in pieces, which its compiler finds out.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass, replace
 
 from openneutron.compiler.front.misfits import fits_whole
+from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert
+from openneutron.errors import InternalError
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.deliver.backend import without_l0_passes
 from openneutron.executorch.lower.lowering import Lowered
+from openneutron.litert.graph import Graph
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.report.model import Report
@@ -22,11 +26,24 @@ _TOO_LARGE = "too_large"  # the compiler's reason for what does not fit the targ
 _REMOVED = "nxp_removed"  # optimized away: nothing is left of it to run anywhere
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a conversion made of a partition: operators that stay outside with the reason, and the graph of each operator."""
+
+    left: list[tuple[int, Reason]]
+    graphs: list[int]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it became one NeutronGraph."""
+        return not self.left and len(set(self.graphs)) <= 1
+
+
 class Trials:
     """Converts partitions while they are being cut; equal models are converted once.
 
     Example:
-        >>> for position, reason in Trials(options).leftovers(lowered):
+        >>> for position, reason in Trials(options).outcome(lowered).left:
         ...     print(lowered.nodes[position], reason.message)
     """
 
@@ -34,18 +51,30 @@ class Trials:
         self.options = options
         self._reports: dict[str, Report] = {}
 
-    def leftovers(self, lowered: Lowered) -> list[tuple[int, Reason]]:
-        """Operators that stay outside the one NeutronGraph a partition must become, and why."""
+    def outcome(self, lowered: Lowered) -> Outcome:
+        """What becomes of a partition, which in the end must be one NeutronGraph."""
+        graph = lowered.model.main
+        one = [0] * len(graph.operators)
         if self.options.converter == "nxp":
-            return self._left_by_nxp(lowered)
-        if fits_whole(lowered.model.main, targets.load(self.options.config)) or self.options.fit_bytes is not None:
-            return []
+            return Outcome(self._left_by_nxp(lowered), one)
+        if fits_whole(graph, targets.load(self.options.config)) or self.options.fit_bytes is not None:
+            return Outcome([], one)
         report = self._convert(write_model(lowered.model))
-        return [
+        left = [
             (op.index, Reason(op.reason_code, op.reason, op.name, op.hint))
             for op in report.operators
             if op.reason_code == _TOO_LARGE
         ]
+        return Outcome(left, _in_order(graph, [op.graph for op in report.operators]))
+
+    def shortage(self, lowered: Lowered) -> Reason:
+        """Why a partition that nothing can cut does not fit as one graph."""
+        options = replace(without_l0_passes(self.options.conversion("trial partition")), minimum_operators_per_graph=0)
+        try:
+            convert(write_model(lowered.model), options)
+        except Shortage as error:
+            return Reason(_TOO_LARGE, error.message, "", error.hint)
+        raise InternalError("a partition that was cut fits as one graph")
 
     def _left_by_nxp(self, lowered: Lowered) -> list[tuple[int, Reason]]:
         """The first one: the others may be converted once it is gone."""
@@ -64,3 +93,13 @@ class Trials:
         if key not in self._reports:
             self._reports[key] = convert(model, without_l0_passes(self.options.conversion("trial partition"))).report
         return self._reports[key]
+
+
+def _in_order(graph: Graph, graphs: list[int]) -> list[int]:
+    """The graph of each operator, never before those that make its inputs; one in no graph goes with those."""
+    made: dict[int, int] = {}
+    found: list[int] = []
+    for op, number in zip(graph.operators, graphs, strict=True):
+        found.append(max([number, 0, *(made.get(tensor, 0) for tensor in op.inputs)]))
+        made |= dict.fromkeys(op.outputs, found[-1])
+    return found

@@ -1,0 +1,118 @@
+"""Fitting: groups of operators compiled as one NeutronGraph where they fit the memory, in as few pieces as do where not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from itertools import pairwise
+from typing import Any
+
+from openneutron.compiler.front.fuse import fuse
+from openneutron.compiler.front.ingest import Group, extract, too_small
+from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.misfits import misfit
+from openneutron.compiler.plan.cutting import cut_points
+from openneutron.compiler.plan.shortage import Shortage
+from openneutron.compiler.variables import Variables
+from openneutron.errors import InternalError
+from openneutron.litert.graph import Graph
+from openneutron.machine.targets import Target
+from openneutron.options import Options
+from openneutron.records import dataclass
+from openneutron.verdict import Reason
+
+# What compiles a graph; the pipeline hands in its own.
+Compile = Callable[[Graph, Target, Options, Variables], Any]
+
+
+@dataclass
+class Fitting:
+    """Compiles pieces of one graph, each once.
+
+    Example:
+        >>> fitting = Fitting(graph, target, options, variables, compile_graph)
+        >>> [fitting.unit(piece) for piece in fitting.pieces(group.operators)]
+    """
+
+    graph: Graph
+    target: Target
+    options: Options
+    variables: Variables
+    compile: Compile
+    known: dict[tuple[int, ...], Any] = field(default_factory=dict)
+
+    def compiled(self, operators: list[int]) -> Any:
+        """One piece as one NeutronGraph, or a `Shortage` that says what it lacks."""
+        key = tuple(operators)
+        if key not in self.known:
+            part, _, _ = extract(self.graph, Group(True, operators))
+            try:
+                self.known[key] = self.compile(part, self.target, self.options, self.variables)
+            except Shortage as error:
+                self.known[key] = error
+        return self.known[key]
+
+    def unit(self, operators: list[int]) -> Any:
+        """The compiled piece, which is known to fit."""
+        found = self.compiled(operators)
+        if isinstance(found, Shortage):
+            raise InternalError(f"a piece of {len(operators)} operators does not fit after all: {found.message}")
+        return found
+
+    def pieces(self, operators: list[int]) -> list[list[int]]:
+        """The operators in as few pieces as fit; what fits nowhere is a piece of its own."""
+        waiting, done = [operators], []
+        while waiting:
+            piece = waiting.pop(0)
+            found = self.compiled(piece)
+            if not isinstance(found, Shortage) or len(piece) == 1:
+                done.append(piece)
+                continue
+            if self.options.fit_bytes is not None or self.options.minimum_operators_per_graph < 1:
+                raise found
+            smaller = self._with_variables_whole(self._cut(piece))
+            if len(smaller) == 1:
+                done.append(piece)
+            else:
+                waiting = smaller + waiting
+        return done
+
+    def misfits(self, piece: list[int], group: Group) -> dict[int, Reason]:
+        """Operators of a piece that stay on the CPU: it does not fit in any piece, or nothing is left in it to compute."""
+        found = self.compiled(piece)
+        if isinstance(found, Shortage):
+            tied = [at for at in piece if any(at in one.users for one in self.variables.by_name.values())]
+            return {at: misfit(self.graph, at, found, self.target, alone=len(piece) == 1) for at in tied or piece[:1]}
+        minimum = self.options.minimum_operators_per_graph
+        if len(piece) < len(group.operators) and too_small(self.graph, Group(True, piece), minimum):
+            return {at: Reason("group_too_small", "its piece is not worth a NeutronGraph", "") for at in piece}
+        return {}
+
+    def _cut(self, piece: list[int]) -> list[list[int]]:
+        """The operators of a piece that does not fit in smaller ones: each operator with the last of its nodes, and never
+        before what makes its inputs."""
+        part, _, _ = extract(self.graph, Group(True, piece))
+        graph = legalize(part, self.target, self.variables)
+        fuse(graph, self.target, self.options.passes_off, thrifty=True)
+        piece_of: dict[int, int] = {}
+        for number, (begin, end) in enumerate(pairwise(cut_points(graph, self.target))):
+            for node in graph.nodes[begin:end]:
+                piece_of |= dict.fromkeys(node.sources, number)
+        made_in: dict[int, int] = {}
+        groups: dict[int, list[int]] = {}
+        for at, op in enumerate(part.operators):
+            number = max([piece_of.get(at, 0), *(made_in.get(tensor, 0) for tensor in op.inputs)])
+            made_in |= dict.fromkeys(op.outputs, number)
+            groups.setdefault(number, []).append(piece[at])
+        made = [groups[number] for number in sorted(groups)]
+        return made if len(made) > 1 else [[index] for index in piece]
+
+    def _with_variables_whole(self, pieces: list[list[int]]) -> list[list[int]]:
+        """The pieces, those between two operators of one variable joined: a variable lives in one graph."""
+        for variable in self.variables.by_name.values():
+            using = [at for at, piece in enumerate(pieces) if not set(piece).isdisjoint(variable.users)]
+            if len(using) > 1:
+                first, last = min(using), max(using) + 1
+                joined = sorted(index for piece in pieces[first:last] for index in piece)
+                pieces = [*pieces[:first], joined, *pieces[last:]]
+        return pieces

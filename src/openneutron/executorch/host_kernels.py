@@ -1,0 +1,58 @@
+"""Host kernels: whether the runtime has a kernel for every operator that a program leaves to the CPU.
+
+ExecuTorch finds out when it loads the program on the device. The kernels that it can be built with are listed in the yaml
+files of its package, so it can be told at compile time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from openneutron.errors import UnsupportedError
+from openneutron.report.model import Node as Verdict
+
+_LISTS: Final = (
+    ("kernels", "portable", "functions.yaml"),
+    ("kernels", "portable", "custom_ops.yaml"),
+    ("kernels", "portable", "et_copy_ops.yaml"),
+    ("kernels", "quantized", "quantized.yaml"),
+)
+_ENTRY = re.compile(r"^- (?:op|func): *([\w:.]+)", re.MULTILINE)
+# Always there: scalars of the runtime itself, and operators of backends that bring their kernels along.
+_BUILT_IN = ("executorch_prim::", "et_copy::", "cortex_m::")
+
+
+@cache
+def host_kernels() -> frozenset[str]:
+    """Names of all operators with a kernel: "aten::add.out".
+
+    Example:
+        >>> "aten::avg_pool3d.out" in host_kernels()
+        False
+    """
+    found: set[str] = set()
+    for path in _LISTS:
+        listed = files("executorch").joinpath(*path)
+        if listed.is_file():
+            found.update(_ENTRY.findall(listed.read_text(encoding="utf-8")))
+    return frozenset(name if "::" in name else f"aten::{name}" for name in found)
+
+
+def check_host_kernels(operators: Sequence[str], verdicts: Sequence[Verdict]) -> None:
+    """Refuse a program with an operator that no kernel runs; `operators` are named as in the program."""
+    known = host_kernels()
+    for name in operators:
+        if name in known or name.startswith(_BUILT_IN):
+            continue
+        base = name.split("::")[-1].split(".")[0]
+        node = next((v for v in verdicts if not v.delegated and v.operator.split(".")[1:2] == [base]), None)
+        where = "" if node is None else f" ({node.name}{', ' + node.source if node.source else ''})"
+        raise UnsupportedError(
+            f"nothing can run aten.{base}{where}: it is left to the CPU, and ExecuTorch's runtime has no kernel {name}"
+            + (f"; the NPU does not take it because {node.reason}" if node is not None and node.reason else ""),
+            hint="replace it, or end the model before it and compute it in the application",
+        )

@@ -1,0 +1,83 @@
+"""DecomposeLeftovers: what was kept whole for the NPU and stays on the CPU all the same becomes core operators.
+
+Before:  y = silu(x), which the CPU's runtime has no kernel for
+After:   s = sigmoid(x); y = mul(x, s)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.node import map_arg
+
+from openneutron.errors import UnsupportedError
+from openneutron.executorch.fx import operator_name, value_of
+
+
+def decompose_leftovers(model: GraphModule, is_kept: Callable[[Node], bool]) -> int:
+    """Replace every node for which `is_kept` is true, in place; returns how many there were."""
+    table = _table()
+    kept = [node for node in model.graph.nodes if is_kept(node) and node.target._op in table]
+    for node in kept:
+        results = _insert(model.graph, node, _traced(node, table))
+        node.replace_all_uses_with(results)
+        model.graph.erase_node(node)
+    if kept:
+        model.recompile()
+    return len(kept)
+
+
+def _table() -> dict[Any, Any]:
+    """ExecuTorch's own decompositions: what they yield is what its verifier takes."""
+    from executorch.exir.program._program import _default_decomposition_table
+
+    return dict(_default_decomposition_table())
+
+
+def _traced(node: Node, table: dict[Any, Any]) -> Graph:
+    """The operator as a graph of core ATen operators, one placeholder for each tensor it reads."""
+    operator = node.target._op  # type: ignore[union-attr]
+    sources = node.all_input_nodes
+
+    def call(*tensors: torch.Tensor) -> Any:
+        given = dict(zip(sources, tensors, strict=True))
+        args, kwargs = map_arg((node.args, node.kwargs), given.__getitem__)
+        return operator(*args, **kwargs)
+
+    examples = [value_of(source) for source in sources]
+    with torch.no_grad():
+        traced = make_fx(call, decomposition_table=table)(*examples)
+    return traced.graph
+
+
+def _insert(graph: Graph, node: Node, traced: Graph) -> Node:
+    """Copy the traced calls in front of `node` as Edge operators; returns the node of the result."""
+    from executorch.exir.dialects._ops import ops
+
+    copies = dict(zip((one for one in traced.nodes if one.op == "placeholder"), node.all_input_nodes, strict=True))
+    kept = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta", "spec")}
+    for one in traced.nodes:
+        if one.op == "placeholder":
+            continue
+        if one.op == "output":
+            result = one.args[0]
+            assert isinstance(result, Node)
+            return copies[result]
+        if one.op != "call_function" or not isinstance(one.target, torch._ops.OpOverload):
+            raise UnsupportedError(
+                f"{operator_name(node)} cannot be decomposed for the CPU: {one.format_node()}", where=node.name,
+                hint="replace it in the model",
+            )  # fmt: skip
+        space, name = one.target._schema.name.split("::")
+        overload = one.target._overloadname
+        target = getattr(getattr(getattr(ops.edge, space), name), overload)
+        args, kwargs = map_arg((one.args, one.kwargs), copies.__getitem__)
+        with graph.inserting_before(node):
+            made = graph.call_function(target, args, kwargs)
+        made.meta = {**kept, "val": one.meta["val"]}
+        copies[one] = made
+    raise AssertionError("a graph without an output")
