@@ -7,11 +7,11 @@ from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
+from openneutron.compiler.cutting import cut_points
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Group, extract, too_small
 from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.misfits import misfit
-from openneutron.compiler.plan.cutting import cut_points
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.variables import Variables
 from openneutron.errors import InternalError
@@ -82,7 +82,10 @@ class Fitting:
         found = self.compiled(piece)
         if isinstance(found, Shortage):
             tied = [at for at in piece if any(at in one.users for one in self.variables.by_name.values())]
-            return {at: misfit(self.graph, at, found, self.target, alone=len(piece) == 1) for at in tied or piece[:1]}
+            if len(piece) == 1:
+                return {piece[0]: misfit(self.graph, piece[0], found.needs, found.ends, self.target)}
+            # Variables tie them together: the figures are those of all of them.
+            return {at: Reason("too_large", found.message, "", found.hint) for at in tied}
         minimum = self.options.minimum_operators_per_graph
         if len(piece) < len(group.operators) and too_small(self.graph, Group(True, piece), minimum):
             return {at: Reason("group_too_small", "its piece is not worth a NeutronGraph", "") for at in piece}

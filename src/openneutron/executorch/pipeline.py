@@ -28,17 +28,20 @@ from openneutron.executorch.capture.export import (
     evaluation,
     export,
     prepare,
+    with_plain_outputs,
 )
 from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.deliver.backend import Partition
+from openneutron.executorch.deliver.host_kernels import check_host_kernels
 from openneutron.executorch.deliver.merge import merge_reports
-from openneutron.executorch.fx import is_quantize
+from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.engines import Engines, engines_of
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.run.runtime import SUPPORTED_EXECUTORCH, runner_of
 from openneutron.executorch.stage_times import Progress, Stages
+from openneutron.microcode.pte import read_plan
 from openneutron.microcode.seal import seal_pte
 from openneutron.microcode.selection import is_ours, merge
 from openneutron.program import Program
@@ -138,6 +141,8 @@ def build(
     engines.check_target(target)
     spec = NeutronOptions(config=target, **options)
     quantized: GraphModule | None = None
+    if isinstance(source, ExportedProgram):
+        source = with_plain_outputs(source)
     if isinstance(source, ExportedProgram) and not calibration:
         program = source
     elif train is not None:
@@ -267,11 +272,7 @@ def lower_program(
                 compile_config=engines.compile_config(),
             )
         except SpecViolationError as error:
-            found = re.search(r"aten\.\w+\.\w+", str(error))
-            raise UnsupportedError(
-                f"ExecuTorch has no place for operator {found[0] if found else ''}: it is not among its core operators",
-                hint="write the model without it",
-            ) from error
+            raise _no_core_operator(program, str(error)) from error
     if partitioner is None:
         make_islands_contiguous(edge.exported_program().graph_module)
     borders = remove_border_quantize(edge.exported_program()) if int8_io else []
@@ -290,8 +291,27 @@ def lower_program(
         pte = seal_pte(bytes(executorch_program.buffer))
     gone = {border.node for border in borders if not border.reason}
     verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
+    check_host_kernels(tuple(read_plan(pte, where="<pte>").operators), verdicts)
     arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas))
+
+
+def _no_core_operator(program: ExportedProgram, message: str) -> UnsupportedError:
+    """What to say of an operator that ExecuTorch's verifier refuses; of complex numbers it is their maker's fault."""
+    for node in program.graph.nodes:
+        value = value_of(node)
+        if node.op == "call_function" and isinstance(value, torch.Tensor) and value.is_complex():
+            line = source_line(node)
+            return UnsupportedError(
+                f"{operator_name(node)} ({node.name}{', ' + line if line else ''}) makes complex numbers, which no "
+                "operator behind it takes",
+                hint="end the model before it, or compute real and imaginary parts as products with a constant matrix",
+            )
+    found = re.search(r"aten\.\w+\.\w+", message)
+    return UnsupportedError(
+        f"ExecuTorch has no place for operator {found[0] if found else ''}: it is not among its core operators",
+        hint="write the model without it",
+    )
 
 
 def partitions_of(module: GraphModule) -> Iterator[Partition]:

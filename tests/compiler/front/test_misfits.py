@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from openneutron.compiler.front.misfits import fits_whole, misfit
-from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert
 from openneutron.errors import UnsupportedError
 from openneutron.litert import DType, GraphBuilder, read_model, write_model
@@ -71,9 +70,7 @@ def test_a_budget_or_a_whole_graph_is_not_cut(asked: dict[str, int]) -> None:
 
 def test_the_reason_names_tensors_and_what_is_needed_beside_them() -> None:
     graph = read_model(narrow_wide_narrow("ABS")).main
-    error = Shortage("short")
-    error.needs, error.ends = 1_400_000, 1_310_720
-    reason = misfit(graph, 2, error, targets.load("mcxn94x"))
+    reason = misfit(graph, 2, 1_400_000, 1_310_720, targets.load("mcxn94x"))
     assert (reason.code, reason.where) == ("too_large", "last")
     assert "wide 655,360, last 655,360, beside them 89,280" in reason.message and "1,400,000" in reason.message
 

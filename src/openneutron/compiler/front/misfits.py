@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from openneutron.compiler.plan.shortage import Shortage
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.verdict import Reason
@@ -12,11 +11,11 @@ _HINT = "lower the resolution or the batch, or choose a larger target"
 _NAMED = 3  # tensors that are named; a wide concatenation has dozens
 
 
-def misfit(graph: Graph, index: int, error: Shortage, target: Target, *, alone: bool = True) -> Reason:
-    """Why an operator stays on the CPU: what it needs alone, by which tensors, and what there is.
+def misfit(graph: Graph, index: int, needs: int, ends: int, target: Target) -> Reason:
+    """Why an operator stays on the CPU: what it needs alone, `ends` of it for inputs and outputs, by which tensors.
 
     Example:
-        >>> misfit(graph, 4, error, targets.load("mcxn94x")).message
+        >>> misfit(graph, 4, 1_310_720, 1_310_720, targets.load("mcxn94x")).message
         'alone it needs 1,310,720 bytes (wide 655,360, last 655,360), mcxn94x has 524,288'
     """
     op = graph.operators[index]
@@ -28,12 +27,9 @@ def misfit(graph: Graph, index: int, error: Shortage, target: Target, *, alone: 
     largest = sorted(sizes.items(), key=lambda item: -item[1])
     parts = [f"{name} {size:,}" for name, size in largest[:_NAMED]]
     parts += [f"{len(largest) - _NAMED} more"] if len(largest) > _NAMED else []
-    if error.needs > error.ends:
-        parts.append(f"beside them {error.needs - error.ends:,}")
-    if not alone:
-        # A variable ties it to others: the figures are those of all of them.
-        return Reason("too_large", error.message, next((graph.tensors[t].name for t in op.outputs), ""), error.hint)
-    message = f"alone it needs {error.needs:,} bytes ({', '.join(parts)}), {target.name} has {target.sram_bytes:,}"
+    if needs > ends:
+        parts.append(f"beside them {needs - ends:,}")
+    message = f"alone it needs {needs:,} bytes ({', '.join(parts)}), {target.name} has {target.sram_bytes:,}"
     return Reason("too_large", message, next((graph.tensors[t].name for t in op.outputs), ""), _HINT)
 
 

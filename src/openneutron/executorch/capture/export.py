@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
+from torch.utils._pytree import TreeSpec
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.fx import is_quantize, is_static, is_view, operator_name, value_of
@@ -21,7 +24,7 @@ Inputs = tuple[torch.Tensor, ...]
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
     """`torch.export` with one sentence instead of a traceback when the model cannot be exported."""
     try:
-        return torch.export.export(model, inputs)
+        return with_plain_outputs(torch.export.export(model, inputs))
     except OpenNeutronError:
         raise
     except Exception as error:
@@ -30,6 +33,27 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
             f"torch.export cannot capture {what}: {type(error).__name__}: {first[0] if first else 'no message'}",
             hint="run torch.export.export(model, example_inputs) alone to see the whole error",
         ) from error
+
+
+def with_plain_outputs(program: ExportedProgram) -> ExportedProgram:
+    """The program with named results (what `torch.max(x, 1)` gives) as plain tuples, which is all that can be written."""
+    entry = program.module_call_graph[0]
+    if entry.signature is None or (plain := _plain(entry.signature.out_spec)) == entry.signature.out_spec:
+        return program
+    made = copy.copy(program)  # the caller's own keeps its names
+    signature = dataclasses.replace(entry.signature, out_spec=plain)
+    made._module_call_graph = [dataclasses.replace(entry, signature=signature), *program.module_call_graph[1:]]
+    return made
+
+
+def _plain(spec: TreeSpec) -> TreeSpec:
+    if spec.is_leaf():
+        return spec
+    children = [_plain(child) for child in spec.children()]
+    named = getattr(spec.type, "__module__", "") == "torch.return_types"
+    if not named and children == spec.children():
+        return spec
+    return TreeSpec(tuple, None, children) if named else TreeSpec(spec.type, spec.context, children)
 
 
 @contextmanager

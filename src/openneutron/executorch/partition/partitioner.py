@@ -29,9 +29,9 @@ from openneutron.executorch.partition.clusters import Check, Cluster, examine, f
 from openneutron.executorch.partition.delegation import CustomDelegationOptions
 from openneutron.executorch.partition.excluded import Excluded
 from openneutron.executorch.partition.levels import cut, split
-from openneutron.executorch.partition.levels.borders import keep_order_between
 from openneutron.executorch.partition.outcome import verdicts_of
 from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
+from openneutron.executorch.partition.passes.keep_order_between import keep_order_between
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.partition.trial import Trials

@@ -1,7 +1,8 @@
 """Trial conversions: where only a conversion tells what becomes of a partition, partitioning tries one.
 
 That is always so with NXP's converter. The open one compiles what its own `check` accepts, if it fits the memory: a partition
-that needs more than there is when every tensor is stored whole may fit as a cascade, or in pieces, which its compiler finds out.
+that needs more than there is when every tensor is stored whole may fit as a cascade, or in pieces, which its compiler
+finds out.
 """
 
 from __future__ import annotations

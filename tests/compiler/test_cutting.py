@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from openneutron.compiler.plan.search.cutting import cut_points
 
 from openneutron.compiler import pipeline
+from openneutron.compiler.cutting import cut_points
 from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.variables import Variables
 from openneutron.convert import convert

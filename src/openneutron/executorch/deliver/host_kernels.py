@@ -36,7 +36,9 @@ def host_kernels() -> frozenset[str]:
     """
     found: set[str] = set()
     for path in _LISTS:
-        listed = files("executorch").joinpath(*path)
+        listed = files("executorch")
+        for part in path:
+            listed = listed / part
         if listed.is_file():
             found.update(_ENTRY.findall(listed.read_text(encoding="utf-8")))
     return frozenset(name if "::" in name else f"aten::{name}" for name in found)

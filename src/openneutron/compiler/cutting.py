@@ -7,8 +7,8 @@ bytes, and gives back the memory of what is not needed any more:
     two graphs     input ─ conv ─ pool ─ squeeze ┃ expand ─ …      cut where the least crosses
 
 Dynamic programming over cut points of the order of L1 nodes: the fewest crossing bytes over pieces whose estimated need
-fits. The estimate takes `candidates`' segments, so a cascade counts as a cascade. Weakness: it knows no fragmentation and no sharing of
-memory at the borders; whoever asks compiles the pieces, and asks again about one that does not fit after all.
+fits. The estimate takes `candidates`' segments, so a cascade counts as a cascade. Weakness: it knows no fragmentation and no
+sharing of memory at the borders; whoever asks compiles the pieces, and asks again about one that does not fit after all.
 """
 
 from __future__ import annotations
