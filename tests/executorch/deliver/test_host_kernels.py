@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from openneutron.executorch.host_kernels import check_host_kernels, host_kernels
+from openneutron.executorch.deliver.host_kernels import check_host_kernels, host_kernels
 from torch import nn
 
 import openneutron as on

@@ -50,14 +50,14 @@ def _traced(node: Node, table: dict[Any, Any]) -> Graph:
 
     examples = [value_of(source) for source in sources]
     with torch.no_grad():
-        traced = make_fx(call, decomposition_table=table)(*examples)
-    return traced.graph
+        core = make_fx(call, decomposition_table=table)(*examples)
+        # Edge has no views, only copies.
+        copying = torch.func.functionalize(core, remove="mutations_and_views")
+        return make_fx(copying)(*examples).graph
 
 
 def _insert(graph: Graph, node: Node, traced: Graph) -> Node:
     """Copy the traced calls in front of `node` as Edge operators; returns the node of the result."""
-    from executorch.exir.dialects._ops import ops
-
     copies = dict(zip((one for one in traced.nodes if one.op == "placeholder"), node.all_input_nodes, strict=True))
     kept = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta", "spec")}
     for one in traced.nodes:
@@ -72,12 +72,28 @@ def _insert(graph: Graph, node: Node, traced: Graph) -> Node:
                 f"{operator_name(node)} cannot be decomposed for the CPU: {one.format_node()}", where=node.name,
                 hint="replace it in the model",
             )  # fmt: skip
-        space, name = one.target._schema.name.split("::")
-        overload = one.target._overloadname
-        target = getattr(getattr(getattr(ops.edge, space), name), overload)
-        args, kwargs = map_arg((one.args, one.kwargs), copies.__getitem__)
+        target, extra = _edge_operator(one)
+        args, kwargs = map_arg((one.args, {**one.kwargs, **extra}), copies.__getitem__)
+        if extra:
+            kwargs.pop("memory_format", None)
         with graph.inserting_before(node):
             made = graph.call_function(target, args, kwargs)
         made.meta = {**kept, "val": one.meta["val"]}
         copies[one] = made
     raise AssertionError("a graph without an output")
+
+
+def _edge_operator(node: Node) -> tuple[Any, dict[str, Any]]:
+    """The Edge form of an ATen call, and the arguments that it has beside those: Edge names orders of dimensions, and knows
+    no number where an operator takes a tensor."""
+    from executorch.exir.dialects._ops import ops
+
+    target = node.target
+    assert isinstance(target, torch._ops.OpOverload)
+    if target is torch.ops.aten.clone.default:
+        return ops.edge.dim_order_ops._clone_dim_order.default, {"dim_order": list(node.meta["val"].dim_order())}
+    space, name = target._schema.name.split("::")
+    overload = target._overloadname
+    if overload == "Tensor" and len(node.args) > 1 and isinstance(node.args[1], (int, float)):
+        overload = "Scalar"
+    return getattr(getattr(getattr(ops.edge, space), name), overload), {}
