@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from openneutron.executorch.deliver.host_kernels import check_host_kernels, host_kernels
 from torch import nn
 
 import openneutron as on
 from openneutron.errors import UnsupportedError
+from openneutron.executorch.deliver.host_kernels import check_host_kernels, host_kernels
 from openneutron.report.model import Node
 
 IMAGE = torch.rand(1, 3, 8, 8)
