@@ -22,12 +22,23 @@ if TYPE_CHECKING:
     from openneutron.api import Program, compile
     from openneutron.executorch.run.runtime import register_runtime
     from openneutron.machine import targets
+    from openneutron.machine.native import litert_delegate
 
-__all__ = ["OpenNeutronError", "Program", "__version__", "compile", "register_runtime", "targets", "zoo"]
+__all__ = [
+    "OpenNeutronError",
+    "Program",
+    "__version__",
+    "compile",
+    "litert_delegate",
+    "register_runtime",
+    "targets",
+    "zoo",
+]
 
 _HOMES = {
     "Program": "openneutron.api",
     "compile": "openneutron.api",
+    "litert_delegate": "openneutron.machine.native",
     "register_runtime": "openneutron.executorch.run.runtime",
 }
 # Names that are modules themselves.

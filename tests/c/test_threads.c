@@ -168,7 +168,7 @@ static void reduce(nk_call *call, int32_t *params) {
         .axes = 4, .multiplier = 1 << 30, .shift = -3, .clamp_low = -128, .clamp_high = 127};
     memcpy(params, &p, sizeof p);
     call->operands[0] = image(one, ROWS, COLUMNS, CHANNELS);
-    call->operands[1] = image(out, ROWS, 1, CHANNELS);
+    call->operands[NK_REDUCE_OUTPUT] = image(out, ROWS, 1, CHANNELS);
 }
 
 static void pad(nk_call *call, int32_t *params) {

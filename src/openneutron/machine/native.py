@@ -35,6 +35,18 @@ def delegate_path() -> Path:
     )
 
 
+def litert_delegate() -> str:
+    """Return the path of `libopenneutron_litert.so`, which runs NeutronGraph operators in LiteRT's own interpreter.
+
+    Example:
+        >>> delegate = load_delegate(openneutron.litert_delegate())
+        >>> interpreter = Interpreter("compiled.tflite", experimental_delegates=[delegate])
+
+    Raises OpenNeutronError when it has not been built.
+    """
+    return str(_built("libopenneutron_litert.so", hint="run `make setup` in the project's root"))
+
+
 def _built(name: str, *, hint: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():
