@@ -70,9 +70,9 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     """The stages of `openneutron.compile`, one by one."""
     from openneutron.executorch import pipeline
     from openneutron.executorch.capture import export as steps
-    from openneutron.executorch.compile_spec import NeutronOptions
     from openneutron.executorch.quantize import NeutronQuantizer
     from openneutron.executorch.stage_times import Stages
+    from openneutron.options import Options
 
     with clock("export"):
         exported = steps.export(model, inputs)
@@ -85,7 +85,7 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     with clock("export again"):
         program = steps.export(quantized, inputs)
     with clock("lower and write"):
-        return pipeline.lower_program(program, NeutronOptions("imxrt700"), Stages()).pte
+        return pipeline.lower_program(program, Options(target="imxrt700"), Stages()).pte
 
 
 def count_ours(clock: Clock) -> None:

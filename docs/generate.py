@@ -232,13 +232,12 @@ def errors_page() -> str:
 
 def settings_page() -> str:
     """Every flag, keyword, compile-spec field and environment variable."""
-    import openneutron
     from openneutron.compiler.front import fuse
-    from openneutron.executorch.compile_spec import NeutronOptions
     from openneutron.executorch.flags import FLAGS
     from openneutron.executorch.partition.delegation import CustomDelegationOptions
     from openneutron.executorch.partition.partitioner import NeutronPartitioner
     from openneutron.executorch.quantize import NeutronQuantizer
+    from openneutron.options import SCHEMA
 
     def keywords(function: Any) -> str:
         rows = []
@@ -254,11 +253,13 @@ def settings_page() -> str:
         for spelling, _, help_text in _options(command)
         if spelling.startswith("`-")
     ]
-    spec = [
-        (f"`{f.name}`", f"`{f.type}`", "required" if f.default is dataclasses.MISSING else f"`{f.default!r}`")
-        for f in dataclasses.fields(NeutronOptions)
-        if f.name not in ("partition", "dump_intermediates")
-    ]
+    rows = [
+        (
+            f"`{one.name}`", f"`{one.flag}`" if one.flag else "", f"`{one.key}`" if one.key else "",
+            f"`{one.sdk}`" if one.sdk else "", f"`{one.default!r}`", " ".join(one.fronts), " ".join(one.converters), one.help,
+        )
+        for one in SCHEMA.values()
+    ]  # fmt: skip
     custom = [(f"`{f.name}`", f"`{f.type}`", f"`{f.default!r}`") for f in dataclasses.fields(CustomDelegationOptions)]
     return _page(
         "Settings",
@@ -266,14 +267,16 @@ def settings_page() -> str:
         "Everything that can be switched, on one page.",
         "## Command line",
         _table(("option", "command", "meaning"), sorted(flags)),
-        "## `openneutron.compile`\n\n`help(openneutron.compile)` says what each does.",
-        keywords(openneutron.compile),
+        "## Options of a compile\n\nEach is described once, in `openneutron/options.py`; the keywords of `openneutron.compile`, "
+        "the flags of `openneutron compile`, the keys of compile specs and the names of `eiq_neutron_sdk` are made from "
+        "that table.",
+        _table(("keyword", "flag", "compile spec", "SDK", "default", "models", "converters", "meaning"), rows),
+        "Besides: `calibration`, `train`, `name`, `progress`; `help(openneutron.compile)` says what each does.",
         "## `NeutronQuantizer`",
         keywords(NeutronQuantizer.__init__),
         "## `NeutronPartitioner`",
         keywords(NeutronPartitioner.__init__),
-        "## `generate_neutron_compile_spec`\n\nThe fields of a compile spec; `config` is the target.",
-        _table(("field", "type", "default"), spec),
+        "## `generate_neutron_compile_spec`\n\nTakes the names of the column *compile spec*; `config` is the target.",
         "`extra_flags` takes these, as `--name value` or `--name=value`: " + ", ".join(f"`{f}`" for f in FLAGS) + ".",
         "## `CustomDelegationOptions`",
         _table(("field", "type", "default"), custom),

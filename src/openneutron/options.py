@@ -1,35 +1,214 @@
-"""What a conversion can be asked for, whichever converter does it."""
+"""The options of a compile, each described once: name, default, range, meaning, and who takes it.
+
+The command line, `openneutron.compile`, compile specs, recipes, the `eiq_neutron_sdk` surface, NXP's converter and the
+reference page are made from this table. A new option is one field here, and the code that obeys it.
+
+Example:
+    >>> SCHEMA["fit_bytes"].flag
+    '--fit'
+    >>> read_text(SCHEMA["fit_bytes"], "256K")
+    262144
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from openneutron.errors import OptionError
+from openneutron.sizes import parse_size
 
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
+PLACEMENTS = ("all", "fastest")
+
+Kind = Literal["text", "switch", "bytes", "count", "names"]
+# What a model can come from; an option that only one of them has is refused for the others.
+TORCH, LITERT = "PyTorch", "LiteRT"
+EVERY = (TORCH, LITERT)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option. `flag` is its spelling on the command line, "" where it has none.
+
+    `key` is its name in compile specs, "" where it does not travel to the backend; `sdk` its name among the options of
+    NXP's converter. `fronts` and `converters` take it. `public` ones are keywords of `openneutron.compile`.
+    """
+
+    help: str
+    kind: Kind = "text"
+    flag: str = ""
+    key: str = ""
+    sdk: str = ""
+    choices: tuple[str, ...] = ()
+    fronts: tuple[str, ...] = EVERY
+    converters: tuple[str, ...] = CONVERTERS
+    public: bool = True
+    name: str = ""
+    default: Any = None
+
+
+def _option(default: Any, help: str, **more: Any) -> Any:
+    kinds: dict[type, Kind] = {bool: "switch", tuple: "names", int: "count"}
+    more.setdefault("kind", kinds.get(type(default), "text"))
+    return field(default=default, metadata={"option": Option(help, **more)})
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a conversion can be asked for; the defaults are right for most.
+    """What a compile can be asked for; the defaults are right for most."""
 
-    `passes_off` names L1 passes to leave out; `fit_bytes` is a budget for I/O + scratch + prefetch;
-    `certificate` adds the proof of the schedules to the intermediates (certificate.json);
-    `extra_flags` go verbatim to NXP's converter; `source` names the model in messages; `timeout_seconds` bounds NXP's
-    converter, which runs in a subprocess.
+    target: str = _option("imxrt700", "The chip (`openneutron targets`).", flag="--target", key="config")
+    converter: str = _option(
+        "open", "open: ours. nxp: NXP's SDK, if installed.", flag="--converter", key="converter", choices=CONVERTERS
+    )
+    recipe: str = _option(
+        "neutron", "Engines of a PyTorch program: neutron, cortex_m (no NPU) or imxrt700cm (both).",
+        flag="--recipe", fronts=(TORCH,),
+    )  # fmt: skip
+    placement: str = _option(
+        "all", "all: whatever the NPU can run. fastest: only what pays.",
+        flag="--placement", fronts=(TORCH,), choices=PLACEMENTS,
+    )  # fmt: skip
+    optimize: str = _option(
+        "default", "How hard to search: fast, default or max.",
+        flag="--optimize", key="optimize", choices=OPTIMIZE, converters=("open",),
+    )  # fmt: skip
+    fit_bytes: int | None = _option(
+        None, "Budget for I/O + scratch + prefetch, e.g. 256K.",
+        kind="bytes", flag="--fit", key="fit_bytes", converters=("open",),
+    )  # fmt: skip
+    fetch_constants_to_sram: bool = _option(
+        False, "Prefetch weights from flash.",
+        flag="--fetch-constants-to-sram", key="fetch_constants_to_sram", sdk="fetchConstantsToSRAM",
+    )  # fmt: skip
+    use_profiling: bool = _option(
+        False, "Record each kernel call.", flag="--use-profiling", key="use_profiling", sdk="useProfiling"
+    )
+    dump_kernel_selection_code: bool = _option(
+        False, "Write *_kernel_selection.c beside the output.",
+        flag="--dump-kernel-selection", key="dump_kernel_selection_code", sdk="dumpKernelSelectionCode",
+    )  # fmt: skip
+    operators_not_to_delegate: tuple[str, ...] = _option(
+        (), "Keep this operator on the CPU (name or glob; repeatable).",
+        flag="--not-delegate", key="operators_not_to_delegate", converters=("open",),
+    )  # fmt: skip
+    passes_off: tuple[str, ...] = _option(
+        (), "Leave out this compiler pass (repeatable).", flag="--pass-off", key="passes_off", sdk="excludeGraphPasses"
+    )
+    per_channel: bool = _option(
+        False, "A weight scale for each output channel of PyTorch models.", flag="--per-channel", fronts=(TORCH,)
+    )
+    channels_last: bool = _option(
+        False, "Channels-last inputs for PyTorch models.", flag="--channels-last", fronts=(TORCH,)
+    )
+    int8_io: bool = _option(
+        False, "INT8 inputs and outputs for PyTorch models: nothing is quantized at the border.",
+        flag="--int8-io", fronts=(TORCH,),
+    )  # fmt: skip
+    use_neutron_for_format_conversion: bool = _option(
+        False, "Partitions transpose inside; otherwise the delegate does on the CPU.",
+        key="use_neutron_for_format_conversion", fronts=(TORCH,),
+    )  # fmt: skip
+    dump_intermediates: bool = _option(
+        False, "Keep LiteRT models, L1/L2 dumps and disassembly.", key="dump_intermediates"
+    )
+    certificate: bool = _option(
+        False, "Keep the proof of the schedule, for `openneutron certify`.", fronts=(LITERT,), converters=("open",)
+    )
+    minimum_operators_per_graph: int = _option(
+        1, "Smaller groups of operators stay where they are.", sdk="minNumOpsPerGraph", public=False
+    )
+    one_graph: bool = _option(
+        False, "All operators in one NeutronGraph, also those that only rename bytes; what does not fit is an error.",
+        public=False,
+    )  # fmt: skip
+    extra_flags: tuple[str, ...] = _option(
+        (),
+        "Options as text: of this table for the open converter, verbatim for NXP's.",
+        key="extra_flags",
+        public=False,
+    )
+    intermediates_dir: str = _option("", "Folder for each partition's dumps.", key="intermediates_dir", public=False)
+    partition: int = _option(0, "The partition's number, filled in by the partitioner.", key="partition", public=False)
+    source: str = _option("<model>", "The model's name in messages.", public=False)
+    timeout_seconds: int = _option(600, "How long NXP's converter may take.", converters=("nxp",), public=False)
+
+
+SCHEMA: dict[str, Option] = {
+    one.name: dataclasses.replace(one.metadata["option"], name=one.name, default=one.default)
+    for one in dataclasses.fields(Options)
+}
+PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
+
+
+def checked(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Option] = SCHEMA) -> dict[str, Any]:
+    """The given values, of the right types and ranges; anything else is an `OptionError` that names the option.
+
+    Example:
+        >>> checked({"passes_off": ["fuse_pad"]})
+        {'passes_off': ('fuse_pad',)}
     """
+    found = {}
+    for name, value in given.items():
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
+            raise OptionError(f"unknown option {name!r}", where=where, hint=hint)
+        found[name] = _checked(known[name], value, where)
+    return found
 
-    target: str = "imxrt700"
-    converter: str = "open"
-    optimize: str = "default"
-    fetch_constants_to_sram: bool = False
-    use_profiling: bool = False
-    dump_kernel_selection_code: bool = False
-    passes_off: tuple[str, ...] = ()
-    operators_not_to_delegate: tuple[str, ...] = ()
-    fit_bytes: int | None = None
-    minimum_operators_per_graph: int = 1
-    dump_intermediates: bool = False
-    certificate: bool = False
-    extra_flags: tuple[str, ...] = ()
-    source: str = "<model>"
-    timeout_seconds: int = 600
+
+def _checked(option: Option, value: Any, where: str) -> Any:
+    if option.kind == "names":
+        names = (value,) if isinstance(value, str) else tuple(value)
+        for one in names:
+            if not isinstance(one, str) or not one.strip():
+                raise OptionError(f"{option.name} contains {one!r}", where=where, hint="give names as strings")
+        return tuple(one.strip() for one in names)
+    right = {
+        "switch": (isinstance(value, bool), "use True or False"),
+        "count": (isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
+        "bytes": (value is None or (isinstance(value, int) and value > 0), "give a number of bytes above 0, or None"),
+        "text": (isinstance(value, str), f"give a text such as {option.default!r}"),
+    }
+    ok, hint = right[option.kind]
+    if ok and option.choices and value not in option.choices:
+        ok, hint = False, f"one of {', '.join(option.choices)}"
+    if not ok:
+        raise OptionError(f"{option.name} is {value!r}", where=where, hint=hint)
+    return value
+
+
+def refuse_foreign(given: Mapping[str, Any], front: str, *, hint: str) -> None:
+    """An `OptionError` for options that models of this kind do not have, unless they are at their defaults."""
+    for name, value in given.items():
+        option = SCHEMA[name]
+        if front not in option.fronts and value != option.default:
+            spelling = f"{name} ({option.flag})" if option.flag else name
+            raise OptionError(f"{spelling} is for {' and '.join(option.fronts)} models", hint=hint)
+
+
+def read_text(option: Option, text: str) -> Any:
+    """The value that a text gives an option; an `OptionError` says what is accepted.
+
+    Example:
+        >>> read_text(SCHEMA["passes_off"], "fuse_pad,fuse_lut")
+        ('fuse_pad', 'fuse_lut')
+    """
+    if option.kind == "bytes":
+        return parse_size(text, option=option.flag or option.name)
+    if option.kind == "count":
+        if not text.isdigit():
+            raise OptionError(f"{option.flag or option.name} is {text!r}", hint="give a whole number")
+        return int(text)
+    if option.kind == "names":
+        names = tuple(part.strip() for part in text.split(",") if part.strip())
+        if not names:
+            raise OptionError(f"{option.flag or option.name} is {text!r}", hint="give names separated by commas")
+        return names
+    return _checked(option, text, "")

@@ -109,7 +109,7 @@ def test_a_budget_that_holds_changes_nothing_and_one_that_cannot_is_refused(
         (["convnet.tflite", "--optimize", "O3"], "optimize is 'O3'.*fast, default, max"),
         (["convnet.tflite", "--fit", "lots"], "--fit is 'lots'"),
         (["convnet.tflite", "--pass-off", "fuse_everything"], "fuse_everything"),
-        (["convnet.tflite", "--channels-last"], "--channels-last is for PyTorch models"),
+        (["convnet.tflite", "--channels-last"], r"\(--channels-last\) is for PyTorch models"),
         (["convnet.tflite", "-o", "."], "this is a folder"),
         (["convnet.tflite", "-o", "no/such/out.tflite"], "folder 'no/such' does not exist"),
         (["convnet.tflite", "-o", "out.pte"], "must end in .tflite"),

@@ -11,7 +11,7 @@ from torch import nn
 
 from openneutron.errors import OptionError
 from openneutron.executorch import NeutronCompileSpecBuilder, NeutronPartitioner, generate_neutron_compile_spec
-from openneutron.executorch.compile_spec import from_specs
+from openneutron.executorch.compile_spec import conversion_options, from_specs
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.pipeline import partitions_of, quantize
 from openneutron.litert.read import read_model
@@ -36,8 +36,8 @@ def test_survives_the_way_through_executorch() -> None:
         "mcxn94x", None, ["--optimize=fast"], None, ["aten.add.Tensor"], True, True, True, True, converter="open"
     )
     options = from_specs(specs)
-    assert options.config == "mcxn94x" and options.operators_not_to_delegate == ("aten.add.Tensor",)
-    conversion = options.conversion()
+    assert options.target == "mcxn94x" and options.operators_not_to_delegate == ("aten.add.Tensor",)
+    conversion = conversion_options(options)
     assert (conversion.optimize, conversion.use_profiling, conversion.fetch_constants_to_sram) == ("fast", True, True)
     assert NeutronCompileSpecBuilder().neutron_compile_spec("mcxn94x").build() == generate_neutron_compile_spec(
         "mcxn94x"

@@ -53,9 +53,9 @@ def write_report(
     """
     from openneutron import console
     from openneutron.cli.shared.reporting import write_page
-    from openneutron.cli.shared.sizes import parse_size
     from openneutron.files import check_target
     from openneutron.report.model import to_json
+    from openneutron.sizes import parse_size
 
     if output is None and not as_json:
         output = Path(f"{Path(source).stem}_report.html")
@@ -63,11 +63,13 @@ def write_report(
         check_target(output, ".html")
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
-        options = {"target": target, "optimize": optimize, "fit_bytes": fit_bytes}
+        options: dict[str, Any] = {"target": target, "optimize": optimize, "fit_bytes": fit_bytes}
+        if per_channel:
+            options["per_channel"] = True
         if source.endswith(".json"):
             report = _saved(source)
         else:
-            report = _made(source, stage, options, per_channel=per_channel, what_if=what_if, accuracy=accuracy)
+            report = _made(source, stage, options, what_if=what_if, accuracy=accuracy)
     size = 0 if output is None else write_page(report, output)
     console.put(to_json(report) if as_json else f"{output}: {size:,} bytes; open it in a browser")
 
@@ -88,7 +90,6 @@ def _made(
     stage: Callable[[str], None],
     options: dict[str, Any],
     *,
-    per_channel: bool,
     what_if: bool,
     accuracy: bool,
 ) -> Report:
@@ -96,6 +97,5 @@ def _made(
     from openneutron.cli.shared.loading import compile_source
     from openneutron.cli.shared.reporting import completed
 
-    also: dict[str, Any] = {"per_channel": True} if per_channel else {}
-    program, loaded = compile_source(source, stage, dump_intermediates=True, **options, **also)
-    return completed(program, loaded, options, stage, what_if=what_if, accuracy=accuracy, per_channel=per_channel)
+    program, loaded = compile_source(source, stage, dump_intermediates=True, **options)
+    return completed(program, loaded, options, stage, what_if=what_if, accuracy=accuracy)

@@ -147,7 +147,7 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
     """
     from openneutron.compiler.front import fuse
     from openneutron.convert import convert
-    from openneutron.options import Options
+    from openneutron.options import SCHEMA, Options, checked
 
     if not isinstance(context.targetOpts, NeutronTarget):
         raise OptionError(
@@ -157,21 +157,19 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
         )
     given = context.compilationOpts
     named = [name.strip() for name in given.excludeGraphPasses.split(",") if name.strip()]
-    options = Options(
-        target=context.targetOpts.name,
-        fetch_constants_to_sram=given.fetchConstantsToSRAM,
-        use_profiling=given.useProfiling,
-        dump_kernel_selection_code=given.dumpKernelSelectionCode,
-        passes_off=tuple(name for name in named if name in fuse.names()),
-        minimum_operators_per_graph=given.minNumOpsPerGraph,
-        dump_intermediates=given.dumpAfterGenerate or given.dumpMicrocode,
-    )
+    same = {one.name: getattr(given, one.sdk) for one in SCHEMA.values() if one.sdk}
+    own = {
+        "target": context.targetOpts.name,
+        "passes_off": tuple(name for name in named if name in fuse.names()),
+        "dump_intermediates": given.dumpAfterGenerate or given.dumpMicrocode,
+    }
+    options = Options(**checked(same | own, where=_WHERE))
     foreign = [name for name in named if name not in fuse.names()]
     data = _as_bytes(model)
     result = convert(data, options)
     if given.minNumOpsPerGraph <= 1 and result.report.totals.neutron_graphs == 0:
         # Users of this surface need a graph even of operators that only rename bytes, which are not worth one otherwise.
-        result = convert(data, replace(options, minimum_operators_per_graph=0))
+        result = convert(data, replace(options, one_graph=True))
     _print_log(result, options, given, foreign, data)
     if given.dumpKernelSelectionCode:
         write_file(SELECTION_FILE, result.kernel_selection_code)

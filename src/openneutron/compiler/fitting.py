@@ -68,7 +68,7 @@ class Fitting:
             if not isinstance(found, Shortage) or len(piece) == 1:
                 done.append(piece)
                 continue
-            if self.options.fit_bytes is not None or self.options.minimum_operators_per_graph < 1:
+            if self.options.fit_bytes is not None or self.options.one_graph:
                 raise found
             smaller = self._with_variables_whole(self._cut(piece))
             if len(smaller) == 1:

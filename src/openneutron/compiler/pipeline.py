@@ -120,7 +120,7 @@ def _cut_and_compiled(
         cut = ingest(
             graph,
             target,
-            minimum=options.minimum_operators_per_graph,
+            minimum=0 if options.one_graph else options.minimum_operators_per_graph,
             left_out=options.operators_not_to_delegate,
             folded=folded,
             refused=refused,

@@ -11,14 +11,14 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openneutron.errors import OptionError
 from openneutron.executorch.flags import apply_flags
+from openneutron.litert.passes import PASSES
 from openneutron.machine import targets
-from openneutron.options import CONVERTERS, OPTIMIZE, Options
+from openneutron.options import SCHEMA, Options, checked
 
 if TYPE_CHECKING:
     from executorch.exir.backend.compile_spec_schema import CompileSpec
@@ -26,66 +26,41 @@ if TYPE_CHECKING:
 WHERE = "neutron compile spec"
 
 
-@dataclass(frozen=True)
-class NeutronOptions:
-    """The content of a compile spec, checked.
+# Options that travel to the backend, by their keys there.
+KEYS = {one.key: one for one in SCHEMA.values() if one.key}
 
-    `extra_flags` are options of `openneutron compile` for the open converter (an unknown one is an error) and go verbatim
-    to NXP's. `partition` is the partition's number, filled in by the partitioner.
+
+def spec_options(given: Mapping[str, Any]) -> Options:
+    """Options for a compile spec, checked: also the target, and the flags that are given as text.
+
+    Example:
+        >>> spec_options({"target": "mcxn94x", "optimize": "fast"}).optimize
+        'fast'
     """
+    options = Options(**checked(given, where=WHERE))
+    if options.converter == "open":
+        targets.load(options.target)
+    with_flags(options)
+    return options
 
-    config: str
-    extra_flags: tuple[str, ...] = ()
-    operators_not_to_delegate: tuple[str, ...] = ()
-    use_neutron_for_format_conversion: bool = False
-    fetch_constants_to_sram: bool = False
-    dump_kernel_selection_code: bool = False
-    use_profiling: bool = False
-    intermediates_dir: str = ""
-    converter: str = "open"
-    optimize: str = "default"
-    passes_off: tuple[str, ...] = ()
-    fit_bytes: int | None = None
-    dump_intermediates: bool = False
-    partition: int = 0
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.config, str):
-            raise OptionError(f"config is {self.config!r}", where=WHERE, hint='give a target name such as "imxrt700"')
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if field.type == "bool" and not isinstance(value, bool):
-                raise OptionError(f"{field.name} is {value!r}", where=WHERE, hint="use True or False")
-        for name, allowed in (("converter", CONVERTERS), ("optimize", OPTIMIZE)):
-            if getattr(self, name) not in allowed:
-                raise OptionError(
-                    f"{name} is {getattr(self, name)!r}", where=WHERE, hint=f"one of {', '.join(allowed)}"
-                )
-        if self.fit_bytes is not None and (not isinstance(self.fit_bytes, int) or self.fit_bytes < 1):
-            raise OptionError(
-                f"fit_bytes is {self.fit_bytes!r}", where=WHERE, hint="a number of bytes above 0, or None"
-            )
-        if self.converter == "open":
-            targets.load(self.config)
-        self.conversion()
+def with_flags(options: Options) -> Options:
+    """The options with the flags among them applied; NXP's converter gets its flags verbatim."""
+    if options.converter == "nxp":
+        return options
+    return apply_flags(dataclasses.replace(options, extra_flags=()), options.extra_flags, where=f"{WHERE}, extra_flags")
 
-    def conversion(self, source: str = "<partition>") -> Options:
-        """The converter's options for one partition."""
-        options = Options(
-            target=self.config,
-            converter=self.converter,
-            optimize=self.optimize,
-            fetch_constants_to_sram=self.fetch_constants_to_sram,
-            use_profiling=self.use_profiling,
-            dump_kernel_selection_code=self.dump_kernel_selection_code,
-            dump_intermediates=self.dump_intermediates or bool(self.intermediates_dir),
-            passes_off=self.passes_off,
-            fit_bytes=self.fit_bytes,
-            source=source,
-        )
-        if self.converter == "nxp":
-            return dataclasses.replace(options, extra_flags=self.extra_flags)
-        return apply_flags(options, self.extra_flags, where=f"{WHERE}, extra_flags")
+
+def conversion_options(options: Options, source: str = "<partition>") -> Options:
+    """The converter's options for one partition; what the partitioner and the passes on LiteRT obey is left behind."""
+    full = with_flags(options)
+    return dataclasses.replace(
+        full,
+        operators_not_to_delegate=(),
+        passes_off=tuple(name for name in full.passes_off if name not in PASSES),
+        dump_intermediates=full.dump_intermediates or bool(full.intermediates_dir),
+        source=source,
+    )
 
 
 def generate_neutron_compile_spec(
@@ -98,16 +73,15 @@ def generate_neutron_compile_spec(
     fetch_constants_to_sram: bool = False,
     dump_kernel_selection_code: bool = False,
     use_profiling: bool = False,
-    *,
-    converter: str = "open",
-    optimize: str = "default",
+    **more: Any,
 ) -> list[CompileSpec]:
     """A compile spec for `NeutronPartitioner`; every wrong value is an `OptionError` that names the field.
 
     `config` is the target. `operators_not_to_delegate` are exact node or operator names, or glob patterns.
     With `use_neutron_for_format_conversion` the partition transposes inside, otherwise the delegate does on the CPU.
     `intermediates_dir` is an existing folder that receives the LiteRT model, dumps, disassembly and report of each
-    partition. `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
+    partition. `more` are further options that travel to the backend, by the names of `openneutron.compile` (`converter`,
+    `optimize`, `fit_bytes` …). `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
 
     Example:
         >>> generate_neutron_compile_spec("imxrt700", operators_not_to_delegate=["aten.add.Tensor", "aten_mul*"])
@@ -117,18 +91,21 @@ def generate_neutron_compile_spec(
     folder = os.fspath(intermediates_dir) if intermediates_dir is not None else ""
     if folder and not os.path.isdir(folder):
         raise OptionError(f"intermediates_dir {folder!r} is not a folder", where=WHERE, hint="make it first")
+    if not isinstance(config, str):
+        raise OptionError(f"config is {config!r}", where=WHERE, hint='give a target name such as "imxrt700"')
     return to_specs(
-        NeutronOptions(
-            config=config,
-            extra_flags=_strings("extra_flags", extra_flags),
-            operators_not_to_delegate=_strings("operators_not_to_delegate", operators_not_to_delegate),
-            use_neutron_for_format_conversion=use_neutron_for_format_conversion,
-            fetch_constants_to_sram=fetch_constants_to_sram,
-            dump_kernel_selection_code=dump_kernel_selection_code,
-            use_profiling=use_profiling,
-            intermediates_dir=folder,
-            converter=converter,
-            optimize=optimize,
+        spec_options(
+            {
+                "target": config,
+                "extra_flags": extra_flags or (),
+                "operators_not_to_delegate": operators_not_to_delegate or (),
+                "use_neutron_for_format_conversion": use_neutron_for_format_conversion,
+                "fetch_constants_to_sram": fetch_constants_to_sram,
+                "dump_kernel_selection_code": dump_kernel_selection_code,
+                "use_profiling": use_profiling,
+                "intermediates_dir": folder,
+                **more,
+            }
         )
     )
 
@@ -165,34 +142,23 @@ class NeutronCompileSpecBuilder:
         return list(self._specs)
 
 
-def to_specs(options: NeutronOptions) -> list[CompileSpec]:
+def to_specs(options: Options) -> list[CompileSpec]:
     """Options as ExecuTorch carries them: a key and JSON bytes for each field."""
     from executorch.exir.backend.compile_spec_schema import CompileSpec
 
-    fields = dataclasses.asdict(options)
-    return [CompileSpec(key, json.dumps(value).encode()) for key, value in fields.items()]
+    return [CompileSpec(key, json.dumps(getattr(options, one.name)).encode()) for key, one in KEYS.items()]
 
 
-def from_specs(specs: Iterable[CompileSpec]) -> NeutronOptions:
+def from_specs(specs: Iterable[CompileSpec]) -> Options:
     """The inverse of `to_specs`; unknown keys and missing ones are an `OptionError`."""
-    known = {field.name: field for field in dataclasses.fields(NeutronOptions)}
     values: dict[str, Any] = {}
     for spec in specs:
-        if spec.key not in known:
+        if spec.key not in KEYS:
             raise OptionError(f"unknown key {spec.key!r}", where=WHERE, hint="use generate_neutron_compile_spec(...)")
         try:
-            value = json.loads(spec.value)
+            values[KEYS[spec.key].name] = json.loads(spec.value)
         except (ValueError, TypeError) as error:
             raise OptionError(f"the value of {spec.key!r} is no JSON: {spec.value!r}", where=WHERE) from error
-        values[spec.key] = tuple(value) if isinstance(value, list) else value
-    if "config" not in values:
+    if "target" not in values:
         raise OptionError("there is no target", where=WHERE, hint="use generate_neutron_compile_spec(...)")
-    return NeutronOptions(**values)
-
-
-def _strings(name: str, given: str | Sequence[str] | None) -> tuple[str, ...]:
-    items = [given] if isinstance(given, str) else list(given or ())
-    for item in items:
-        if not isinstance(item, str) or not item.strip():
-            raise OptionError(f"{name} contains {item!r}", where=WHERE, hint="give non-empty strings")
-    return tuple(item.strip() for item in items)
+    return spec_options(values)

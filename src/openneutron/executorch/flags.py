@@ -3,45 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from openneutron.errors import OptionError
-from openneutron.options import OPTIMIZE, Options
+from openneutron.options import SCHEMA, Options, read_text
 
-
-def _level(text: str) -> str:
-    if text not in OPTIMIZE:
-        raise ValueError(f"one of {', '.join(OPTIMIZE)}")
-    return text
-
-
-def _names(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
-    if not names:
-        raise ValueError("names separated by commas")
-    return names
-
-
-def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise ValueError("a whole number above 0")
-    return int(text)
-
-
-def _size(text: str) -> int:
-    units = {"K": 1 << 10, "M": 1 << 20}
-    return _positive(text[:-1]) * units[text[-1]] if text[-1:] in units else _positive(text)
-
-
-# Flag → (field of Options, reader of its value, or None for a switch).
-FLAGS: dict[str, tuple[str, Callable[[str], Any] | None]] = {
-    "--optimize": ("optimize", _level),
-    "--pass-off": ("passes_off", _names),
-    "--fit": ("fit_bytes", _size),
-    "--fetch-constants-to-sram": ("fetch_constants_to_sram", None),
-    "--use-profiling": ("use_profiling", None),
-    "--dump-kernel-selection": ("dump_kernel_selection_code", None),
+# What a conversion of one partition obeys; the rest of the command line decides about partitions, or files.
+FLAGS = {
+    one.flag: one
+    for one in SCHEMA.values()
+    if one.flag and one.key and one.name not in ("target", "converter", "operators_not_to_delegate")
 }
 
 
@@ -60,11 +32,11 @@ def apply_flags(options: Options, flags: Sequence[str], *, where: str) -> Option
         position += 1
         if name not in FLAGS:
             raise OptionError(f"unknown option {name!r}", where=where, hint=f"known: {', '.join(FLAGS)}")
-        field, read = FLAGS[name]
-        if read is None:
+        option = FLAGS[name]
+        if option.kind == "switch":
             if equals:
                 raise OptionError(f"{name} takes no value, {value!r} was given", where=where)
-            changes[field] = True
+            changes[option.name] = True
             continue
         if not equals:
             if position == len(words):
@@ -72,8 +44,8 @@ def apply_flags(options: Options, flags: Sequence[str], *, where: str) -> Option
             value = words[position]
             position += 1
         try:
-            found = read(value)
-            changes[field] = changes.get(field, ()) + found if isinstance(found, tuple) else found
-        except ValueError as error:
-            raise OptionError(f"{name} is {value!r}", where=where, hint=str(error)) from error
+            found = read_text(option, value)
+        except OptionError as error:
+            raise OptionError(f"{name} is {value!r}", where=where, hint=error.hint) from error
+        changes[option.name] = changes.get(option.name, ()) + found if isinstance(found, tuple) else found
     return dataclasses.replace(options, **changes)

@@ -30,7 +30,7 @@ from openneutron.executorch.capture.export import (
     prepare,
     with_plain_outputs,
 )
-from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.host_kernels import check_host_kernels
 from openneutron.executorch.deliver.merge import merge_reports
@@ -44,6 +44,7 @@ from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.microcode.pte import read_plan
 from openneutron.microcode.seal import seal_pte
 from openneutron.microcode.selection import is_ours, merge
+from openneutron.options import Options
 from openneutron.program import Program
 from openneutron.report.model import Node as Verdict
 from openneutron.report.model import Report
@@ -77,7 +78,7 @@ def compile_module(
     dump_intermediates: bool = False,
     **options: Any,
 ) -> Program:
-    """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `NeutronOptions`'.
+    """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `Options`'.
 
     With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
     float is quantized when there is calibration data.
@@ -139,7 +140,7 @@ def build(
     stages = Stages(progress)
     engines = engines_of(recipe)
     engines.check_target(target)
-    spec = NeutronOptions(config=target, **options)
+    spec = spec_options({"target": target, **options})
     quantized: GraphModule | None = None
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
@@ -251,7 +252,7 @@ class LoweredProgram:
 
 def lower_program(
     program: ExportedProgram,
-    spec: NeutronOptions,
+    spec: Options,
     stages: Stages,
     *,
     int8_io: bool = False,

@@ -28,7 +28,7 @@ from openneutron.errors import ConverterError, OpenNeutronError, OptionError
 from openneutron.litert.read import read_model
 from openneutron.nxp import worker
 from openneutron.nxp.result import finished
-from openneutron.options import Options
+from openneutron.options import SCHEMA, Options
 from openneutron.result import Result
 
 GET_SDK = (
@@ -111,13 +111,8 @@ def _check(options: Options) -> None:
     """Refuse what NXP's converter has no word for, instead of dropping it silently."""
     if options.timeout_seconds < 1:
         raise OptionError(f"the time-out is {options.timeout_seconds} seconds", hint="give at least 1")
-    unknown = {
-        "optimize": options.optimize != "default",
-        "fit_bytes": options.fit_bytes is not None,
-        "operators_not_to_delegate": bool(options.operators_not_to_delegate),
-    }
-    for name, given in unknown.items():
-        if given:
+    for name, option in SCHEMA.items():
+        if "nxp" not in option.converters and getattr(options, name) != option.default:
             raise OptionError(
                 f"NXP's converter cannot be given {name}={getattr(options, name)!r}",
                 hint="its own options go through extra_flags, as name or name=value",
@@ -132,19 +127,14 @@ def sdk_options(options: Options) -> list[dict[str, Any]]:
         {'name': 'useProfiling', 'value': True, 'optional': False}
     """
     # Their default may leave small partitions on the CPU; one operator is worth a graph, as with the open converter.
-    wanted: list[tuple[str, Any, bool]] = [
-        ("minNumOpsPerGraph", options.minimum_operators_per_graph, options.minimum_operators_per_graph == 1)
-    ]
-    switches = {
-        "useProfiling": options.use_profiling,
-        "fetchConstantsToSRAM": options.fetch_constants_to_sram,
-        "dumpKernelSelectionCode": options.dump_kernel_selection_code,
-    }
-    wanted += [(name, True, False) for name, value in switches.items() if value]
+    smallest = options.minimum_operators_per_graph
+    wanted: list[tuple[str, Any, bool]] = [(SCHEMA["minimum_operators_per_graph"].sdk, smallest, smallest == 1)]
+    switches = [one for one in SCHEMA.values() if one.sdk and one.kind == "switch"]
+    wanted += [(one.sdk, True, False) for one in switches if getattr(options, one.name)]
     if options.dump_intermediates:
         wanted += [(name, True, True) for name in ("dumpAfterImport", "dumpAfterGenerate", "dumpMicrocode")]
     if options.passes_off:
-        wanted.append(("excludeGraphPasses", ",".join(options.passes_off), False))
+        wanted.append((SCHEMA["passes_off"].sdk, ",".join(options.passes_off), False))
     for flag in (word for text in options.extra_flags for word in text.split()):
         name, _, value = flag.lstrip("-").partition("=")
         if not name.isidentifier() or name.startswith("_"):

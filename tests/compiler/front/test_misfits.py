@@ -62,7 +62,7 @@ def test_what_needs_all_of_it_stays_on_the_cpu_with_the_bytes() -> None:
     assert np.array_equal(ours.outputs["y"], want.outputs["y"])
 
 
-@pytest.mark.parametrize("asked", [{"fit_bytes": 100_000}, {"minimum_operators_per_graph": 0}], ids=str)
+@pytest.mark.parametrize("asked", [{"fit_bytes": 100_000}, {"one_graph": True}], ids=str)
 def test_a_budget_or_a_whole_graph_is_not_cut(asked: dict[str, int]) -> None:
     with pytest.raises(UnsupportedError, match="bytes"):
         convert(narrow_wide_narrow("TRANSPOSE"), Options(target="mcxn94x", **asked))

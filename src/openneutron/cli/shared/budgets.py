@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openneutron.cli.shared.sizes import parse_size
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file
 from openneutron.machine.targets import load as load_target
 from openneutron.options import OPTIMIZE
+from openneutron.sizes import parse_size
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,34 +17,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Request:
-    """The command line of `openneutron compile`: a field for each option, with the option's default."""
+    """The command line of `openneutron compile`: what it names, and in `options` what of the schema it gives."""
 
     source: str
     output: Path | None = None
-    target: str = "imxrt700"
-    converter: str = "open"
-    recipe: str = "neutron"
-    placement: str = "all"
-    optimize: str = "default"
-    fit: str = ""
-    fetch_constants_to_sram: bool = False
-    use_profiling: bool = False
-    dump_kernel_selection: bool = False
     intermediates: Path | None = None
     report: Path | None = None
     certificate: Path | None = None
-    not_delegate: list[str] | None = None
-    pass_off: list[str] | None = None
-    per_channel: bool = False
-    channels_last: bool = False
-    int8_io: bool = False
     as_json: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 def run_compile(request: Request) -> None:
     """Compile, write the files and print the report."""
     from openneutron import console
-    from openneutron.cli.shared.sizes import parse_size
     from openneutron.executorch.capture.sources import find
     from openneutron.files import check_target
 
@@ -59,36 +45,18 @@ def run_compile(request: Request) -> None:
         check_target(r.certificate, ".json")
     if r.report is not None:
         check_target(r.report, ".html")
-    options: dict[str, Any] = {
-        "target": r.target,
-        "converter": r.converter,
-        "optimize": r.optimize,
-        "fit_bytes": parse_size(r.fit, option="--fit") if r.fit else None,
-        "fetch_constants_to_sram": r.fetch_constants_to_sram,
-        "operators_not_to_delegate": tuple(r.not_delegate or ()),
-        "passes_off": tuple(r.pass_off or ()),
-    }
+    options = dict(r.options)
+    options["dump_intermediates"] = r.intermediates is not None or r.report is not None
+    if r.certificate is not None:
+        options["certificate"] = True
     with console.progress("starting") as stage:
-        program, loaded = _compile(
-            found,
-            stage,
-            use_profiling=r.use_profiling,
-            dump_kernel_selection_code=r.dump_kernel_selection,
-            dump_intermediates=r.intermediates is not None or r.report is not None,
-            certificate=r.certificate is not None,
-            per_channel=r.per_channel,
-            channels_last=r.channels_last,
-            int8_io=r.int8_io,
-            recipe=r.recipe,
-            placement=r.placement,
-            **options,
-        )
+        program, loaded = _compile(found, stage, options)
         report = replace(program.report, notes=(*program.report.notes, *loaded.notes))
         if r.report is not None:
             from openneutron.cli.shared.reporting import completed
 
             program_report = replace(program, report=report)
-            report = completed(program_report, loaded, options, stage, per_channel=r.per_channel)
+            report = completed(program_report, loaded, r.options, stage)
     report = replace(report, files=_write(program, output, found.stem, r))
     if r.report is not None:
         from openneutron.cli.shared.reporting import write_page
@@ -115,39 +83,16 @@ def _print(report: Report, as_json: bool) -> None:
         console.put(report_text(report))
 
 
-def _compile(
-    source: Source,
-    stage: Callable[[str], None],
-    *,
-    per_channel: bool,
-    channels_last: bool,
-    int8_io: bool,
-    **options: Any,
-) -> tuple[Program, Loaded]:
+def _compile(source: Source, stage: Callable[[str], None], options: dict[str, Any]) -> tuple[Program, Loaded]:
     """The program, and what it was compiled from."""
     import openneutron
 
     if source.kind == "tflite":
-        from openneutron.errors import OptionError
-
-        for given, name in ((per_channel, "--per-channel"), (channels_last, "--channels-last"), (int8_io, "--int8-io")):
-            if given:
-                raise OptionError(
-                    f"{name} is for PyTorch models", hint="a LiteRT file brings its own quantization and layout"
-                )
         return openneutron.compile(source.text, progress=stage, **options), source.load()
     stage("loading the model")
     loaded = source.load()
     program = openneutron.compile(
-        loaded.model,
-        loaded.example_inputs,
-        calibration=loaded.calibration,
-        per_channel=per_channel,
-        channels_last=channels_last,
-        int8_io=int8_io,
-        name=loaded.name,
-        progress=stage,
-        **options,
+        loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=loaded.name, progress=stage, **options
     )
     return program, loaded
 
@@ -173,7 +118,7 @@ def _write(program: Program, output: Path | None, stem: str, request: Request) -
 
     if output is not None:
         put(output, program.data)
-    if request.dump_kernel_selection:
+    if request.options.get("dump_kernel_selection_code"):
         beside = output if output is not None else Path(f"{stem}.pte")
         _write_selections(program, beside, put)
     if request.certificate is not None:

@@ -2,7 +2,7 @@
 
 Build systems call `compile` for each of many models, and importing the two takes longer than compiling a small one; `doctor`
 must work where they are what is missing. What is not plainly a correct command line (help, a typing mistake, a missing value)
-is left to typer, which knows how to explain it; a test holds both to the same options.
+is left to typer, which knows how to explain it; both read the schema.
 """
 
 from __future__ import annotations
@@ -10,34 +10,29 @@ from __future__ import annotations
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from openneutron.cli.shared.compiling import Request
+from openneutron.cli.shared.compiling import Request, run_compile
+from openneutron.options import SCHEMA, checked, read_text
 
 _COMPLETION = "_OPENNEUTRON_COMPLETE"  # set by shells that ask typer for completions
 
 
-def options() -> dict[str, tuple[str, str]]:
-    """Option → (field of `Request`, its type as it is written there)."""
-    from openneutron.cli.shared.compiling import Request
-
-    found = {f"--{field.name.replace('_', '-')}": (field.name, str(field.type)) for field in fields(Request)[1:]}
-    found["--json"] = found.pop("--as-json")
-    found["-o"] = found["--output"]
-    return found
+def flags() -> dict[str, tuple[str, str]]:
+    """Flag → (field of `Request` or name of the option, how its value is read)."""
+    own = {f"--{field.name.replace('_', '-')}": (field.name, "path") for field in fields(Request)[1:5]}
+    schema = {one.flag: (one.name, one.kind) for one in SCHEMA.values() if one.flag and one.public}
+    return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **schema}
 
 
 def parse(words: list[str]) -> Request | None:
     """The request of a command line behind `compile`; None when typer should look at it.
 
     Example:
-        >>> parse(["model.tflite", "--target", "mcxn94x"]).target
-        'mcxn94x'
+        >>> parse(["model.tflite", "--target", "mcxn94x"]).options
+        {'target': 'mcxn94x'}
     """
-    from openneutron.cli.shared.compiling import Request
-
-    known = options()
+    known = flags()
     values: dict[str, Any] = {}
     places: list[str] = []
     rest = iter(words)
@@ -49,7 +44,7 @@ def parse(words: list[str]) -> Request | None:
         if name not in known or (given and not name.startswith("--")):
             return None
         field, kind = known[name]
-        if kind == "bool":
+        if kind == "switch":
             if given:
                 return None
             values[field] = True
@@ -58,11 +53,20 @@ def parse(words: list[str]) -> Request | None:
             value = next(rest, "-")
             if value.startswith("-"):
                 return None
-        if kind.startswith("list"):
-            values.setdefault(field, []).append(value)
+        if kind == "names":
+            values[field] = (*values.get(field, ()), value)
+        elif kind in ("bytes", "count"):
+            values[field] = read_text(SCHEMA[field], value)
         else:
-            values[field] = Path(value) if kind.startswith("Path") else value
-    return Request(places[0], **values) if len(places) == 1 and places[0] else None
+            values[field] = Path(value) if kind == "path" else value
+    if len(places) != 1 or not places[0]:
+        return None
+    own = {one.name for one in fields(Request)} & values.keys()
+    return Request(
+        places[0],
+        **{name: values[name] for name in own},
+        options=checked({name: value for name, value in values.items() if name not in own}),
+    )
 
 
 def quick(arguments: list[str]) -> int | None:
@@ -79,7 +83,5 @@ def quick(arguments: list[str]) -> int | None:
     if request.source.endswith(".tflite"):
         # The compiler multiplies no matrices; starting numpy's BLAS threads would take a tenth of a small compile.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from openneutron.cli.shared.compiling import run_compile
-
     run_compile(request)
     return 0

@@ -25,11 +25,8 @@ def completed(
     *,
     what_if: bool = True,
     accuracy: bool = True,
-    per_channel: bool = False,
 ) -> Report:
     """The program's report with measured layers and what-ifs; `options` are those of `Options` it was compiled with.
-
-    `per_channel` says that its weights are quantized per channel already.
 
     The program must have been compiled with `dump_intermediates=True`, which keeps the LiteRT models behind it.
 
@@ -54,7 +51,7 @@ def completed(
 
         samples = loaded.calibration[:SAMPLES]
         report = with_sqnr(report, loaded.model, program.quantized, samples, progress=stage)
-        if what_if and not per_channel:
+        if what_if and not compiled_with.per_channel:
             found += per_channel_what_if(loaded, samples, {**options, "name": loaded.name}, progress=stage)
     return dataclasses.replace(report, what_ifs=found)
 

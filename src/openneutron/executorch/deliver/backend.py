@@ -12,12 +12,11 @@ from torch.fx import Node
 
 from openneutron.convert import convert
 from openneutron.errors import ConverterError, OpenNeutronError
-from openneutron.executorch.compile_spec import NeutronOptions, from_specs
+from openneutron.executorch.compile_spec import conversion_options, from_specs
 from openneutron.executorch.deliver.intermediates import write_intermediates
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
 from openneutron.litert.graph import Graph
-from openneutron.litert.passes import PASSES
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.payload import build_payload
@@ -83,12 +82,12 @@ class NeutronBackend(BackendDetails):
         return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
 
 
-def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tuple[Partition, bytes]:
+def compile_partition(program: ExportedProgram, options: Options) -> tuple[Partition, bytes]:
     """What was learnt from compiling a delegated subgraph, and its payload."""
-    conversion = without_l0_passes(options.conversion(f"partition {options.partition}"))
+    conversion = conversion_options(options, f"partition {options.partition}")
     if options.converter == "open":
         # What is worth a graph was decided by the partitioner, so a partition of views alone is taken too.
-        conversion = dataclasses.replace(conversion, minimum_operators_per_graph=0)
+        conversion = dataclasses.replace(conversion, one_graph=True)
     lowered = lower_program(program, options)
     litert = write_model(lowered.model)
     result = convert(litert, conversion)
@@ -105,7 +104,7 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
     formats = dict(zip(places, lowered.input_formats, strict=True))
     payload = build_payload(
         *blocks, [formats[index] for index in input_map], [lowered.output_formats[index] for index in output_map],
-        input_map, output_map, len(arguments), 1 if options.use_profiling else 0, options.config, options.converter,
+        input_map, output_map, len(arguments), 1 if options.use_profiling else 0, options.target, options.converter,
         result.report.converter_version,
     )  # fmt: skip
     partition = Partition(
@@ -120,7 +119,7 @@ def compile_partition(program: ExportedProgram, options: NeutronOptions) -> tupl
     return partition, payload
 
 
-def lower_program(program: ExportedProgram, options: NeutronOptions) -> Lowered:
+def lower_program(program: ExportedProgram, options: Options) -> Lowered:
     """A delegated subgraph as a LiteRT model, the L0 passes done."""
     constants = Constants(program)
     graph = program.graph
@@ -147,11 +146,6 @@ def ensure_only_backend() -> None:
             )
 
 
-def without_l0_passes(conversion: Options) -> Options:
-    """The converter's options without the names of passes that run before it."""
-    return dataclasses.replace(conversion, passes_off=tuple(n for n in conversion.passes_off if n not in PASSES))
-
-
 def event_names(kernel: Kernel) -> list[str]:
     """What the delegate calls the events of a kernel's calls, in the order of a run (runtime/delegate/events.h)."""
     name = f"{kernel.kernel}:{kernel.node}"
@@ -163,7 +157,7 @@ def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:
     return tuple(sorted({handle for op in kernel.operators for handle in partition.debug_handles[op]}))
 
 
-def _blocks(graph: Graph, options: NeutronOptions, result: Result) -> tuple[bytes, bytes, bytes]:
+def _blocks(graph: Graph, options: Options, result: Result) -> tuple[bytes, bytes, bytes]:
     """Microcode, weights and kernels of the one NeutronGraph."""
     codes = [op.label for op in graph.operators]
     if codes != ["NeutronGraph"]:

@@ -11,7 +11,7 @@ import dataclasses
 import torch
 
 from openneutron.executorch.capture.export import Inputs, evaluation, export
-from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.merge import merge_reports
 from openneutron.executorch.pipeline import check_executorch, in_layout, lower_program
 from openneutron.executorch.run.runtime import runner_of
@@ -31,7 +31,7 @@ def compile_float(
     """Compile without quantization; every node stays on the CPU, which the report says of each."""
     check_executorch()
     stages = Stages(progress)
-    spec = NeutronOptions(config=target)
+    spec = spec_options({"target": target})
     with evaluation(model), stages("exporting"):
         program = export(model, in_layout(example_inputs, channels_last))
     lowered = lower_program(program, spec, stages)

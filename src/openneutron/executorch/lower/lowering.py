@@ -15,7 +15,7 @@ import torch
 from torch.fx import Node
 
 from openneutron.errors import InternalError
-from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.compile_spec import with_flags
 from openneutron.executorch.fx import (
     GETITEM,
     arguments,
@@ -34,6 +34,7 @@ from openneutron.executorch.lower.unary_table import Tabulated, find_tables, ins
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
 from openneutron.litert.passes import PASSES, run_passes
+from openneutron.options import Options
 from openneutron.verdict import first_reason
 
 
@@ -61,12 +62,12 @@ def lower(
     inputs: Sequence[Node],
     outputs: Sequence[Node],
     constants: Constants,
-    options: NeutronOptions,
+    options: Options,
 ) -> Lowered:
     """Lower quantized nodes to a LiteRT model and run the L0 passes that `options` does not switch off.
 
     Example:
-        >>> lowered = lower(nodes, inputs, outputs, Constants(program), NeutronOptions("imxrt700"))
+        >>> lowered = lower(nodes, inputs, outputs, Constants(program), Options(target="imxrt700"))
         >>> data = write_model(lowered.model)
     """
     # NXP's converter takes no composites.
@@ -74,7 +75,7 @@ def lower(
     lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(nodes, inputs, outputs)
     operators = lowered.model.main.operators
     place = {id(op): position for position, op in enumerate(operators)}
-    off = set(options.conversion().passes_off) & set(PASSES)
+    off = set(with_flags(options).passes_off) & set(PASSES)
     before = list(operators)  # keeps the identities alive while passes drop operators
     lowered.passes = run_passes(lowered.model, off)
     kept = [place[id(op)] for op in operators]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from torch.fx import Graph, Node
 
 from openneutron.compiler.signature import OpSignature, of_operator
-from openneutron.executorch.compile_spec import NeutronOptions
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.options import Options
 from openneutron.verdict import Reason, Verdict
 
 Check = Callable[[OpSignature], Verdict]
@@ -102,7 +102,7 @@ def stored_outputs(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if is_quantize(node) and any(user not in inside for user in node.users)]
 
 
-def examine(cluster: Cluster, constants: Constants, check: Check, options: NeutronOptions) -> None:
+def examine(cluster: Cluster, constants: Constants, check: Check, options: Options) -> None:
     """Lower the cluster without data and ask `check` about each operator; refuse it when something does not fit."""
     problem = _float_border(cluster, constants)
     if problem is not None:
@@ -117,7 +117,7 @@ def examine(cluster: Cluster, constants: Constants, check: Check, options: Neutr
 
 
 def try_lower(
-    nodes: list[Node], constants: Constants, check: Check, options: NeutronOptions
+    nodes: list[Node], constants: Constants, check: Check, options: Options
 ) -> tuple[tuple[Node, Reason] | None, Lowered | None]:
     """Lower nodes and check every operator: the first problem and whose it is, or the result."""
     try:

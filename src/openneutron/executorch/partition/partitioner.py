@@ -19,7 +19,7 @@ from torch.fx import Node
 
 from openneutron.board.cpu import PORTABLE, CpuCosts
 from openneutron.errors import OptionError
-from openneutron.executorch.compile_spec import NeutronOptions, from_specs, to_specs
+from openneutron.executorch.compile_spec import from_specs, to_specs
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
@@ -38,6 +38,7 @@ from openneutron.executorch.partition.trial import Trials
 from openneutron.executorch.place.placement import check_placement, stay, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.machine import targets
+from openneutron.options import Options
 from openneutron.report.model import Node as Verdict
 from openneutron.verdict import Reason
 
@@ -75,10 +76,10 @@ class NeutronPartitioner(Partitioner):
         # Whoever partitions for Neutron calls to_executorch() next, which knows no quantize.out without this.
         import executorch.kernels.quantized  # noqa: F401
 
-        self.options: NeutronOptions = from_specs(compile_spec)
-        if neutron_target_spec is not None and neutron_target_spec.name != self.options.config:
+        self.options: Options = from_specs(compile_spec)
+        if neutron_target_spec is not None and neutron_target_spec.name != self.options.target:
             raise OptionError(
-                f"the target spec is for {neutron_target_spec.name}, the compile spec for {self.options.config}",
+                f"the target spec is for {neutron_target_spec.name}, the compile spec for {self.options.target}",
                 where=WHERE,
             )
         if custom_delegation_options is not None and not isinstance(custom_delegation_options, CustomDelegationOptions):
@@ -271,10 +272,10 @@ class NeutronPartitioner(Partitioner):
         if self.options.converter == "nxp":
             from openneutron.nxp.limits import check as check_nxp
 
-            return partial(_second, check_nxp, self.options.config)
+            return partial(_second, check_nxp, self.options.target)
         from openneutron.compiler.kernels import check
 
-        return partial(_second, partial(check, streams=True), targets.load(self.options.config))
+        return partial(_second, partial(check, streams=True), targets.load(self.options.target))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -302,7 +303,7 @@ def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> An
     return check(signature, target)
 
 
-def _numbered(options: NeutronOptions, index: int) -> NeutronOptions:
+def _numbered(options: Options, index: int) -> Options:
     return dataclasses.replace(options, partition=index)
 
 

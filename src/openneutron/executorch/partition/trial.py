@@ -14,12 +14,12 @@ from openneutron.compiler.front.misfits import fits_whole
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert
 from openneutron.errors import InternalError
-from openneutron.executorch.compile_spec import NeutronOptions
-from openneutron.executorch.deliver.backend import without_l0_passes
+from openneutron.executorch.compile_spec import conversion_options
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.litert.graph import Graph
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
+from openneutron.options import Options
 from openneutron.report.model import Report
 from openneutron.verdict import Reason
 
@@ -48,7 +48,7 @@ class Trials:
         ...     print(lowered.nodes[position], reason.message)
     """
 
-    def __init__(self, options: NeutronOptions) -> None:
+    def __init__(self, options: Options) -> None:
         self.options = options
         self._reports: dict[str, Report] = {}
 
@@ -58,7 +58,7 @@ class Trials:
         one = [0] * len(graph.operators)
         if self.options.converter == "nxp":
             return Outcome(self._left_by_nxp(lowered), one)
-        if fits_whole(graph, targets.load(self.options.config)) or self.options.fit_bytes is not None:
+        if fits_whole(graph, targets.load(self.options.target)) or self.options.fit_bytes is not None:
             return Outcome([], one)
         report = self._convert(write_model(lowered.model))
         left = [
@@ -70,7 +70,7 @@ class Trials:
 
     def shortage(self, lowered: Lowered) -> Reason:
         """Why a partition that nothing can cut does not fit as one graph."""
-        options = replace(without_l0_passes(self.options.conversion("trial partition")), minimum_operators_per_graph=0)
+        options = replace(conversion_options(self.options, "trial partition"), one_graph=True)
         try:
             convert(write_model(lowered.model), options)
         except Shortage as error:
@@ -92,7 +92,7 @@ class Trials:
     def _convert(self, model: bytes) -> Report:
         key = hashlib.sha256(model).hexdigest()
         if key not in self._reports:
-            self._reports[key] = convert(model, without_l0_passes(self.options.conversion("trial partition"))).report
+            self._reports[key] = convert(model, conversion_options(self.options, "trial partition")).report
         return self._reports[key]
 
 

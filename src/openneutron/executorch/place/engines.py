@@ -17,9 +17,10 @@ from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 from openneutron.board.cpu import CORTEX_M as CORTEX_M_COSTS
 from openneutron.board.cpu import PORTABLE as PORTABLE_COSTS
 from openneutron.errors import OptionError
-from openneutron.executorch.compile_spec import NeutronOptions, to_specs
+from openneutron.executorch.compile_spec import to_specs
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.options import Options
 from openneutron.report.model import Node as Verdict
 
 NEUTRON, CORTEX_M, PORTABLE = "neutron", "cortex_m", "portable"
@@ -57,7 +58,7 @@ class Engines:
             return cortex_m_backend(where=f"recipe {self.name}").quantizer(use_explicit_layout=True)
         return ComposableQuantizer([neutron, LeftoverQuantizer(neutron.excludes, is_qat=is_qat)])
 
-    def partitioner(self, spec: NeutronOptions, placement: str) -> NeutronPartitioner | None:
+    def partitioner(self, spec: Options, placement: str) -> NeutronPartitioner | None:
         """The NPU's partitioner, None without an NPU."""
         costs = CORTEX_M_COSTS if self.cortex_m else PORTABLE_COSTS
         return NeutronPartitioner(to_specs(spec), placement=placement, cpu_costs=costs) if self.neutron else None

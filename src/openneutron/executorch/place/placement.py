@@ -15,13 +15,14 @@ from torch.fx import Node
 from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, CpuCosts
 from openneutron.convert import convert
 from openneutron.errors import OptionError
-from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.compile_spec import conversion_options
 from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.partition.clusters import Cluster
 from openneutron.executorch.place.cpu_model import cpu_clock, cpu_cycles
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
+from openneutron.options import Options
 from openneutron.verdict import Reason
 
 PLACEMENTS: Final = ("all", "fastest")
@@ -51,12 +52,12 @@ class Trip:
         )
 
 
-def check_placement(placement: str, options: NeutronOptions, *, where: str) -> None:
+def check_placement(placement: str, options: Options, *, where: str) -> None:
     """Refuse a placement that does not exist, and "fastest" where there is no model to compare with."""
     if placement not in PLACEMENTS:
         raise OptionError(f"placement is {placement!r}", where=where, hint=f"one of {', '.join(PLACEMENTS)}")
     if placement == "fastest":
-        cpu_clock(options.config)
+        cpu_clock(options.target)
         if options.converter != "open":
             raise OptionError(
                 f"placement is 'fastest', but the {options.converter} converter predicts no cycles", where=where,
@@ -64,16 +65,16 @@ def check_placement(placement: str, options: NeutronOptions, *, where: str) -> N
             )  # fmt: skip
 
 
-def weigh(members: Sequence[Cluster], lowered: Lowered, options: NeutronOptions, costs: CpuCosts) -> Trip:
+def weigh(members: Sequence[Cluster], lowered: Lowered, options: Options, costs: CpuCosts) -> Trip:
     """Compile the partition and compare it with its operators on the CPU, whose kernels cost `costs`.
 
     Example:
         >>> weigh(members, lowered, options, CORTEX_M).worth
         False
     """
-    clock = cpu_clock(options.config)
-    report = convert(write_model(lowered.model), options.conversion("placement")).report
-    npu = report.totals.cycles / targets.load(options.config).clock_hz
+    clock = cpu_clock(options.target)
+    report = convert(write_model(lowered.model), conversion_options(options, "placement")).report
+    npu = report.totals.cycles / targets.load(options.target).clock_hz
     border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
     border += zip(lowered.outputs, lowered.output_formats, strict=True)
     turned = [_elements(node) for node, last in border if last]

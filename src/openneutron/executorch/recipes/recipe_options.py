@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from openneutron.errors import OptionError
-from openneutron.executorch.compile_spec import NeutronOptions
+from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.quantize.specs import OBSERVERS
 from openneutron.executorch.recipes.training import Schedule, TrainFunction
+from openneutron.options import SCHEMA, Options
 
 Batches = Iterable[tuple[Any, ...]]
-Options = TypeVar("Options")
+Kind = TypeVar("Kind")
 
 
 def _is_batches(calibration: object) -> bool:
@@ -85,39 +86,19 @@ class QuantizationOptions(CalibrationOptions):
 
 
 @dataclass(frozen=True)
-class NeutronRecipeOptions(QuantizationOptions):
-    """How to compile for the NPU; the fields of `NeutronOptions` by the names of `openneutron.compile`."""
+class NeutronRecipeOptions(Options, QuantizationOptions):
+    """How to compile for the NPU: the options of `openneutron.compile`, and how to quantize."""
 
-    target: str = "imxrt700"
-    converter: str = "open"
-    optimize: str = "default"
-    fit_bytes: int | None = None
-    fetch_constants_to_sram: bool = False
-    use_profiling: bool = False
-    use_neutron_for_format_conversion: bool = False
-    dump_kernel_selection_code: bool = False
-    operators_not_to_delegate: Sequence[str] = ()
-    passes_off: Sequence[str] = ()
-    placement: str = "all"
-
-    def neutron(self) -> NeutronOptions:
+    def neutron(self) -> Options:
         """The compile spec's content, which checks every field."""
-        names = {"operators_not_to_delegate", "passes_off"}
-        for name in names:
-            if isinstance(getattr(self, name), str):
-                raise OptionError(f"{name} is the string {getattr(self, name)!r}", hint="give a list of names")
-        own = {f.name for f in dataclasses.fields(NeutronOptions)} & {f.name for f in dataclasses.fields(self)}
-        values: dict[str, Any] = {
-            name: tuple(getattr(self, name)) if name in names else getattr(self, name) for name in own
-        }
-        return NeutronOptions(config=self.target, **values)
+        return spec_options({name: getattr(self, name) for name in SCHEMA})
 
 
 @dataclass(frozen=True)
 class Imxrt700cmRecipeOptions(NeutronRecipeOptions):
     """As for Neutron; the chip's target is fixed."""
 
-    def neutron(self) -> NeutronOptions:
+    def neutron(self) -> Options:
         """The compile spec's content; another target than the chip's own is refused."""
         if self.target != "imxrt700":
             raise OptionError(f"target is {self.target!r}, the recipe is for i.MX RT700", hint="leave target out")
@@ -131,7 +112,7 @@ class CortexMRecipeOptions(CalibrationOptions):
     cpu: str = "cortex-m33"
 
 
-def read_options(kind: type[Options], given: dict[str, Any], *, recipe: str) -> Options:
+def read_options(kind: type[Kind], given: dict[str, Any], *, recipe: str) -> Kind:
     """Keyword arguments as options; an unknown one is an `OptionError` that lists those that exist."""
     known = [one.name for one in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for name in given:

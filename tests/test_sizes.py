@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from openneutron.cli.shared.sizes import parse_size
 from openneutron.errors import OptionError
+from openneutron.sizes import parse_size
 
 
 @pytest.mark.parametrize(
