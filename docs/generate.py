@@ -267,9 +267,9 @@ def settings_page() -> str:
         "Everything that can be switched, on one page.",
         "## Command line",
         _table(("option", "command", "meaning"), sorted(flags)),
-        "## Options of a compile\n\nEach is described once, in `openneutron/options.py`; the keywords of `openneutron.compile`, "
-        "the flags of `openneutron compile`, the keys of compile specs and the names of `eiq_neutron_sdk` are made from "
-        "that table.",
+        "## Options of a compile\n\nEach is described once, in `openneutron/options.py`; the keywords of "
+        "`openneutron.compile`, the flags of `openneutron compile`, the keys of compile specs and the names of "
+        "`eiq_neutron_sdk` are made from that table.",
         _table(("keyword", "flag", "compile spec", "SDK", "default", "models", "converters", "meaning"), rows),
         "Besides: `calibration`, `train`, `name`, `progress`; `help(openneutron.compile)` says what each does.",
         "## `NeutronQuantizer`",
