@@ -24,6 +24,8 @@ int nk_inside(const nk_operand *o) {
     return last + o->channels * item <= o->available;
 }
 
+uint32_t nk_item_bytes(const nk_operand *o) { return nd_item_bytes(o->dtype); }
+
 uint64_t nk_bytes(const nk_operand *o) {
     return (uint64_t)o->batch * o->height * o->width * o->channels * nd_item_bytes(o->dtype);
 }

@@ -33,7 +33,8 @@ static bool same_elements(const nk_operand *a, const nk_operand *b) {
 
 /* Output row y reads row y alone of an input with the output's shape. */
 static bool element_wise(uint32_t kernel) {
-    return kernel >= NEUTRON_KERNEL_LUT && kernel <= NEUTRON_KERNEL_SQUARED_DIFFERENCE;
+    return (kernel >= NEUTRON_KERNEL_LUT && kernel <= NEUTRON_KERNEL_SQUARED_DIFFERENCE) ||
+           kernel == NEUTRON_KERNEL_ADD16 || kernel == NEUTRON_KERNEL_LUT16;
 }
 
 bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info) {

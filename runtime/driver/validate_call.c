@@ -36,7 +36,7 @@ static NeutronError check_kernel(const subject *s, const NeutronCallRecord *call
     if (s->at->words != bytes / sizeof(uint32_t) + s->info.params) {
         return refuse(s, NEUTRON_ERROR_INSTRUCTION, "length in words is", s->at->words);
     }
-    if (call->rounding > NEUTRON_ROUNDING_EXACT53) {
+    if (call->rounding > NEUTRON_ROUNDING_SINGLE) {
         return refuse(s, NEUTRON_ERROR_INSTRUCTION, "unknown rounding mode", call->rounding);
     }
     if (call->rows == 0) return refuse(s, NEUTRON_ERROR_INSTRUCTION, "rows per call:", call->rows);

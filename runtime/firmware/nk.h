@@ -68,6 +68,8 @@ static inline int nk_stopped(const nk_call *call) {
 int nk_inside(const nk_operand *operand);
 /* 1 when `bytes` from the start lie inside: for flat operands (weights, tables, workspace). */
 int nk_inside_flat(const nk_operand *operand, uint64_t bytes);
+/* Bytes of one of the operand's elements; 0 for an unknown type. */
+uint32_t nk_item_bytes(const nk_operand *operand);
 /* Bytes of the operand's elements, gaps not counted. The validator bounds each operand's elements.
  */
 uint64_t nk_bytes(const nk_operand *operand);

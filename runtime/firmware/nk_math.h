@@ -69,6 +69,50 @@ static inline int32_t nk_exact53(int32_t acc, uint64_t mantissa, int32_t s) {
     return nk_saturate(acc < 0 ? -whole : whole);
 }
 
+/* (acc * M + 2^(s-1)) >> s in 64 bits, wrapping, with an M of 16 bits; s in 1..62. */
+static inline int32_t nk_single(int64_t acc, int32_t multiplier, int32_t s) {
+    const uint64_t product =
+        (uint64_t)acc * (uint64_t)(int64_t)multiplier + ((uint64_t)1 << (s - 1));
+    return (int32_t)(uint32_t)(uint64_t)((int64_t)product >> s);
+}
+
+static inline int32_t nk_bits64(uint64_t value) {
+    int32_t bits = 0;
+    for (int32_t step = 32; step; step >>= 1)
+        if (value >> step) {
+            bits += step;
+            value >>= step;
+        }
+    return bits + (value != 0);
+}
+
+/* nk_exact53 for accumulators of 64 bits. Up to 2^53 they are doubles without rounding, which the
+ * compiler sees to. s in 1..127. */
+static inline int32_t nk_exact53_wide(int64_t acc, uint64_t mantissa, int32_t s) {
+    const uint64_t magnitude = acc < 0 ? 0u - (uint64_t)acc : (uint64_t)acc;
+    const uint64_t a0 = (uint32_t)magnitude, a1 = magnitude >> 32;
+    const uint64_t b0 = (uint32_t)mantissa, b1 = mantissa >> 32;
+    const uint64_t p00 = a0 * b0, p01 = a0 * b1, p10 = a1 * b0;
+    const uint64_t middle = (p00 >> 32) + (uint32_t)p01 + (uint32_t)p10;
+    const uint64_t low = middle << 32 | (uint32_t)p00;
+    const uint64_t high = a1 * b1 + (p01 >> 32) + (p10 >> 32) + (middle >> 32);
+    const int32_t bits = high ? 64 + nk_bits64(high) : nk_bits64(low);
+    const int32_t dropped = bits > 53 ? bits - 53 : 0; /* at most 64 + 53 - 53 */
+    uint64_t kept = low;
+    if (dropped) {
+        kept = dropped == 64 ? high : high << (64 - dropped) | low >> dropped;
+        const uint64_t half = (uint64_t)1 << (dropped - 1);
+        const uint64_t rest = dropped == 64 ? low : low & (2 * half - 1);
+        kept += rest > half || (rest == half && (kept & 1u));
+    }
+    const int32_t right = s - dropped;
+    int64_t whole;
+    if (right > 55) whole = 0;
+    else if (right < 1) whole = kept ? INT32_MAX : 0; /* no smaller than 2^52 */
+    else whole = (int64_t)((kept + ((uint64_t)1 << (right - 1))) >> right);
+    return nk_saturate(acc < 0 ? -whole : whole);
+}
+
 /* Per-channel requantization table in the weights: bias[c], multiplier[c], shift[c], each padded to
  * the group. In NEUTRON_ROUNDING_EXACT53 the multiplier is the mantissa's upper 31 bits and the
  * shift word s | lower 22 bits << 8. */

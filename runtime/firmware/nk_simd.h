@@ -10,7 +10,7 @@
 #ifndef NK_SIMD_H
 #define NK_SIMD_H
 
-#include "nk_window.h"
+#include "nk_wide.h"
 
 #if defined(__x86_64__) && (defined(__unix__) || defined(__APPLE__))
 #define NK_HAS_X86 1
@@ -31,6 +31,9 @@ typedef struct {
     int (*conv2d)(const nk_call *call, const nk_stage *stage);
     int (*depthwise_conv2d)(const nk_call *call, const nk_stage *stage);
     int (*fully_connected)(const nk_call *call, const nk_stage *stage);
+    int (*conv2d16)(const nk_call *call, const nk_wide_stage *stage);
+    int (*depthwise_conv2d16)(const nk_call *call, const nk_wide_stage *stage);
+    int (*fully_connected16)(const nk_call *call, const nk_wide_stage *stage);
     int (*max_pool2d)(const nk_call *call, const nk_stage *stage);
     int (*avg_pool2d)(const nk_call *call, const nk_stage *stage);
     int (*pool_sum)(const nk_call *call);

@@ -74,6 +74,12 @@ static inline uint8_t nk_finish(const nk_stage *stage, int32_t value) {
     return stage->lut ? stage->lut[byte] : byte;
 }
 
+/* The same for an output of either width; elements of 16 bits have no table. */
+static inline int32_t nk_finish_as(const nk_stage *stage, const nk_operand *out, int32_t value) {
+    if (!nk_is_wide(out)) return nk_finish(stage, value);
+    return nk_clamp(nk_wrap_add(value, stage->zero), stage->low, stage->high);
+}
+
 static inline int32_t nk_stage_bias(const nk_stage *stage, size_t channel) {
     return nk_load32(stage->table + 4 * channel);
 }
@@ -129,11 +135,13 @@ static inline nk_span nk_span_of(int32_t at, int32_t stride, int32_t pad, int32_
     return (nk_span){nk_max(start, 0), nk_min(start + kernel, (int32_t)size)};
 }
 
-/* Check of a pool: one byte type, same channels and batch, a window that fits. */
+/* Check of a pool: one type of 8 or 16 bits, same channels and batch, a window that fits. */
 static inline int32_t nk_check_pool(nk_call *call, const nk_window *window, const nk_operand *in,
                                     const nk_operand *lut, const nk_operand *out) {
-    if (!nk_is_byte(in) || !nk_is_byte(out))
-        return nk_refuse(call, "input and output must be of 8 bits");
+    if ((!nk_is_byte(in) || !nk_is_byte(out)) && !nk_same_type(in, out))
+        return nk_refuse(call, "input and output must be of 8 bits, or both of 16");
+    if (nk_is_wide(out) && lut->present)
+        return nk_refuse(call, "elements of 16 bits take no table");
     if (in->batch != out->batch || in->channels != out->channels)
         return nk_refuse(call, "input and output differ in batch or channels");
     if (call->units < 1) return nk_refuse(call, "the packing has no units");

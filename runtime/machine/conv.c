@@ -9,7 +9,8 @@ nm_cost nm_conv_cost(const nm_target *target, const nm_work *work) {
         nm_mul(taps, nm_ceil_div(nm_ceil_div(work->input_channels, groups), target->length));
     const uint64_t passes =
         nm_mul(groups, nm_channel_groups(target, nm_ceil_div(work->channels, groups)));
-    nm_cost cost = nm_tiled_cost(target, nm_pixels(work), depth, passes, work->weight_bytes);
+    nm_cost cost = nm_tiled_cost(target, nm_slowdown(target, work), nm_pixels(work), depth, passes,
+                                 work->weight_bytes);
     cost.overhead = nm_setup(target, work, passes);
     return cost;
 }

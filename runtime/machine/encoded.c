@@ -92,6 +92,7 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         .kernel_w = parameter(params, places[call.kernel].kernel_w),
         .groups = parameter(params, places[call.kernel].groups),
         .input_channels = input->channels,
+        .input_item = input->dtype < sizeof item_bytes ? item_bytes[input->dtype] : 1,
         .batch = output->batch,
         .rows = rows,
         .width = output->width,

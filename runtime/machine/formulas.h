@@ -15,6 +15,11 @@ static inline uint64_t nm_add(uint64_t a, uint64_t b) {
 static inline uint64_t nm_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 static inline uint64_t nm_at_least_one(uint32_t value) { return value ? value : 1; }
 
+/* How many times as long a product or a lane's step takes as one of 8-bit activations. */
+static inline uint64_t nm_slowdown(const nm_target *target, const nm_work *work) {
+    return work->input_item == 2 ? target->cost.wide : 1;
+}
+
 /* Output pixels of a call. */
 static inline uint64_t nm_pixels(const nm_work *work) {
     return nm_mul(nm_mul(work->batch, work->rows), work->width);
@@ -32,11 +37,11 @@ static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, ui
     return nm_add(nm_mul(nm_mul(target->cost.row, rows), passes), target->cost.call);
 }
 
-/* Dot products of `depth` cycles for each of `pixels`, `passes` times over tiles of A pixels. The
- * weights of a pass load while its tile computes, so a tile takes the longer of the two. Overhead
- * is left zero. */
-nm_cost nm_tiled_cost(const nm_target *target, uint64_t pixels, uint64_t depth, uint64_t passes,
-                      uint64_t weight_bytes);
+/* Dot products of `depth` cycles, `slowdown` times as long, for each of `pixels`, `passes` times
+ * over tiles of A pixels. The weights of a pass load while its tile computes, so a tile takes the
+ * longer of the two. Overhead is left zero. */
+nm_cost nm_tiled_cost(const nm_target *target, uint64_t slowdown, uint64_t pixels, uint64_t depth,
+                      uint64_t passes, uint64_t weight_bytes);
 
 nm_cost nm_conv_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_lane_cost(const nm_target *target, const nm_work *work);

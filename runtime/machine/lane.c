@@ -5,7 +5,10 @@
 nm_cost nm_lane_cost(const nm_target *target, const nm_work *work) {
     const uint64_t taps = nm_mul(nm_at_least_one(work->kernel_h), nm_at_least_one(work->kernel_w));
     const uint64_t passes = nm_channel_groups(target, work->channels);
-    nm_cost cost = {nm_mul(nm_mul(target->cost.lane, nm_pixels(work)), nm_mul(taps, passes)), 0, 0};
+    nm_cost cost = {
+        nm_mul(nm_mul(nm_mul(target->cost.lane, nm_slowdown(target, work)), nm_pixels(work)),
+               nm_mul(taps, passes)),
+        0, 0};
     const uint64_t load = nm_mul(target->cost.weight_byte, work->weight_bytes);
     if (load > cost.compute) cost.memory = load - cost.compute;
     cost.overhead = nm_setup(target, work, passes);

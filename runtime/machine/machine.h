@@ -11,7 +11,7 @@
 #include "neutron.h"
 
 typedef struct {
-    uint32_t mac, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start,
+    uint32_t mac, wide, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start,
         dma_overlaps;
 } nm_constants;
 
@@ -36,6 +36,7 @@ typedef struct {
     uint32_t formula; /* NEUTRON_COST_* */
     uint32_t kernel_h, kernel_w, groups;
     uint32_t input_channels;
+    uint32_t input_item; /* bytes per element of the input; 16-bit activations take longer */
     uint32_t batch, rows, width, channels; /* of the output */
     uint64_t weight_bytes;
     uint64_t moved_bytes; /* read and written, for element-wise and copy kernels */

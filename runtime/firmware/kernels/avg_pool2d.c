@@ -1,8 +1,9 @@
 /* avg_pool2d: the mean of the taps inside the image, halves away from zero. */
 #include "nk_simd.h"
 
-/* Their sum, at most 255 each, stays an int32 with room for rounding. */
+/* Their sum, at most 255 or 32768 each, stays an int32 with room for rounding. */
 #define MAX_TAPS (1u << 22)
+#define MAX_TAPS16 (1u << 15)
 
 static int32_t check(nk_call *call, const nk_avg_pool2d_params *p) {
     const nk_operand *in = &call->operands[NK_AVG_POOL2D_INPUT],
@@ -12,21 +13,20 @@ static int32_t check(nk_call *call, const nk_avg_pool2d_params *p) {
     const uint64_t rows = p->kernel_h < 1 ? 1 : (uint32_t)p->kernel_h,
                    columns = p->kernel_w < 1 ? 1 : (uint32_t)p->kernel_w;
     if ((rows < in->height ? rows : in->height) * (columns < in->width ? columns : in->width) >
-        MAX_TAPS)
+        (nk_is_wide(in) ? MAX_TAPS16 : MAX_TAPS))
         return nk_refuse(call, "the window has too many taps");
     return nk_check_pool(call, &window, in, &call->operands[NK_AVG_POOL2D_LUT], out);
 }
 
 static int32_t pool(const nk_operand *in, uint32_t image, nk_span rows, nk_span columns,
                     uint32_t channel) {
-    const int32_t flip = nk_flip(in);
     if (rows.last <= rows.first || columns.last <= columns.first) return 0;
     int32_t sum = 0;
     const int32_t count = (rows.last - rows.first) * (columns.last - columns.first);
     for (int32_t iy = rows.first; iy < rows.last; ++iy) {
-        const uint8_t *row = nk_row(in, image, iy) + channel;
+        const uint8_t *row = nk_row(in, image, iy) + (size_t)channel * nk_item(in);
         for (int32_t ix = columns.first; ix < columns.last; ++ix)
-            sum += nk_value(row[(size_t)ix * in->pixel], flip);
+            sum += nk_read(in, row + (size_t)ix * in->pixel);
     }
     return (sum > 0 ? sum + count / 2 : sum - count / 2) / count;
 }
@@ -38,7 +38,7 @@ int32_t nk_avg_pool2d(uint32_t verb, nk_call *call) {
                      *out = &call->operands[NK_AVG_POOL2D_OUTPUT];
     const nk_stage stage = nk_make_stage(call, NULL, &call->operands[NK_AVG_POOL2D_LUT], 0, 0,
                                          p->clamp_low, p->clamp_high);
-    if (NK_SIMD(avg_pool2d, call, &stage)) return 0;
+    if (nk_is_byte(in) && NK_SIMD(avg_pool2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);
@@ -48,7 +48,8 @@ int32_t nk_avg_pool2d(uint32_t verb, nk_call *call) {
                 const nk_span columns =
                     nk_span_of((int32_t)x, p->stride_w, p->pad_left, p->kernel_w, in->width);
                 for (uint32_t c = 0; c < out->channels; ++c)
-                    to[c] = nk_finish(&stage, pool(in, image, rows, columns, c));
+                    nk_write(out, to + (size_t)c * nk_item(out),
+                             nk_finish_as(&stage, out, pool(in, image, rows, columns, c)));
             }
         }
     }

@@ -11,12 +11,11 @@ static int32_t check(nk_call *call, const nk_max_pool2d_params *p) {
 
 static int32_t pool(const nk_operand *in, uint32_t image, nk_span rows, nk_span columns,
                     uint32_t channel) {
-    const int32_t flip = nk_flip(in);
     int32_t best = INT32_MIN;
     for (int32_t iy = rows.first; iy < rows.last; ++iy) {
-        const uint8_t *row = nk_row(in, image, iy) + channel;
+        const uint8_t *row = nk_row(in, image, iy) + (size_t)channel * nk_item(in);
         for (int32_t ix = columns.first; ix < columns.last; ++ix)
-            best = nk_max(best, nk_value(row[(size_t)ix * in->pixel], flip));
+            best = nk_max(best, nk_read(in, row + (size_t)ix * in->pixel));
     }
     return best;
 }
@@ -28,7 +27,7 @@ int32_t nk_max_pool2d(uint32_t verb, nk_call *call) {
                      *out = &call->operands[NK_MAX_POOL2D_OUTPUT];
     const nk_stage stage = nk_make_stage(call, NULL, &call->operands[NK_MAX_POOL2D_LUT], 0, 0,
                                          p->clamp_low, p->clamp_high);
-    if (NK_SIMD(max_pool2d, call, &stage)) return 0;
+    if (nk_is_byte(in) && NK_SIMD(max_pool2d, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);
@@ -38,7 +37,8 @@ int32_t nk_max_pool2d(uint32_t verb, nk_call *call) {
                 const nk_span columns =
                     nk_span_of((int32_t)x, p->stride_w, p->pad_left, p->kernel_w, in->width);
                 for (uint32_t c = 0; c < out->channels; ++c)
-                    to[c] = nk_finish(&stage, pool(in, image, rows, columns, c));
+                    nk_write(out, to + (size_t)c * nk_item(out),
+                             nk_finish_as(&stage, out, pool(in, image, rows, columns, c)));
             }
         }
     }

@@ -1,17 +1,19 @@
-/* pool_mean: bytes from the sums of a streamed global pool. */
+/* pool_mean: elements of 8 or 16 bits from the sums of a streamed global pool. */
 #include "nk_window.h"
 
 static int32_t check(nk_call *call, const nk_pool_mean_params *p) {
     const nk_operand *in = &call->operands[NK_POOL_MEAN_INPUT],
                      *out = &call->operands[NK_POOL_MEAN_OUTPUT];
-    if (in->dtype != NEUTRON_DTYPE_INT32 || !nk_is_byte(out))
-        return nk_refuse(call, "INT32 sums become bytes");
+    if (in->dtype != NEUTRON_DTYPE_INT32 || (!nk_is_byte(out) && !nk_is_wide(out)))
+        return nk_refuse(call, "INT32 sums become elements of 8 or 16 bits");
     if (in->batch != 1 || out->batch != 1 || out->height != 1 || out->width != 1 ||
         in->width != 1 || in->ring != 1)
         return nk_refuse(call, "the sums are one row, the output one pixel");
     if (in->channels != out->channels) return nk_refuse(call, "sums and output differ in channels");
     if (p->count < 1 || p->count > INT32_MAX / 256)
         return nk_refuse(call, "the number of elements is out of range");
+    if (nk_is_wide(out) && call->operands[NK_POOL_MEAN_LUT].present)
+        return nk_refuse(call, "elements of 16 bits take no table");
     if (!nk_scale_ok(p->multiplier, p->shift, 30))
         return nk_refuse(call, "the scale is out of range");
     if (!nk_inside(in) || !nk_inside(out) || !nk_lut_ok(&call->operands[NK_POOL_MEAN_LUT]))
@@ -36,6 +38,7 @@ int32_t nk_pool_mean(uint32_t verb, nk_call *call) {
     const uint8_t *sums = nk_row(in, 0, 0);
     uint8_t *to = nk_row(out, 0, 0);
     for (uint32_t c = 0; c < out->channels; ++c)
-        to[c] = nk_finish(&stage, mean_of(call, p, nk_load32(sums + 4 * (size_t)c)));
+        nk_write(out, to + (size_t)c * nk_item(out),
+                 nk_finish_as(&stage, out, mean_of(call, p, nk_load32(sums + 4 * (size_t)c))));
     return 0;
 }

@@ -25,17 +25,17 @@ static void combine(int32_t mode, int32_t *into, int32_t v) {
 /* Channels [first, first + count) of the box, each on its own. */
 static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first,
                          uint32_t count, int32_t *acc) {
-    const int32_t flip = nk_flip(in);
+    const size_t item = nk_item(in);
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
-            const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel + first;
+            const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel + first * item;
             for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel) {
                 if (mode == SUM)
                     for (uint32_t c = 0; c < count; ++c)
-                        acc[c] = nk_wrap_add(acc[c], nk_value(from[c], flip));
+                        acc[c] = nk_wrap_add(acc[c], nk_read(in, from + c * item));
                 else
                     for (uint32_t c = 0; c < count; ++c)
-                        combine(mode, &acc[c], nk_value(from[c], flip));
+                        combine(mode, &acc[c], nk_read(in, from + c * item));
             }
         }
     }
@@ -43,14 +43,14 @@ static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint3
 
 /* All channels of the box together. */
 static int32_t gather_all(const nk_operand *in, const box *b, int32_t mode, int32_t start) {
-    const int32_t flip = nk_flip(in);
+    const size_t item = nk_item(in);
     int32_t acc = start;
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
             const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel;
             for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel)
                 for (uint32_t c = 0; c < in->channels; ++c)
-                    combine(mode, &acc, nk_value(from[c], flip));
+                    combine(mode, &acc, nk_read(in, from + c * item));
         }
     }
     return acc;
@@ -58,25 +58,25 @@ static int32_t gather_all(const nk_operand *in, const box *b, int32_t mode, int3
 
 /* The result by thresholds: steps[k] is the least sum that gives more than the smallest output plus
  * k. */
-static uint8_t by_steps(const nk_operand *steps, int32_t low, int32_t acc) {
+static int32_t by_steps(const nk_operand *steps, int32_t low, int32_t acc) {
     int32_t reached = 0;
     for (int32_t half = 128; half > 0; half /= 2)
         if (acc >= nk_load32(steps->data + 4 * (size_t)(reached + half - 1))) reached += half;
-    return (uint8_t)(low + reached);
+    return low + reached;
 }
 
-static uint8_t finish(const nk_reduce_params *p, const nk_operand *steps, int32_t acc) {
-    if (p->mode != SUM) return (uint8_t)acc;
+static int32_t finish(const nk_reduce_params *p, const nk_operand *steps, int32_t acc) {
+    if (p->mode != SUM) return acc;
     if (steps->present) return by_steps(steps, p->clamp_low, acc);
     const int32_t v = nk_mbqm(nk_wrap_add(acc, p->offset), p->multiplier, p->shift);
-    return (uint8_t)nk_clamp(nk_wrap_add(v, p->output_zero), p->clamp_low, p->clamp_high);
+    return nk_clamp(nk_wrap_add(v, p->output_zero), p->clamp_low, p->clamp_high);
 }
 
 static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const nk_operand *steps,
-                         const box *b, uint8_t *to) {
+                         const nk_operand *out, const box *b, uint8_t *to) {
     const int32_t start = p->mode == SUM ? 0 : p->mode == MAXIMUM ? INT32_MIN : INT32_MAX;
     if (p->axes & CHANNELS) {
-        *to = finish(p, steps, gather_all(in, b, p->mode, start));
+        nk_write(out, to, finish(p, steps, gather_all(in, b, p->mode, start)));
         return;
     }
     for (uint32_t first = 0; first < in->channels; first += BLOCK) {
@@ -84,7 +84,8 @@ static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const 
         int32_t acc[BLOCK];
         for (uint32_t c = 0; c < count; ++c) acc[c] = start;
         gather_block(in, b, p->mode, first, count, acc);
-        for (uint32_t c = 0; c < count; ++c) to[first + c] = finish(p, steps, acc[c]);
+        for (uint32_t c = 0; c < count; ++c)
+            nk_write(out, to + (first + c) * (size_t)nk_item(out), finish(p, steps, acc[c]));
     }
 }
 
@@ -99,8 +100,8 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
     const nk_operand *steps = &call->operands[NK_REDUCE_STEPS];
     const int32_t axes = p->axes;
     if (verb == NK_CHECK) {
-        if (!nk_is_byte(in) || in->dtype != out->dtype)
-            return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (!nk_same_type(in, out))
+            return nk_refuse(call, "input and output must be of one type of 8 or 16 bits");
         if (axes < 0 || axes > 15 || p->mode < SUM || p->mode > MINIMUM)
             return nk_refuse(call, "axes or mode are out of range");
         if (!kept(axes, BATCH, in->batch, out->batch) ||
@@ -110,7 +111,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "the output's shape does not follow from the axes");
         if (!nk_scale_ok(p->multiplier, p->shift, 30))
             return nk_refuse(call, "multiplier or shift is out of range");
-        if (p->mode == SUM && !nk_output_ok(p->output_zero, p->clamp_low, p->clamp_high))
+        if (p->mode == SUM && !nk_output_of(out, p->output_zero, p->clamp_low, p->clamp_high))
             return nk_refuse(call, "output zero point or clamp is out of range");
         if (steps->present && !nk_inside_flat(steps, 4 * STEPS))
             return nk_refuse(call, "the steps leave their region");
@@ -128,7 +129,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
                     axes & WIDTH ? 0 : x,     axes & WIDTH ? in->width : x + 1,
                     axes & HEIGHT ? 0 : y,    axes & HEIGHT ? (int32_t)in->height : y + 1,
                 };
-                reduce_pixel(p, in, steps, &b, to);
+                reduce_pixel(p, in, steps, out, &b, to);
             }
         }
     }

@@ -86,14 +86,38 @@ static void real_row(const nk_resize_bilinear_params *p, const nk_operand *in,
     }
 }
 
+/* Four taps and their weights, for one output pixel. */
+typedef struct {
+    const uint8_t *from[4];
+    int32_t weight[4];
+} corners;
+
+/* |weights| sum to at most 2048 * 2048, times 255: below 2^31. */
+static void blend(const corners *k, int32_t flip, uint32_t channels, uint8_t *to) {
+    for (uint32_t c = 0; c < channels; ++c) {
+        int32_t sum = 0;
+        for (int at = 0; at < 4; ++at) sum += nk_value(k->from[at][c], flip) * k->weight[at];
+        to[c] = (uint8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
+    }
+}
+
+static void blend16(const corners *k, uint32_t channels, uint8_t *to) {
+    for (size_t c = 0; c < channels; ++c) {
+        int64_t sum = 0;
+        for (int at = 0; at < 4; ++at)
+            sum += (int64_t)nk_load16(k->from[at] + 2 * c) * k->weight[at];
+        nk_store16(to + 2 * c, (int32_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20)));
+    }
+}
+
 int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
     const nk_resize_bilinear_params *p =
         (const nk_resize_bilinear_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_RESIZE_BILINEAR_INPUT],
                      *out = &call->operands[NK_RESIZE_BILINEAR_OUTPUT];
     if (verb == NK_CHECK) {
-        if (!nk_is_byte(in) || in->dtype != out->dtype)
-            return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (!nk_same_type(in, out))
+            return nk_refuse(call, "input and output must be of one type of 8 or 16 bits");
         if (in->batch != out->batch || in->channels != out->channels)
             return nk_refuse(call, "input and output differ in batch or channels");
         if (p->scale_height < 0 || p->scale_width < 0)
@@ -105,7 +129,6 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
-    const int32_t flip = nk_flip(in);
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             if (in->dtype == NEUTRON_DTYPE_UINT8) {
@@ -119,18 +142,13 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
                 const taps h = taps_of((int32_t)x, p->scale_width, p->half_pixel, in->width);
                 const size_t left = (size_t)h.low * in->pixel, right = (size_t)h.high * in->pixel;
-                const int32_t top_left = (ONE - v.fraction) * (ONE - h.fraction);
-                const int32_t top_right = (ONE - v.fraction) * h.fraction;
-                const int32_t bottom_left = v.fraction * (ONE - h.fraction);
-                const int32_t bottom_right = v.fraction * h.fraction;
-                /* |weights| sum to at most 2048 * 2048, times 255: below 2^31. */
-                for (uint32_t c = 0; c < out->channels; ++c) {
-                    const int32_t sum = nk_value(top[left + c], flip) * top_left +
-                                        nk_value(top[right + c], flip) * top_right +
-                                        nk_value(bottom[left + c], flip) * bottom_left +
-                                        nk_value(bottom[right + c], flip) * bottom_right;
-                    to[c] = (uint8_t)((sum + (sum > 0 ? 1 << 19 : -(1 << 19))) / (1 << 20));
-                }
+                const corners k = {
+                    {top + left, top + right, bottom + left, bottom + right},
+                    {(ONE - v.fraction) * (ONE - h.fraction), (ONE - v.fraction) * h.fraction,
+                     v.fraction * (ONE - h.fraction), v.fraction * h.fraction},
+                };
+                if (nk_is_wide(out)) blend16(&k, out->channels, to);
+                else blend(&k, nk_flip(in), out->channels, to);
             }
         }
     }

@@ -16,9 +16,8 @@ int32_t nk_resize_nearest(uint32_t verb, nk_call *call) {
     const nk_operand *rows = &call->operands[NK_RESIZE_NEAREST_ROWS];
     const nk_operand *columns = &call->operands[NK_RESIZE_NEAREST_COLUMNS];
     if (verb == NK_CHECK) {
-        if (p->item != 1) return nk_refuse(call, "elements must be of one byte");
-        if (!nk_is_byte(in) || in->dtype != out->dtype)
-            return nk_refuse(call, "input and output must be of one 8-bit type");
+        if (!nk_same_type(in, out) || p->item != (int32_t)nk_item(out))
+            return nk_refuse(call, "input and output must be of one type of 8 or 16 bits");
         if (in->batch != out->batch || in->channels != out->channels)
             return nk_refuse(call, "input and output differ in batch or channels");
         if (!nk_inside(in) || !nk_inside(out) || !nk_inside_flat(rows, (uint64_t)out->height * 4) ||
@@ -31,7 +30,8 @@ int32_t nk_resize_nearest(uint32_t verb, nk_call *call) {
             const uint8_t *from = nk_row(in, image, (int32_t)entry(rows, (uint32_t)y, in->height));
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
-                memmove(to, from + (size_t)entry(columns, x, in->width) * in->pixel, out->channels);
+                memmove(to, from + (size_t)entry(columns, x, in->width) * in->pixel,
+                        (size_t)out->channels * nk_item(out));
         }
     }
     return 0;

@@ -47,6 +47,7 @@ enum {
     NEUTRON_ROUNDING_DOUBLE = 1,
     NEUTRON_ROUNDING_EXACT31 = 2,
     NEUTRON_ROUNDING_EXACT53 = 3,
+    NEUTRON_ROUNDING_SINGLE = 4,
 };
 
 /* First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container. */
@@ -200,7 +201,14 @@ enum {
     NEUTRON_KERNEL_SLICE = 30,
     NEUTRON_KERNEL_LSTM = 31,
     NEUTRON_KERNEL_SVDF = 32,
-    NEUTRON_KERNEL_LIMIT = 33,
+    NEUTRON_KERNEL_CONV2D16 = 40,
+    NEUTRON_KERNEL_DEPTHWISE_CONV2D16 = 41,
+    NEUTRON_KERNEL_TRANSPOSE_CONV2D16 = 42,
+    NEUTRON_KERNEL_FULLY_CONNECTED16 = 43,
+    NEUTRON_KERNEL_SOFTMAX16 = 45,
+    NEUTRON_KERNEL_ADD16 = 46,
+    NEUTRON_KERNEL_LUT16 = 47,
+    NEUTRON_KERNEL_LIMIT = 48,
 };
 
 enum {
@@ -342,8 +350,8 @@ typedef struct {
     int32_t right_inner; /* the same of the right input; 1 repeats */
     int32_t left_zero; /* zero point of the left input */
     int32_t right_zero; /* zero point of the right input */
-    int32_t multiplier; /* fixed-point factor */
-    int32_t shift; /* its exponent */
+    int32_t multiplier; /* fixed-point factor; of 16 bits for 16-bit matrices */
+    int32_t shift; /* its exponent; for 16-bit matrices the right shift */
     int32_t output_zero; /* added after requantizing */
     int32_t clamp_low; /* smallest output */
     int32_t clamp_high; /* largest output */
@@ -386,7 +394,7 @@ typedef struct {
 #define NEUTRON_LUT_ABI 1
 enum { NK_LUT_INPUT = 0, NK_LUT_TABLE = 1, NK_LUT_OUTPUT = 2, NK_LUT_OPERANDS = 3 };
 
-/* requantize: rescale 8-bit values to another scale, zero point, sign or clamp. */
+/* requantize: rescale values of 8 or 16 bits to another scale, zero point, sign, width or clamp. */
 typedef struct {
     int32_t input_zero; /* subtracted first */
     int32_t multiplier; /* 31-bit factor */
@@ -420,7 +428,7 @@ typedef struct {
 #define NEUTRON_ADD_ABI 1
 enum { NK_ADD_INPUT1 = 0, NK_ADD_INPUT2 = 1, NK_ADD_OUTPUT = 2, NK_ADD_OPERANDS = 3 };
 
-/* mul: product of two 8-bit tensors, which broadcast. */
+/* mul: product of two tensors of 8 or 16 bits, which broadcast. */
 typedef struct {
     int32_t zero1; /* zero point of the first input */
     int32_t zero2; /* zero point of the second input */
@@ -480,13 +488,13 @@ typedef struct {
 #define NEUTRON_SQUARED_DIFFERENCE_ABI 1
 enum { NK_SQUARED_DIFFERENCE_INPUT1 = 0, NK_SQUARED_DIFFERENCE_INPUT2 = 1, NK_SQUARED_DIFFERENCE_OUTPUT = 2, NK_SQUARED_DIFFERENCE_OPERANDS = 3 };
 
-/* copy: up to six nested loops of byte copies with strides on both sides. */
+/* copy: up to six nested loops of copies with strides on both sides, in elements of any type. */
 typedef struct {
-    int32_t input_offset; /* byte of the input where the loops start */
-    int32_t output_offset; /* byte of the output where the loops start */
+    int32_t input_offset; /* element of the input where the loops start */
+    int32_t output_offset; /* element of the output where the loops start */
     int32_t dims[6]; /* steps of each loop, outermost first */
-    int32_t input_strides[6]; /* bytes from step to step in the input, may be negative */
-    int32_t output_strides[6]; /* bytes from step to step in the output */
+    int32_t input_strides[6]; /* elements from step to step in the input, may be negative */
+    int32_t output_strides[6]; /* elements from step to step in the output */
 } nk_copy_params;
 
 #define NEUTRON_COPY_PARAM_WORDS 20
@@ -508,14 +516,14 @@ enum { NK_PAD_INPUT = 0, NK_PAD_OUTPUT = 1, NK_PAD_OPERANDS = 2 };
 
 /* resize_nearest: output pixel (y, x) is input pixel (rows[y], columns[x]); INT32 tables. */
 typedef struct {
-    int32_t item; /* bytes per element, 1 */
+    int32_t item; /* bytes per element, 1 or 2 */
 } nk_resize_nearest_params;
 
 #define NEUTRON_RESIZE_NEAREST_PARAM_WORDS 1
 #define NEUTRON_RESIZE_NEAREST_ABI 1
 enum { NK_RESIZE_NEAREST_INPUT = 0, NK_RESIZE_NEAREST_ROWS = 1, NK_RESIZE_NEAREST_COLUMNS = 2, NK_RESIZE_NEAREST_OUTPUT = 3, NK_RESIZE_NEAREST_OPERANDS = 4 };
 
-/* resize_bilinear: bilinear interpolation of 8-bit images: INT8 in integers, UINT8 in float32. */
+/* resize_bilinear: bilinear interpolation of images: INT8 and INT16 in integers, UINT8 in float32. */
 typedef struct {
     int32_t scale_height; /* input rows per output row: INT8 in 1/1024, UINT8 the bits of a float32 */
     int32_t scale_width; /* input columns per output column, likewise */
@@ -526,7 +534,7 @@ typedef struct {
 #define NEUTRON_RESIZE_BILINEAR_ABI 1
 enum { NK_RESIZE_BILINEAR_INPUT = 0, NK_RESIZE_BILINEAR_OUTPUT = 1, NK_RESIZE_BILINEAR_OPERANDS = 2 };
 
-/* reduce: sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. With steps, 255 INT32, a sum gives the smallest output plus the number of steps that it reaches. */
+/* reduce: sum, maximum or minimum over any of four dimensions of values of 8 or 16 bits; the output has size 1 there. With steps, 255 INT32, a sum gives the smallest output plus the number of steps that it reaches. */
 typedef struct {
     int32_t axes; /* bits: 1 batch, 2 height, 4 width, 8 channels */
     int32_t mode; /* 0 sum, 1 maximum, 2 minimum */
@@ -609,6 +617,113 @@ typedef struct {
 #define NEUTRON_SVDF_ABI 1
 enum { NK_SVDF_INPUT = 0, NK_SVDF_WEIGHTS = 1, NK_SVDF_TABLE = 2, NK_SVDF_MEMORY = 3, NK_SVDF_OUTPUT = 4, NK_SVDF_OPERANDS = 5 };
 
+/* conv2d16: dense convolution of 16-bit activations; [groups][Cout/M][taps][Cin/N][M][N] weights of 8 bits, table of low bias, multiplier, shift and high bias per channel. */
+typedef struct {
+    int32_t kernel_h; /* rows of the window */
+    int32_t kernel_w; /* columns of the window */
+    int32_t stride_h; /* output row y reads input rows from y*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t dilation_h; /* distance of taps in rows */
+    int32_t dilation_w; /* distance of taps in columns */
+    int32_t pad_top; /* rows of zeros above the image */
+    int32_t pad_left; /* columns of zeros left of the image */
+    int32_t groups; /* channel groups; each reads input channels / groups */
+    int32_t narrow; /* 1: sums wrap in 32 bits, as the reference's with an INT32 bias */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_conv2d16_params;
+
+#define NEUTRON_CONV2D16_PARAM_WORDS 12
+#define NEUTRON_CONV2D16_ABI 1
+enum { NK_CONV2D16_INPUT = 0, NK_CONV2D16_WEIGHTS = 1, NK_CONV2D16_TABLE = 2, NK_CONV2D16_OUTPUT = 3, NK_CONV2D16_OPERANDS = 4 };
+
+/* depthwise_conv2d16: depth-wise convolution of 16-bit activations; [C/M][taps][M] weights of 8 bits, table of low bias, multiplier, shift and high bias per channel. */
+typedef struct {
+    int32_t kernel_h; /* rows of the window */
+    int32_t kernel_w; /* columns of the window */
+    int32_t stride_h; /* output row y reads input rows from y*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t dilation_h; /* distance of taps in rows */
+    int32_t dilation_w; /* distance of taps in columns */
+    int32_t pad_top; /* rows of zeros above the image */
+    int32_t pad_left; /* columns of zeros left of the image */
+    int32_t depth_multiplier; /* output channel c reads input channel c / depth_multiplier */
+    int32_t narrow; /* 1: sums wrap in 32 bits, as the reference's with an INT32 bias */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_depthwise_conv2d16_params;
+
+#define NEUTRON_DEPTHWISE_CONV2D16_PARAM_WORDS 12
+#define NEUTRON_DEPTHWISE_CONV2D16_ABI 1
+enum { NK_DEPTHWISE_CONV2D16_INPUT = 0, NK_DEPTHWISE_CONV2D16_WEIGHTS = 1, NK_DEPTHWISE_CONV2D16_TABLE = 2, NK_DEPTHWISE_CONV2D16_OUTPUT = 3, NK_DEPTHWISE_CONV2D16_OPERANDS = 4 };
+
+/* transpose_conv2d16: transposed convolution of 16-bit activations; [Cout/M][taps][Cin/N][M][N] weights of 8 bits, table of low bias, multiplier, shift and high bias per channel. */
+typedef struct {
+    int32_t kernel_h; /* rows of the filter */
+    int32_t kernel_w; /* columns of the filter */
+    int32_t stride_h; /* input row i adds to output rows from i*stride_h - pad_top */
+    int32_t stride_w; /* likewise for columns */
+    int32_t pad_top; /* rows cropped at the top */
+    int32_t pad_left; /* columns cropped at the left */
+    int32_t narrow; /* 1: sums wrap in 32 bits, as the reference's with an INT32 bias */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_transpose_conv2d16_params;
+
+#define NEUTRON_TRANSPOSE_CONV2D16_PARAM_WORDS 9
+#define NEUTRON_TRANSPOSE_CONV2D16_ABI 1
+enum { NK_TRANSPOSE_CONV2D16_INPUT = 0, NK_TRANSPOSE_CONV2D16_WEIGHTS = 1, NK_TRANSPOSE_CONV2D16_TABLE = 2, NK_TRANSPOSE_CONV2D16_OUTPUT = 3, NK_TRANSPOSE_CONV2D16_OPERANDS = 4 };
+
+/* fully_connected16: product of 16-bit vectors with constant weights; [Cout/M][K/N][M][N] weights of 8 bits, table of low bias, multiplier, shift and high bias per channel. */
+typedef struct {
+    int32_t narrow; /* 1: sums wrap in 32 bits, as the reference's with an INT32 bias */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_fully_connected16_params;
+
+#define NEUTRON_FULLY_CONNECTED16_PARAM_WORDS 3
+#define NEUTRON_FULLY_CONNECTED16_ABI 1
+enum { NK_FULLY_CONNECTED16_INPUT = 0, NK_FULLY_CONNECTED16_WEIGHTS = 1, NK_FULLY_CONNECTED16_TABLE = 2, NK_FULLY_CONNECTED16_OUTPUT = 3, NK_FULLY_CONNECTED16_OPERANDS = 4 };
+
+/* softmax16: softmax of 16 bits over the channels; tables of exp on [-10, 0] and of 1/(1+x) on [0, 1], 513 INT16 each. */
+typedef struct {
+    int32_t multiplier; /* brings differences of inputs to 65535 steps for 10 */
+    int32_t shift; /* power of two that goes with it */
+} nk_softmax16_params;
+
+#define NEUTRON_SOFTMAX16_PARAM_WORDS 2
+#define NEUTRON_SOFTMAX16_ABI 1
+enum { NK_SOFTMAX16_INPUT = 0, NK_SOFTMAX16_TABLE = 1, NK_SOFTMAX16_OUTPUT = 2, NK_SOFTMAX16_OPERANDS = 3 };
+
+/* add16: sum or difference of two 16-bit tensors, which broadcast. */
+typedef struct {
+    int32_t shifts_only; /* 1: inputs are only shifted right, by -shift1 and -shift2, and the sum is not rescaled */
+    int32_t multiplier1; /* brings the first input to the common scale */
+    int32_t shift1; /* power of two that goes with it, at most 0 */
+    int32_t multiplier2; /* brings the second input to the common scale */
+    int32_t shift2; /* power of two that goes with it, at most 0 */
+    int32_t subtract; /* 1: the second input is subtracted */
+    int32_t output_multiplier; /* brings the sum to the output's scale */
+    int32_t output_shift; /* power of two that goes with it, at most 0 */
+    int32_t clamp_low; /* smallest output */
+    int32_t clamp_high; /* largest output */
+} nk_add16_params;
+
+#define NEUTRON_ADD16_PARAM_WORDS 10
+#define NEUTRON_ADD16_ABI 1
+enum { NK_ADD16_INPUT1 = 0, NK_ADD16_INPUT2 = 1, NK_ADD16_OUTPUT = 2, NK_ADD16_OPERANDS = 3 };
+
+/* lut16: logistic function or tangent of 16 bits; the table is the logistic function at n/24, 256 UINT16 in 0.16. */
+typedef struct {
+    int32_t tangent; /* 0: logistic function, 1: hyperbolic tangent */
+    int32_t multiplier; /* brings inputs to the table's steps */
+    int32_t shift; /* right shift that goes with it, halves up */
+} nk_lut16_params;
+
+#define NEUTRON_LUT16_PARAM_WORDS 3
+#define NEUTRON_LUT16_ABI 1
+enum { NK_LUT16_INPUT = 0, NK_LUT16_TABLE = 1, NK_LUT16_OUTPUT = 2, NK_LUT16_OPERANDS = 3 };
+
 /* X(id, name, abi, operands, optional operand mask, output operand, parameter words, cost formula) */
 #define NEUTRON_KERNEL_TABLE(X) \
     X(1, conv2d, 1, 5, 8, 4, NEUTRON_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
@@ -638,6 +753,13 @@ enum { NK_SVDF_INPUT = 0, NK_SVDF_WEIGHTS = 1, NK_SVDF_TABLE = 2, NK_SVDF_MEMORY
     X(30, slice, 1, 2, 0, 1, NEUTRON_SLICE_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(31, lstm, 1, 7, 0, 6, NEUTRON_LSTM_PARAM_WORDS, NEUTRON_COST_RECURRENT) \
     X(32, svdf, 1, 5, 0, 4, NEUTRON_SVDF_PARAM_WORDS, NEUTRON_COST_RECURRENT) \
+    X(40, conv2d16, 1, 4, 0, 3, NEUTRON_CONV2D16_PARAM_WORDS, NEUTRON_COST_CONV) \
+    X(41, depthwise_conv2d16, 1, 4, 0, 3, NEUTRON_DEPTHWISE_CONV2D16_PARAM_WORDS, NEUTRON_COST_LANE) \
+    X(42, transpose_conv2d16, 1, 4, 0, 3, NEUTRON_TRANSPOSE_CONV2D16_PARAM_WORDS, NEUTRON_COST_CONV) \
+    X(43, fully_connected16, 1, 4, 0, 3, NEUTRON_FULLY_CONNECTED16_PARAM_WORDS, NEUTRON_COST_FC) \
+    X(45, softmax16, 1, 3, 0, 2, NEUTRON_SOFTMAX16_PARAM_WORDS, NEUTRON_COST_SOFTMAX) \
+    X(46, add16, 1, 3, 0, 2, NEUTRON_ADD16_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(47, lut16, 1, 3, 0, 2, NEUTRON_LUT16_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
 
 /* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,
  *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.
@@ -670,5 +792,12 @@ enum { NK_SVDF_INPUT = 0, NK_SVDF_WEIGHTS = 1, NK_SVDF_TABLE = 2, NK_SVDF_MEMORY
     X(30, 2, 3, 0, -1, -1, -1, -1, 0) \
     X(31, 120, 65, 0, 1, -1, -1, -1, 0) \
     X(32, 24, 17, 0, 1, -1, -1, -1, 1) \
+    X(40, 8, 9, 0, 1, 0, 1, 8, 0) \
+    X(41, 8, 9, 0, 1, 0, 1, -1, 0) \
+    X(42, 8, 9, 0, 1, 0, 1, -1, 0) \
+    X(43, 8, 9, 0, 1, -1, -1, -1, 0) \
+    X(45, 4, 5, 0, -1, -1, -1, -1, 0) \
+    X(46, 4, 7, 0, -1, -1, -1, -1, 0) \
+    X(47, 4, 5, 0, -1, -1, -1, -1, 0) \
 
 #endif

@@ -94,7 +94,7 @@ class MachineTarget(ctypes.Structure):
         ("name", ctypes.c_char_p),
         *((n, _u32) for n in ("hw_version", "subsystem", "tcm_bytes", "memory_bytes")),
         *((n, _u32) for n in ("cores", "units", "length", "clock_hz")),
-        *((n, _u32) for n in ("mac", "lane", "row", "weight_byte", "element", "call", "tile_pixels")),
+        *((n, _u32) for n in ("mac", "wide", "lane", "row", "weight_byte", "element", "call", "tile_pixels")),
         *((n, _u32) for n in ("dma_byte", "dma_start", "dma_overlaps")),
     )
 

@@ -34,7 +34,7 @@ class Machine:
         self._name = target.name.encode()  # the C struct only points to it
         self._target = driver.MachineTarget(
             self._name, target.hw_version, target.subsystem, target.tcm_bytes, target.sram_bytes, target.cores,
-            target.units, target.length, target.clock_hz, c.mac, c.lane, c.row, c.weight_byte, c.element, c.call,
+            target.units, target.length, target.clock_hz, c.mac, c.wide, c.lane, c.row, c.weight_byte, c.element, c.call,
             c.tile_pixels, c.dma_byte, c.dma_start, c.dma_overlaps,
         )  # fmt: skip
         self.address = ctypes.addressof(self._target)

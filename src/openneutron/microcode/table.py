@@ -58,12 +58,13 @@ class ElementType(IntEnum):
 
 
 class Rounding(IntEnum):
-    """How a call turns an INT32 accumulator into the output's steps (docs/numerics.md, Shared primitives)."""
+    """How a call turns an accumulator into the output's steps (docs/numerics.md, Shared primitives)."""
 
     NONE = 0  # the kernel does not requantize
     DOUBLE = 1  # gemmlowp: rounding doubling high multiply, then rounding shift (two roundings)
     EXACT31 = 2  # (acc * M + 2^(s-1)) >> s, M of 31 bits, proved equal to round(double(acc) * m)
     EXACT53 = 3  # round(double(acc) * m) itself, the IEEE product in integers: for factors that no M replaces
+    SINGLE = 4  # (acc * M + 2^(s-1)) >> s in 64 bits, M of 16 bits: sums of 16-bit activations
 
 
 class Flag(IntEnum):

@@ -12,11 +12,18 @@ from openneutron.litert.graph import DType
 from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, f32, refusal, scales, seeds, zero_points
 
 FUSED = ("ADD", "SUB", "MUL")
+BYTES = (DType.INT8, DType.UINT8)
+WIDE = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")  # those that LiteRT has for INT16 too
 
 
-def output_scale(code: str, s1: float, s2: float, gain: float) -> float:
+def output_scale(code: str, s1: float, s2: float, gain: float, dtype: DType = DType.INT8) -> float:
     """A scale that spreads results over the type; finer ones are refused by LiteRT for some operators."""
-    natural = {"MUL": s1 * s2 * 64, "PRELU": max(s1, s1 * s2 * 64), "SQUARED_DIFFERENCE": max(s1, s2) ** 2 * 128}
+    steps = 16384 if dtype is DType.INT16 else 64
+    natural = {
+        "MUL": s1 * s2 * steps,
+        "PRELU": max(s1, s1 * s2 * 64),
+        "SQUARED_DIFFERENCE": max(s1, s2) ** 2 * 128,
+    }
     return f32(natural.get(code, max(s1, s2) * 1.5) * gain)
 
 
@@ -33,7 +40,7 @@ def add_binary(
         else:
             inputs.append(maker.input(shape, dtype, *q))
     out = np.broadcast_shapes(*map(tuple, shapes))
-    scale = output_scale(code, case["s0"], case["s1"], case["gain"])
+    scale = output_scale(code, case["s0"], case["s1"], case["gain"], dtype)
     y = maker.output(out, dtype, scale, case["z2"])
     options = {"fused_activation_function": case["activation"]} if code in FUSED else {}
     maker.op(code, inputs, y, **options)
@@ -43,7 +50,8 @@ def add_binary(
 def cases(draw: st.DrawFn, code: str, wide: bool = False) -> dict[str, Any]:
     """Quantization of two inputs and an output; `wide` puts them far from one another, outputs on the coarse side."""
     spread = scales(-20, 4) if wide else scales()
-    dtype = DType.INT8 if code == "SQUARED_DIFFERENCE" else draw(st.sampled_from([DType.INT8, DType.UINT8]))
+    types = (*BYTES, DType.INT16) if code in WIDE else BYTES
+    dtype = DType.INT8 if code == "SQUARED_DIFFERENCE" else draw(st.sampled_from(types))
     return {
         "dtype": dtype, "s0": draw(spread), "s1": draw(spread), "z0": draw(zero_points(dtype)),
         "z1": draw(zero_points(dtype)), "z2": draw(zero_points(dtype)),
@@ -77,12 +85,15 @@ def check_broadcasts(code: str, data: st.DataObject) -> None:
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 
+SPREAD = np.concatenate([np.arange(-32768, 32768, 260), [-32767, -1, 0, 32767]])[-256:].astype(np.int16)
+
+
 def check_every_pair(code: str, data: st.DataObject) -> None:
-    """All 65,536 pairs of stored values under drawn parameters, extreme ones as often as others."""
+    """All 65,536 pairs of bytes, or of 256 values of 16 bits, under drawn parameters, extreme ones as often as others."""
     case = data.draw(cases(code) | cases(code, wide=True))
     maker = ModelMaker(np.random.default_rng(0))
     add_binary(maker, code, [(1, 256, 1, 256), (1, 256, 1, 256)], case)
-    values = np.arange(256, dtype=np.uint8).view(case["dtype"].numpy)
+    values = np.arange(256, dtype=np.uint8).view(case["dtype"].numpy) if case["dtype"] is not DType.INT16 else SPREAD
     maker.data[0] = np.broadcast_to(values[:, None], (256, 256)).reshape(1, 256, 1, 256).copy()
     maker.data[1] = np.broadcast_to(values[None, :], (256, 256)).reshape(1, 256, 1, 256).copy()
     maker.check()

@@ -14,6 +14,7 @@ from tests.golden import ModelMaker, refusal
 Q = (0.05, 3)  # scale and zero point of every tensor that is only moved
 IMAGE = (1, 32, 12, 4)  # 1,536 bytes
 BYTES = st.sampled_from([DType.INT8, DType.INT8, DType.UINT8])
+MOVED = st.sampled_from([DType.INT8, DType.INT8, DType.UINT8, DType.INT16])
 
 
 def shapes(low: int = 1, high: int = 5, most: int = 5) -> st.SearchStrategy[list[int]]:
@@ -31,9 +32,10 @@ def add_move(
     dtype: DType = DType.INT8, **options: Any,
 ) -> None:  # fmt: skip
     """Add an operator with one moved input, constant arguments behind it and one output."""
-    x = maker.input(shape, dtype, *Q)
+    q = (Q[0], 0) if dtype is DType.INT16 else Q
+    x = maker.input(shape, dtype, *q)
     inputs = [x, *(integers(maker, argument) for argument in arguments)]
-    maker.op(code, inputs, maker.output(out, dtype, *Q), **options)
+    maker.op(code, inputs, maker.output(out, dtype, *q), **options)
 
 
 def fresh(seed: int = 0) -> ModelMaker:

@@ -39,15 +39,25 @@ def add_product(maker: ModelMaker, case: dict[str, Any]) -> None:
     rows, depth, columns = case["rows"], case["depth"], case["columns"]
     left = (*case["left"], *((depth, rows) if case["adj_x"] else (rows, depth)))
     right = (*case["right"], *((columns, depth) if case["adj_y"] else (depth, columns)))
-    a = maker.input(left, DType.INT8, case["scales"][0], case["zeros"][0])
+    dtype = case.get("dtype", DType.INT8)
+    a = maker.input(left, dtype, case["scales"][0], case["zeros"][0])
     if case["constant"]:
-        b = maker.constant(maker.values(right, DType.INT8), DType.INT8, case["scales"][1], case["zeros"][1])
+        b = maker.constant(maker.values(right, dtype), dtype, case["scales"][1], case["zeros"][1])
     else:
-        b = maker.input(right, DType.INT8, case["scales"][1], case["zeros"][1])
+        b = maker.input(right, dtype, case["scales"][1], case["zeros"][1])
     batch = np.broadcast_shapes(case["left"], case["right"])
-    scale = spread(*case["scales"], depth, case["gain"] * 2)
-    y = maker.output((*batch, rows, columns), DType.INT8, scale, case["zeros"][2])
+    scale = spread(*case["scales"], depth, case["gain"] * (2 if dtype is DType.INT8 else 512))
+    y = maker.output((*batch, rows, columns), dtype, scale, case["zeros"][2])
     maker.op("BATCH_MATMUL", [a, b], y, adj_x=case["adj_x"], adj_y=case["adj_y"])
+
+
+@settings(max_examples=40)
+@given(st.lists(products() | products(wide=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
+def test_any_product_of_sixteen_bits(cases: list[dict[str, Any]], seed: int, target: str) -> None:
+    maker = ModelMaker(np.random.default_rng(seed))
+    for case in cases:
+        add_product(maker, case | {"dtype": DType.INT16, "zeros": (0, 0, 0), "gain": max(case["gain"], 2.0**-20)})
+    maker.check(target)
 
 
 @settings(max_examples=100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.kernels.moving import BYTES, add_move, fresh, reason
+from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason
 from tests.golden import ModelMaker, seeds
 
 
@@ -35,9 +35,9 @@ def test_both_directions(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
     for _ in range(3):
         wide, block, borders, blocked = data.draw(blocks())
-        add_move(maker, "SPACE_TO_BATCH_ND", wide, blocked, [block, borders], data.draw(BYTES))
+        add_move(maker, "SPACE_TO_BATCH_ND", wide, blocked, [block, borders], data.draw(MOVED))
         wide, block, borders, blocked = data.draw(blocks())
-        add_move(maker, "BATCH_TO_SPACE_ND", blocked, wide, [block, borders], data.draw(BYTES))
+        add_move(maker, "BATCH_TO_SPACE_ND", blocked, wide, [block, borders], data.draw(MOVED))
     maker.check()
 
 

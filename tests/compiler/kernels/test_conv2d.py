@@ -14,14 +14,27 @@ from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.options import Options
-from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
+from tests.golden import (
+    ACTIVATIONS,
+    INT32_BIAS,
+    TARGETS,
+    ModelMaker,
+    discriminating,
+    refusal,
+    scales,
+    seeds,
+    spread,
+    zero_points,
+)
 
 PADDINGS = ("SAME", "VALID")
 
 
 def add_convolution(maker: ModelMaker, code: str, case: dict[str, Any]) -> None:
-    """Add CONV_2D or DEPTHWISE_CONV_2D as the case describes it."""
+    """Add CONV_2D or DEPTHWISE_CONV_2D as the case describes it; an INT16 one has INT8 weights and an INT64 bias."""
     rng, dtype = maker.rng, case["dtype"]
+    weights_type = DType.INT8 if dtype is DType.INT16 else dtype
+    narrow = case.get("narrow", False)
     height, width = case["image"]
     kh, kw = case["kernel"]
     depthwise = code == "DEPTHWISE_CONV_2D"
@@ -33,23 +46,24 @@ def add_convolution(maker: ModelMaker, code: str, case: dict[str, Any]) -> None:
         )
     ]
     shape = (1, kh, kw, cout) if depthwise else (cout, kh, kw, cin // case["groups"])
-    count = cout if case["per_channel"] and dtype is DType.INT8 else 1
+    count = cout if case["per_channel"] and dtype is not DType.UINT8 else 1
     weight_scales = (case["w_scale"] * 2.0 ** rng.uniform(-4, 2, count)).astype(np.float32)
     w_zero = int(rng.integers(0, 256)) if dtype is DType.UINT8 else 0
     terms = kh * kw * (1 if depthwise else cin // case["groups"])
     out_scale = spread(case["x_scale"], float(np.median(weight_scales)), terms, case["gain"])
     x = maker.input((case["batch"], height, width, cin), dtype, case["x_scale"], case["x_zero"])
-    w = maker.constant(maker.values(shape, dtype), dtype, weight_scales, w_zero, 3 if depthwise else 0)
+    w = maker.constant(maker.values(shape, weights_type), weights_type, weight_scales, w_zero, 3 if depthwise else 0)
     bias_scale = [float(np.float32(case["x_scale"] * float(s))) for s in weight_scales]
     inputs = [x, w]
     if not (depthwise and case["no_bias"]):
         reach = int(rng.choice([100, 20_000, 2**23]))
-        inputs.append(maker.constant(rng.integers(-reach, reach, cout), DType.INT32, bias_scale, 0))
+        bias_type = DType.INT64 if dtype is DType.INT16 and not narrow else DType.INT32
+        inputs.append(maker.constant(rng.integers(-reach, reach, cout), bias_type, bias_scale, 0))
     y = maker.output((case["batch"], *sizes, cout), dtype, out_scale, case["y_zero"])
     maker.op(
         code, inputs, y, padding=case["padding"], stride_h=case["stride"][0], stride_w=case["stride"][1],
         dilation_h_factor=case["dilation"][0], dilation_w_factor=case["dilation"][1],
-        fused_activation_function=case["activation"],
+        fused_activation_function=case["activation"], **({"quantized_bias_type": INT32_BIAS} if narrow else {}),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.options import Options
-from tests.compiler.kernels.moving import BYTES, Q, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, Q, fresh, reason, shapes
 from tests.golden import ModelMaker, execute, seeds
 
 
@@ -25,7 +25,7 @@ def test_any_axis(data: st.DataObject) -> None:
         inner = data.draw(st.lists(st.integers(1, 4), min_size=0 if batch else 1, max_size=2))
         index_shape = [*shape[:batch], *inner]
         picked = maker.rng.integers(0, shape[axis], index_shape)
-        dtype, kind = data.draw(BYTES), data.draw(st.sampled_from([DType.INT32, DType.INT64]))
+        dtype, kind = data.draw(MOVED), data.draw(st.sampled_from([DType.INT32, DType.INT64]))
         x = maker.input(shape, dtype, *Q)
         if data.draw(st.booleans()):
             indices = maker.constant(picked, kind)

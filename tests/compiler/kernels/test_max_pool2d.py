@@ -16,7 +16,7 @@ from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seed
 
 @st.composite
 def pools(draw: st.DrawFn) -> dict[str, Any]:
-    dtype = draw(st.sampled_from([DType.INT8, DType.UINT8]))
+    dtype = draw(st.sampled_from([DType.INT8, DType.UINT8, DType.INT16]))
     pair = st.tuples(st.integers(1, 5), st.integers(1, 5))
     kernel, padding = draw(pair), draw(st.sampled_from(["SAME", "VALID"]))
     image = draw(st.tuples(st.integers(1, 10), st.integers(1, 10)))

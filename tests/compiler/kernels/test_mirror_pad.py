@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.mirror_pad import mirrored
-from tests.compiler.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import seeds
 
 
@@ -21,7 +21,7 @@ def test_any_frame(data: st.DataObject) -> None:
         most = [size - (mode == "REFLECT") for size in shape]
         borders = [[data.draw(st.integers(0, m)), data.draw(st.integers(0, m))] for m in most]
         out = [size + sum(pair) for size, pair in zip(shape, borders, strict=True)]
-        add_move(maker, "MIRROR_PAD", shape, out, [borders], data.draw(BYTES), mode=mode)
+        add_move(maker, "MIRROR_PAD", shape, out, [borders], data.draw(MOVED), mode=mode)
     maker.check()
 
 

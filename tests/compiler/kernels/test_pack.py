@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
-from tests.compiler.kernels.moving import BYTES, Q, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, Q, fresh, reason, shapes
 from tests.golden import ModelMaker, seeds
 
 
@@ -15,7 +15,7 @@ from tests.golden import ModelMaker, seeds
 def test_both_directions(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
     for _ in range(3):
-        shape, count, dtype = data.draw(shapes(1, 4, 4)), data.draw(st.integers(1, 4)), data.draw(BYTES)
+        shape, count, dtype = data.draw(shapes(1, 4, 4)), data.draw(st.integers(1, 4)), data.draw(MOVED)
         axis = data.draw(st.integers(0, len(shape)))
         whole = [*shape[:axis], count, *shape[axis:]]
         parts = [maker.input(shape, dtype, *Q) for _ in range(count)]

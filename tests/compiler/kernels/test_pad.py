@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
-from tests.compiler.kernels.moving import BYTES, Q, add_move, check_between_neighbours, fresh, integers, reason, shapes
+from tests.compiler.kernels.moving import MOVED, Q, add_move, check_between_neighbours, fresh, integers, reason, shapes
 from tests.golden import TARGETS, ModelMaker, seeds
 
 
@@ -19,7 +19,7 @@ def test_any_frame(data: st.DataObject) -> None:
         shape = data.draw(shapes(1, 5, 4))
         borders = [[data.draw(st.integers(0, 2)), data.draw(st.integers(0, 2))] for _ in shape]
         out = [size + sum(pair) for size, pair in zip(shape, borders, strict=True)]
-        dtype = data.draw(BYTES)
+        dtype = data.draw(MOVED)
         if data.draw(st.booleans()):
             add_move(maker, "PAD", shape, out, [borders], dtype)
             continue

@@ -11,6 +11,7 @@ from openneutron.litert.graph import DType
 from tests.compiler.kernels.test_lut import EVERY_BYTE
 from tests.golden import TARGETS, ModelMaker, refusal, scales, zero_points
 
+WIDE = {"QUANTIZE": (DType.INT8, DType.INT16), "RELU": (DType.INT16,), "RELU6": (DType.INT16,)}
 CODES = ("QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 BYTES = st.sampled_from([DType.INT8, DType.UINT8])
 
@@ -28,6 +29,32 @@ def test_rescaling(code: str, data: st.DataObject) -> None:
         y = maker.output((1, 16, 2, 8), to, data.draw(scales(-10, 4)), data.draw(zero_points(to)))
         maker.op(code, [x], y)
     maker.check(data.draw(st.sampled_from(TARGETS)))
+
+
+@pytest.mark.parametrize("code", WIDE)
+@settings(max_examples=20)
+@given(st.data())
+def test_sixteen_bits(code: str, data: st.DataObject) -> None:
+    """Every value of 16 bits to 16 and 8, and bytes to 16."""
+    maker = ModelMaker(np.random.default_rng(0))
+    for dtype in WIDE[code]:
+        to = data.draw(st.sampled_from([DType.INT8, DType.INT16])) if dtype is DType.INT16 else DType.INT16
+        to = to if code == "QUANTIZE" else dtype
+        x = maker.input((1, 64, 32, 32), dtype, data.draw(scales(-14, 0)), data.draw(zero_points(dtype)))
+        maker.data[-1] = np.arange(-32768, 32768).astype(dtype.numpy).reshape(1, 64, 32, 32)
+        maker.op(code, [x], maker.output((1, 64, 32, 32), to, data.draw(scales(-14, 0)), data.draw(zero_points(to))))
+    maker.check(data.draw(st.sampled_from(TARGETS)))
+
+
+def test_what_litert_does_not_quantize() -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    x = maker.input((1, 4), DType.INT16, 0.01, 0)
+    maker.op("QUANTIZE", [x], maker.output((1, 4), DType.UINT8, 0.1, 0))
+    assert "between UINT8 and INT16" in refusal(maker.model())
+    maker = ModelMaker(np.random.default_rng(0))
+    x = maker.input((1, 4), DType.INT16, 0.01, 3)
+    maker.op("QUANTIZE", [x], maker.output((1, 4), DType.INT8, 0.1, 0))
+    assert "INT16 with zero point 3" in refusal(maker.model())
 
 
 def test_equal_scales_across_signs() -> None:

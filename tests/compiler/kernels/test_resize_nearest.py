@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.resize_nearest import demand_of, nearest
-from tests.compiler.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason
+from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason
 from tests.golden import TARGETS, seeds
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
@@ -20,7 +20,7 @@ def test_any_size(data: st.DataObject) -> None:
         (h, w), (oh, ow) = data.draw(SIZES), data.draw(SIZES)
         n, c = data.draw(st.integers(1, 2)), data.draw(st.integers(1, 5))
         add_move(
-            maker, "RESIZE_NEAREST_NEIGHBOR", (n, h, w, c), (n, oh, ow, c), [[oh, ow]], data.draw(BYTES),
+            maker, "RESIZE_NEAREST_NEIGHBOR", (n, h, w, c), (n, oh, ow, c), [[oh, ow]], data.draw(MOVED),
             align_corners=data.draw(st.booleans()), half_pixel_centers=data.draw(st.booleans()),
         )  # fmt: skip
     maker.check(data.draw(st.sampled_from(TARGETS)))

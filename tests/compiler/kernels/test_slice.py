@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.slice import Cut, joined
-from tests.compiler.kernels.moving import BYTES, add_move, check_between_neighbours, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import TARGETS, ModelMaker, seeds
 
 
@@ -22,7 +22,7 @@ def test_slice(data: st.DataObject) -> None:
         count = [data.draw(st.integers(1, size - first)) for size, first in zip(shape, begin, strict=True)]
         given_size = [-1 if data.draw(st.booleans()) else n for n in count]
         out = [size - first if n == -1 else n for size, first, n in zip(shape, begin, given_size, strict=True)]
-        add_move(maker, "SLICE", shape, out, [begin, given_size], data.draw(BYTES))
+        add_move(maker, "SLICE", shape, out, [begin, given_size], data.draw(MOVED))
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 

@@ -76,7 +76,7 @@ REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
     "output at another zero point": ({"y_zero": 0}, "zero point 0"),
     "another shape": ({"y_shape": (2, 4)}, "output [2, 4]"),
     "a negative beta": ({"beta": -1.0}, "it is -1"),
-    "INT16 output": ({"y_dtype": DType.INT16, "y_zero": 0}, "is int16"),
+    "INT16 output": ({"y_dtype": DType.INT16, "y_zero": 0}, "output int16"),
 }
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
-from tests.compiler.kernels.moving import BYTES, Q, fresh, integers, reason, shapes
+from tests.compiler.kernels.moving import MOVED, Q, fresh, integers, reason, shapes
 from tests.golden import ModelMaker, seeds
 
 
@@ -15,7 +15,7 @@ from tests.golden import ModelMaker, seeds
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
     for _ in range(3):
-        shape, dtype = data.draw(shapes(1, 5, 4)), data.draw(BYTES)
+        shape, dtype = data.draw(shapes(1, 5, 4)), data.draw(MOVED)
         axis = data.draw(st.integers(0, len(shape) - 1))
         sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
         equal = data.draw(st.booleans())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.kernels.moving import BYTES, add_move, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason, shapes
 from tests.golden import seeds
 
 
@@ -17,7 +17,7 @@ def test_any_repetition(data: st.DataObject) -> None:
         shape = data.draw(shapes(1, 4))
         times = [data.draw(st.sampled_from([1, 1, 2, 3])) for _ in shape]
         out = [n * size for n, size in zip(times, shape, strict=True)]
-        add_move(maker, "TILE", shape, out, [times], data.draw(BYTES))
+        add_move(maker, "TILE", shape, out, [times], data.draw(MOVED))
     maker.check()
 
 

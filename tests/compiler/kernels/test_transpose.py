@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from openneutron.compiler.front.legalize import legalize
 from openneutron.litert.graph import DType
 from openneutron.machine import targets
-from tests.compiler.kernels.moving import BYTES, add_move, fresh, reason, shapes
+from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason, shapes
 from tests.compiler.kernels.test_views import negated
 from tests.golden import seeds
 
@@ -20,7 +20,7 @@ def test_any_permutation(data: st.DataObject) -> None:
     for _ in range(6):
         shape = data.draw(shapes(1, 6))
         order = data.draw(st.permutations(range(len(shape))))
-        add_move(maker, "TRANSPOSE", shape, [shape[axis] for axis in order], [order], data.draw(BYTES))
+        add_move(maker, "TRANSPOSE", shape, [shape[axis] for axis in order], [order], data.draw(MOVED))
     maker.check()
 
 

@@ -124,7 +124,7 @@ def c_targets() -> str:
         t = targets.load(name)
         c = t.cost
         npu = f'"{t.name}", {t.hw_version}, {int(t.subsystem)}, {t.tcm_bytes}u, {t.sram_bytes}u, {t.cores}, {t.units}'
-        cost = f"{c.mac}, {c.lane}, {c.row}, {c.weight_byte}, {c.element}, {c.call}, {c.tile_pixels}"
+        cost = f"{c.mac}, {c.wide}, {c.lane}, {c.row}, {c.weight_byte}, {c.element}, {c.call}, {c.tile_pixels}"
         copy = f"{c.dma_byte}, {c.dma_start}, {int(c.dma_overlaps)}"
         lines.append(f"{{{npu}, {t.length}, {t.clock_hz}u, {{{cost}, {copy}}}}},")
     return "\n".join(lines) + "\n"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import not_empty
+from openneutron.compiler.kernels.add16 import emit_add16, wide_sum_fits
+from openneutron.compiler.kernels.common import is_wide, not_empty
 from openneutron.compiler.kernels.elementwise import (
     broadcasts,
     data_inputs,
     emit_binary,
     known_activation,
-    one_byte_type,
+    one_activation_type,
     output_range,
     two_inputs,
 )
@@ -63,16 +64,23 @@ def _factors(op: OpSignature) -> tuple[float, float, float]:
     return x1.scale / twice, x2.scale / twice, twice / f32((1 << _HEAD_ROOM) * op.outputs[0].scale)
 
 
-@limit("the output scale must exceed the larger input scale / 2^19")
+@limit("the output scale must exceed the larger input scale / 2^19 (INT16: 2^14, or be one LiteRT shifts to)")
 def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
+    if is_wide(op):
+        return wide_sum_fits(op)
     factor = _factors(op)[2]
     fits = factor < 1.0 and multiplier(factor)[1] <= 0
     return OK if fits else no(f"the factor to the output is {factor:g}", hint="calibrate on real data")
 
 
-@serves("ADD", "SUB", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, output_not_too_fine))
+@serves(
+    "ADD", "SUB", limits=(not_empty, two_inputs, one_activation_type, broadcasts, known_activation, output_not_too_fine)
+)
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, Add, sub and mul."""
+    if is_wide(state.signature):
+        emit_add16(state)
+        return
     op = state.signature
     x1, x2 = data_inputs(op)
     (m1, s1), (m2, s2), (mo, so) = (multiplier(factor) for factor in _factors(op))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
-    byte_activations,
     clamp_of,
     not_empty,
     pool_dimensions,
     pool_window,
     required,
+    same_activations,
     window_matches,
 )
 from openneutron.compiler.l1 import Node
@@ -21,7 +21,7 @@ from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
-_MAX_TAPS = 1 << 22  # the firmware sums at most this many bytes in INT32
+_MAX_TAPS = {1: 1 << 22, 2: 1 << 15}  # by bytes per element: what the firmware sums in INT32
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,16 @@ ABI = register(
 )
 
 
-@limit("a window may cover at most 4194304 elements of the image")
+@limit("a window may cover at most 4194304 elements of the image, of INT16 at most 32768")
 def taps_sum_in_int32(op: OpSignature, target: Target) -> Verdict:
     x = required(op, 0)
     taps = min(op.options.filterHeight, x.shape[1]) * min(op.options.filterWidth, x.shape[2])
-    return OK if taps <= _MAX_TAPS else no(f"it covers {taps}", hint="pool in two steps")
+    return OK if taps <= _MAX_TAPS[x.dtype.itemsize] else no(f"it covers {taps}", hint="pool in two steps")
 
 
 @serves(
     "AVERAGE_POOL_2D",
-    limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches, taps_sum_in_int32),
+    limits=(pool_dimensions, not_empty, same_activations, activation_is_clamp, window_matches, taps_sum_in_int32),
 )
 def legalize(state: Legalizer) -> None:
     """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import not_empty, quantized, required
+from openneutron.compiler.kernels.common import is_wide, not_empty, quantized, range_of, required
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
-from openneutron.compiler.numbers.multipliers import INT8_RANGE, MAX_LEFT_SHIFT, multiplier
+from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, multiplier, reduced_multipliers
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
@@ -20,6 +20,7 @@ from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MAX_RANK = 5  # LiteRT's own
+_WIDE_LEFT_SHIFT = 7  # of the reference's multiplication of 64-bit sums
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class BatchMatmulParams:
     right_inner: int = param("the same of the right input; 1 repeats")
     left_zero: int = param("zero point of the left input")
     right_zero: int = param("zero point of the right input")
-    multiplier: int = param("fixed-point factor")
-    shift: int = param("its exponent")
+    multiplier: int = param("fixed-point factor; of 16 bits for 16-bit matrices")
+    shift: int = param("its exponent; for 16-bit matrices the right shift")
     output_zero: int = param("added after requantizing")
     clamp_low: int = param("smallest output")
     clamp_high: int = param("largest output")
@@ -53,10 +54,10 @@ ABI = register(
 )
 
 
-@limit("both inputs and the output must be INT8, quantized per tensor")
-def int8_operands(op: OpSignature, target: Target) -> Verdict:
+@limit("both inputs and the output must all be INT8 or all INT16, quantized per tensor, INT16 with zero point 0")
+def signed_operands(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.input(1), op.outputs[0]):
-        verdict = quantized(tensor, (DType.INT8,))
+        verdict = quantized(tensor, (op.outputs[0].dtype,) if is_wide(op) else (DType.INT8,))
         if not verdict:
             return verdict
     return OK
@@ -77,10 +78,11 @@ def shapes_multiply(op: OpSignature, target: Target) -> Verdict:
     return OK if depth == inner and y == (*batch, rows, columns) else no(message)
 
 
-@limit("the product of the input scales over the output scale must stay below 2^30")
+@limit("the product of the input scales over the output scale must stay below 2^30, of INT16 below 2^7")
 def shift_fits(op: OpSignature, target: Target) -> Verdict:
     factor = _factor(op)
-    if not math.isfinite(factor) or multiplier(factor)[1] > MAX_LEFT_SHIFT:
+    most = _WIDE_LEFT_SHIFT if is_wide(op) else MAX_LEFT_SHIFT
+    if not math.isfinite(factor) or multiplier(factor)[1] > most:
         return no(f"it is {factor:.3g}", hint="calibrate on real data")
     return OK
 
@@ -91,7 +93,7 @@ def _factor(op: OpSignature) -> float:
     return product / op.outputs[0].scale
 
 
-@serves("BATCH_MATMUL", limits=(int8_operands, not_empty, shapes_multiply, shift_fits))
+@serves("BATCH_MATMUL", limits=(signed_operands, not_empty, shapes_multiply, shift_fits))
 def legalize(state: Legalizer) -> None:
     """As in docs/numerics.md, Batch matrix product; batches fold into (outer × inner, rows of the operand)."""
     left, right, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
@@ -99,13 +101,18 @@ def legalize(state: Legalizer) -> None:
     def five(shape: tuple[int, ...]) -> tuple[int, ...]:
         return (1,) * (_MAX_RANK - len(shape)) + shape
 
-    m, shift = multiplier(_factor(state.signature))
+    wide = is_wide(state.signature)
+    if wide:
+        (m,), (shift,) = reduced_multipliers([_factor(state.signature)])
+    else:
+        m, shift = multiplier(_factor(state.signature))
+    low, high = range_of(y.dtype)
     depth = left.shape[-2] if state.op.options.adjX else left.shape[-1]
     params = BatchMatmulParams(
         transpose_left=int(state.op.options.adjX), transpose_right=int(state.op.options.adjY),
         inner=five(y.shape)[1], left_inner=five(left.shape)[1], right_inner=five(right.shape)[1],
         left_zero=left.zero_point, right_zero=right.zero_point, multiplier=m, shift=shift,
-        output_zero=y.zero_point, clamp_low=INT8_RANGE[0], clamp_high=INT8_RANGE[1],
+        output_zero=y.zero_point, clamp_low=low, clamp_high=high,
     )  # fmt: skip
     # Matrices of the third batch dimension are rows here, so they stream unless one side repeats.
     streams = five(left.shape)[2] == five(right.shape)[2]
@@ -115,7 +122,7 @@ def legalize(state: Legalizer) -> None:
             operands=[state.value(0), state.value(1), None, state.output()],
             output=state.output(),
             params=params,
-            rounding=Rounding.DOUBLE,
+            rounding=Rounding.SINGLE if wide else Rounding.DOUBLE,
             demand={0: RowDemand(), 1: RowDemand()} if streams else None,
             macs=math.prod(y.shape) * depth,
         )

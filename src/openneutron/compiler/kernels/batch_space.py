@@ -7,7 +7,7 @@ from math import prod
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
-from openneutron.compiler.kernels.movement import constant_arguments, numbers, same_byte_type, same_quantization
+from openneutron.compiler.kernels.movement import constant_arguments, numbers, same_moved_type, same_quantization
 from openneutron.compiler.kernels.pad import emit_pad
 from openneutron.compiler.kernels.slice import Cut, emit_slice
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -79,7 +79,7 @@ def _loops(wide: tuple[int, ...], blocks: list[int], to_batch: bool) -> list[Loo
     return [Loop(n, w, b) if to_batch else Loop(n, b, w) for n, w, b in pairs]
 
 
-@serves("SPACE_TO_BATCH_ND", limits=(same_byte_type, not_empty, constant_arguments, same_quantization, blocks_divide))
+@serves("SPACE_TO_BATCH_ND", limits=(same_moved_type, not_empty, constant_arguments, same_quantization, blocks_divide))
 def legalize_to_batch(state: Legalizer) -> None:
     """Pad with the output's zero point where asked, then one copy."""
     op = state.signature
@@ -96,7 +96,7 @@ def legalize_to_batch(state: Legalizer) -> None:
     emit_copy(state, source, state.output(), _loops(wide, blocks, to_batch=True))
 
 
-@serves("BATCH_TO_SPACE_ND", limits=(same_byte_type, not_empty, constant_arguments, same_quantization, blocks_divide))
+@serves("BATCH_TO_SPACE_ND", limits=(same_moved_type, not_empty, constant_arguments, same_quantization, blocks_divide))
 def legalize_to_space(state: Legalizer) -> None:
     """One copy, then a crop where asked."""
     op = state.signature

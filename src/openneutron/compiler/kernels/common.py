@@ -10,6 +10,7 @@ import numpy.typing as npt
 from openneutron.compiler.numbers.geometry import WINDOW_MAX, Window, window_of
 from openneutron.compiler.numbers.multipliers import (
     INT8_RANGE,
+    INT16_RANGE,
     MAX_LEFT_SHIFT,
     UINT8_RANGE,
     activation_range,
@@ -22,6 +23,10 @@ from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 BYTES = (DType.INT8, DType.UINT8)
+ACTIVATIONS = (*BYTES, DType.INT16)
+_RANGES = {DType.INT8: INT8_RANGE, DType.UINT8: UINT8_RANGE, DType.INT16: INT16_RANGE}
+_WIDE_LEFT_SHIFT = 7  # of the reference's multiplication of 64-bit sums
+_INT32_BIAS = 2  # the schema's number of INT32, as a convolution's quantized_bias_type has it
 QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
 _UINT8_OFFSET = 128  # turns a UINT8 weight into an INT8 one; its zero point moves along
 _BIAS_TOLERANCE = 0.02  # of an output step per step of the bias: the bound LiteRT itself applies where it checks
@@ -35,8 +40,13 @@ def required(op: OpSignature, index: int) -> TensorSignature:
 
 
 def range_of(dtype: DType) -> tuple[int, int]:
-    """Smallest and largest stored value of an 8-bit type."""
-    return INT8_RANGE if dtype is DType.INT8 else UINT8_RANGE
+    """Smallest and largest stored value of a type of 8 or 16 bits."""
+    return _RANGES[dtype]
+
+
+def is_wide(op: OpSignature) -> bool:
+    """Does the operator make 16-bit activations?"""
+    return op.outputs[0].dtype is DType.INT16
 
 
 def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
@@ -51,16 +61,21 @@ def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES)
         return no(f"tensor {tensor.name!r} is quantized per channel", hint="quantize activations per tensor")
     if not (math.isfinite(tensor.scale) and tensor.scale > 0):
         return no(f"tensor {tensor.name!r} has scale {tensor.scale}")
+    if tensor.dtype is DType.INT16 and tensor.zero_point:
+        return no(
+            f"tensor {tensor.name!r} is INT16 with zero point {tensor.zero_point}",
+            hint="quantize 16-bit activations symmetrically, with zero point 0",
+        )
     low, high = range_of(tensor.dtype)
     if not low <= tensor.zero_point <= high:
         return no(f"tensor {tensor.name!r} has zero point {tensor.zero_point}")
     return OK
 
 
-@limit("input and output must both be INT8 or both UINT8, quantized per tensor")
-def byte_activations(op: OpSignature, target: Target) -> Verdict:
+@limit("input and output must be INT8, UINT8 or INT16, of one type, quantized per tensor, INT16 with zero point 0")
+def same_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
-        verdict = quantized(tensor)
+        verdict = quantized(tensor, ACTIVATIONS)
         if not verdict:
             return verdict
     x, y = required(op, 0), op.outputs[0]
@@ -71,6 +86,15 @@ def byte_activations(op: OpSignature, target: Target) -> Verdict:
 def int8_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
         verdict = quantized(tensor, (DType.INT8,))
+        if not verdict:
+            return verdict
+    return OK
+
+
+@limit("input and output must both be INT8 or both INT16, quantized per tensor, INT16 with zero point 0")
+def signed_activations(op: OpSignature, target: Target) -> Verdict:
+    for tensor in (op.input(0), op.outputs[0]):
+        verdict = quantized(tensor, (DType.INT16,) if is_wide(op) else (DType.INT8,))
         if not verdict:
             return verdict
     return OK
@@ -100,12 +124,12 @@ def pool_dimensions(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("weights must be constant, of the type of the input, and quantized")
+@limit("weights must be constant, of the type of the input (INT8 for 16-bit activations), and quantized")
 def static_weights(op: OpSignature, target: Target) -> Verdict:
     x, w = required(op, 0), op.input(1)
     if w is None or not w.constant:
         return no("weights are computed at run time", hint="make the weights constant")
-    if w.dtype is not x.dtype:
+    if w.dtype is not (DType.INT8 if x.dtype is DType.INT16 else x.dtype):
         return no(f"weights are {w.dtype}, the input is {x.dtype}", hint=QUANTIZE_HINT)
     if w.quantization is None or not w.quantization.scale:
         return no("weights have no scale", hint=QUANTIZE_HINT)
@@ -143,13 +167,25 @@ def bias_given(op: OpSignature, target: Target) -> Verdict:
     return OK if op.input(2) is not None else no("there is none", hint="add a bias of zeros: LiteRT demands one too")
 
 
-@limit("bias, where given, must be a constant INT32 vector with one value per output channel")
-def bias_is_int32(op: OpSignature, target: Target) -> Verdict:
+def narrow_sums(op: OpSignature) -> bool:
+    """Does the reference sum 16-bit activations in INT32? It does where the operator's bias type is INT32."""
+    return getattr(op.options, "quantizedBiasType", 0) == _INT32_BIAS
+
+
+@limit("bias, where given, must be a constant vector with one value per output channel: INT32, or INT64 with INT16")
+def bias_fits(op: OpSignature, target: Target) -> Verdict:
     bias = op.input(2)
     if bias is None:
         return OK
-    if not bias.constant or bias.dtype is not DType.INT32:
-        return no(f"bias is {bias.dtype}{'' if bias.constant else ', computed at run time'}")
+    if not bias.constant:
+        return no("bias is computed at run time", hint="make the bias constant")
+    if is_wide(op):
+        wanted = DType.INT32 if narrow_sums(op) else DType.INT64
+        if bias.dtype is not wanted:
+            hint = "store it as INT64, or say quantized_bias_type INT32" if bias.dtype is DType.INT32 else ""
+            return no(f"bias is {bias.dtype}, LiteRT reads {wanted} with 16-bit activations", hint=hint)
+    elif bias.dtype is not DType.INT32:
+        return no(f"bias is {bias.dtype}", hint="an INT8 model has INT32 biases")
     if bias.quantization and any(bias.quantization.zero_point):
         return no("bias has a zero point other than 0")
     channels = op.outputs[0].shape[-1]
@@ -175,13 +211,14 @@ def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
     return OK if not wrong.any() else no(f"it is off by {off.max():.3g} output steps")
 
 
-@limit("input scale times weight scale over output scale must stay below 2^30")
+@limit("input scale times weight scale over output scale must stay below 2^30, of INT16 below 2^7")
 def requantize_shifts_fit(op: OpSignature, target: Target) -> Verdict:
     largest = max(map(abs, factors(required(op, 0), required(op, 1), op.outputs[0])))
     if not math.isfinite(largest):
         return no("the factor is infinite", hint="calibrate on real data")
     _, shift = multiplier(largest)
-    return OK if shift <= MAX_LEFT_SHIFT else no(f"it is {largest:.3g}", hint="calibrate on real data")
+    most = _WIDE_LEFT_SHIFT if is_wide(op) and not narrow_sums(op) else MAX_LEFT_SHIFT
+    return OK if shift <= most else no(f"it is {largest:.3g}", hint="calibrate on real data")
 
 
 @limit("fused activation must be NONE, RELU, RELU6 or RELU_N1_TO_1, with bounds that INT32 can hold")
@@ -220,8 +257,8 @@ def pool_window(op: OpSignature) -> Window:
 
 
 def value_range(tensor: TensorSignature) -> tuple[int, int]:
-    """Smallest and largest value of the tensor's 8-bit type."""
-    return UINT8_RANGE if tensor.dtype is DType.UINT8 else INT8_RANGE
+    """Smallest and largest value of the tensor's type."""
+    return range_of(tensor.dtype)
 
 
 def clamp_of(op: OpSignature) -> tuple[int, int]:

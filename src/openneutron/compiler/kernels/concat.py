@@ -6,8 +6,8 @@ from openneutron.compiler.kernels import lut, serves
 from openneutron.compiler.kernels import slice as slice_kernel
 from openneutron.compiler.kernels.common import not_empty, quantized
 from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import all_byte_type, folded, same_q
-from openneutron.compiler.l1 import Alias, Node, RowDemand
+from openneutron.compiler.kernels.movement import all_moved_type, folded, same_q
+from openneutron.compiler.l1 import ITEM_BYTES, Alias, Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers import tables
 from openneutron.compiler.numbers.strides import dense
@@ -22,9 +22,9 @@ Shape4 = tuple[int, int, int, int]
 
 def part_of(state: Legalizer, root: int, whole: Shape4, axis: int, first: int, count: int, name: str) -> int:
     """A value that lives in `root`, seen as `whole`: elements [first, first + count) along `axis`."""
-    strides = dense(whole)
-    shape = (*whole[:axis], count, *whole[axis + 1 :])
     v = state.graph.values[root]
+    strides = [step * ITEM_BYTES[v.dtype] for step in dense(whole)]
+    shape = (*whole[:axis], count, *whole[axis + 1 :])
     alias = Alias(root, first * strides[axis], strides[0], strides[1], strides[2])
     return state.temporary(name, shape, v.dtype, v.scale, v.zero_point, alias)  # type: ignore[arg-type]
 
@@ -65,14 +65,18 @@ def no_activation(op: OpSignature, target: Target) -> Verdict:
     return OK if activation == 0 else no(f"activation number {activation}")
 
 
-@limit("INT8 inputs must have the output's scale and zero point")
+@limit("INT8 and INT16 inputs must have the output's scale and zero point, INT16 zero point 0")
 def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
     y = op.outputs[0]
+    if y.dtype is DType.INT16 and y.zero_point:
+        return no(
+            f"the output is INT16 with zero point {y.zero_point}", hint="quantize 16-bit activations symmetrically"
+        )
     for x in op.inputs:
         assert x is not None
         if same_q(x, y):
             continue
-        if y.dtype is DType.INT8:
+        if y.dtype is not DType.UINT8:
             return no(
                 f"{x.name!r} is {x.scale:g}/{x.zero_point}, the output {y.scale:g}/{y.zero_point}",
                 hint="insert a QUANTIZE in front",
@@ -84,7 +88,7 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@serves("CONCATENATION", limits=(all_byte_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
+@serves("CONCATENATION", limits=(all_moved_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
 def legalize(state: Legalizer) -> None:
     """One node per input; UINT8 inputs of other parameters pass a table (docs/numerics.md, Concatenation)."""
     op = state.signature

@@ -7,23 +7,26 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
+    bias_fits,
     bias_given,
-    bias_is_int32,
     bias_scale_matches,
-    byte_activations,
     clamp_of,
     fixed_point,
     four_dimensions,
+    is_wide,
     not_empty,
     requantize_shifts_fit,
     required,
+    same_activations,
     static_weights,
     weights_as_int8,
     weights_scales_match,
     weights_zero_allowed,
     window_matches,
 )
+from openneutron.compiler.kernels.conv2d16 import emit_conv2d16
 from openneutron.compiler.kernels.depthwise_conv2d import emit_depthwise
+from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.geometry import window_of
@@ -91,18 +94,19 @@ def reduction_fits(op: OpSignature, target: Target) -> Verdict:
     limits=(
         four_dimensions,
         not_empty,
-        byte_activations,
+        same_activations,
         static_weights,
         weights_zero_allowed,
         groups_divide,
         bias_given,
-        bias_is_int32,
+        bias_fits,
         weights_scales_match,
         bias_scale_matches,
         requantize_shifts_fit,
         activation_is_clamp,
         window_matches,
         reduction_fits,
+        wide_sums_fit,
     ),
 )
 def legalize(state: Legalizer) -> None:
@@ -115,6 +119,9 @@ def legalize(state: Legalizer) -> None:
     bias = state.constant(2).astype(np.int64).reshape(-1)
     if cin == 1 and groups > 1:
         emit_depthwise(state, weights[..., 0].transpose(1, 2, 0), weights_zero, bias, window)
+        return
+    if is_wide(state.signature):
+        emit_conv2d16(state, weights, bias, window, groups)
         return
     multipliers, shifts = fixed_point(x, w, y, cout)
     folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)

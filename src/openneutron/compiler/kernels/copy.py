@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.strides import Loop, is_plain, merged
 from openneutron.errors import InternalError
@@ -24,11 +24,11 @@ RANK = 6  # nested loops of the firmware; block rearrangements of images need si
 class CopyParams:
     """Parameters of a `copy` call."""
 
-    input_offset: int = param("byte of the input where the loops start")
-    output_offset: int = param("byte of the output where the loops start")
+    input_offset: int = param("element of the input where the loops start")
+    output_offset: int = param("element of the output where the loops start")
     dims: tuple[int, ...] = param("steps of each loop, outermost first", RANK)
-    input_strides: tuple[int, ...] = param("bytes from step to step in the input, may be negative", RANK)
-    output_strides: tuple[int, ...] = param("bytes from step to step in the output", RANK)
+    input_strides: tuple[int, ...] = param("elements from step to step in the input, may be negative", RANK)
+    output_strides: tuple[int, ...] = param("elements from step to step in the output", RANK)
 
 
 ABI = register(
@@ -39,7 +39,7 @@ ABI = register(
         operands=("input", "output"),
         params=CopyParams,
         cost="element",
-        meaning="up to six nested loops of byte copies with strides on both sides",
+        meaning="up to six nested loops of copies with strides on both sides, in elements of any type",
         dense=True,
     )
 )
@@ -72,7 +72,7 @@ def emit_copy(state: Legalizer, source: int, output: int, loops: Sequence[Loop],
 
 
 def emit_copy_or_view(state: Legalizer, loops: Sequence[Loop]) -> None:
-    """Input 0 to the output by loops; a view when the bytes stay where they are."""
+    """Input 0 to the output by loops; a view when everything stays where it is."""
     from openneutron.compiler.kernels.views import bind_view
 
     if is_plain(merged(loops), prod(state.signature.outputs[0].shape)):
@@ -82,7 +82,7 @@ def emit_copy_or_view(state: Legalizer, loops: Sequence[Loop]) -> None:
 
 
 def copy_node(graph: KernelGraph, source: int, output: int) -> Node:
-    """A node that copies one value to another of the same size, byte by byte; either may be a strided alias.
+    """A node that copies one value to another of the same type and size; either may be a strided alias.
 
     Example:
         >>> graph.nodes.append(copy_node(graph, view, graph.add_value(output)))
@@ -91,15 +91,15 @@ def copy_node(graph: KernelGraph, source: int, output: int) -> Node:
     (n, h, w, _), strides = graph.values[source].shape, (_strides(graph, source), _strides(graph, output))
     for count, read, write in zip((n, h, w), *strides, strict=True):
         loops.append(Loop(count, read, write))
-    loops.append(Loop(graph.values[source].bytes // (n * h * w), 1, 1))
+    loops.append(Loop(graph.values[source].shape[3], 1, 1))
     return Node(ABI.name, [source, output], output, copy_params(loops))
 
 
 def _strides(graph: KernelGraph, value: int) -> tuple[int, int, int]:
-    """Bytes between images, rows and pixels of a value."""
+    """Elements between images, rows and pixels of a value."""
     v = graph.values[value]
     if v.alias is not None:
-        return v.alias.plane, v.alias.pitch, v.alias.pixel
-    _, h, w, _ = v.shape
-    pixel = v.row_bytes // w
-    return h * w * pixel, w * pixel, pixel
+        item = ITEM_BYTES[v.dtype]
+        return v.alias.plane // item, v.alias.pitch // item, v.alias.pixel // item
+    _, h, w, c = v.shape
+    return h * w * c, w * c, c

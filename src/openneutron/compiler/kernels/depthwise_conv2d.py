@@ -8,21 +8,24 @@ import numpy.typing as npt
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
-    bias_is_int32,
+    bias_fits,
     bias_scale_matches,
-    byte_activations,
     clamp_of,
     fixed_point,
     four_dimensions,
+    is_wide,
     not_empty,
     requantize_shifts_fit,
     required,
+    same_activations,
     static_weights,
     weights_as_int8,
     weights_scales_match,
     weights_zero_allowed,
     window_matches,
 )
+from openneutron.compiler.kernels.depthwise_conv2d16 import emit_depthwise16
+from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.geometry import Window, window_of
@@ -87,6 +90,9 @@ def emit_depthwise(
     state: Legalizer, weights: npt.NDArray[np.int8], weights_zero: int, bias: npt.NDArray[np.int64], window: Window
 ) -> None:
     """Emit the kernel for weights [h, w, output channels] of the current operator (inputs: data, filter)."""
+    if is_wide(state.signature):
+        emit_depthwise16(state, weights, bias, window)
+        return
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
     kernel_h, kernel_w, cout = weights.shape
     multipliers, shifts = fixed_point(x, w, y, cout)
@@ -118,17 +124,18 @@ def emit_depthwise(
     limits=(
         four_dimensions,
         not_empty,
-        byte_activations,
+        same_activations,
         static_weights,
         weights_zero_allowed,
         channels_multiply,
         bias_not_minus_one,
-        bias_is_int32,
+        bias_fits,
         weights_scales_match,
         bias_scale_matches,
         requantize_shifts_fit,
         activation_is_clamp,
         window_matches,
+        wide_sums_fit,
     ),
 )
 def legalize(state: Legalizer) -> None:

@@ -1,12 +1,12 @@
-"""Limits and legalization shared by the kernels that work element by element on 8-bit tensors."""
+"""Limits and legalization shared by the kernels that work element by element."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from openneutron.compiler.kernels.common import quantized, range_of
+from openneutron.compiler.kernels.common import ACTIVATIONS, BYTES, quantized, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
-from openneutron.compiler.l1 import Node, RowDemand, Value
+from openneutron.compiler.l1 import ITEM_BYTES, Node, RowDemand, Value
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.broadcast import broadcast, repeated
 from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, activation_range, multiplier
@@ -22,7 +22,7 @@ _ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # schema's ActivationF
 
 
 def data_inputs(op: OpSignature) -> tuple[TensorSignature, ...]:
-    """The 8-bit tensors an element-wise operator reads: the first two inputs, where given."""
+    """The tensors an element-wise operator reads: the first two inputs, where given."""
     return tuple(tensor for tensor in op.inputs[:2] if tensor is not None)
 
 
@@ -42,11 +42,20 @@ def output_range(op: OpSignature) -> tuple[int, int]:
 
 @limit("inputs and output must be INT8 or UINT8, all of one type, quantized per tensor")
 def one_byte_type(op: OpSignature, target: Target) -> Verdict:
+    return _one_type(op, BYTES)
+
+
+@limit("inputs and output must be INT8, UINT8 or INT16, all of one type, quantized per tensor, INT16 with zero point 0")
+def one_activation_type(op: OpSignature, target: Target) -> Verdict:
+    return _one_type(op, ACTIVATIONS)
+
+
+def _one_type(op: OpSignature, types: tuple[DType, ...]) -> Verdict:
     if not op.inputs or op.inputs[0] is None:
         return no("a required input is absent")
     y = op.outputs[0]
     for tensor in (*data_inputs(op), y):
-        verdict = quantized(tensor)
+        verdict = quantized(tensor, types)
         if not verdict:
             return verdict
         if tensor.dtype is not y.dtype:
@@ -55,8 +64,13 @@ def one_byte_type(op: OpSignature, target: Target) -> Verdict:
 
 
 @limit("input and output must be INT8 or UINT8, of one type, quantized per tensor")
-def one_input_type(op: OpSignature, target: Target) -> Verdict:
+def one_byte_input(op: OpSignature, target: Target) -> Verdict:
     return one_byte_type.check(OpSignature(op.code, op.inputs[:1], op.outputs[:1], op.options), target)
+
+
+@limit("input and output must be INT8, UINT8 or INT16, of one type, quantized per tensor, INT16 with zero point 0")
+def one_input_type(op: OpSignature, target: Target) -> Verdict:
+    return one_activation_type.check(OpSignature(op.code, op.inputs[:1], op.outputs[:1], op.options), target)
 
 
 @limit("input and output must have the same shape")
@@ -125,7 +139,8 @@ def emit_unary(
     source = reshaped(state, x, state.graph.values[output].shape)
     position = 1 + len(constants)
     assert position <= 2
-    runs_in_place = state.graph.values[source].data is None
+    streams = state.graph.values[source].data is None
+    fits = ITEM_BYTES[state.graph.values[source].dtype] == ITEM_BYTES[state.graph.values[output].dtype]
     state.emit(
         Node(
             kernel=kernel,
@@ -133,8 +148,8 @@ def emit_unary(
             output=output,
             params=params,
             rounding=rounding,
-            demand={0: RowDemand()} if runs_in_place else {},
-            in_place=(0,) if runs_in_place else (),
+            demand={0: RowDemand()} if streams else {},
+            in_place=(0,) if streams and fits else (),
         )
     )
 

@@ -9,16 +9,19 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
-    bias_is_int32,
+    bias_fits,
     bias_scale_matches,
-    byte_activations,
     clamp_of,
+    is_wide,
     not_empty,
     required,
+    same_activations,
     static_weights,
     weights_as_int8,
     weights_scales_match,
 )
+from openneutron.compiler.kernels.fully_connected16 import emit_fully_connected16
+from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.multipliers import ExactTable, channel_table, exact_multipliers
@@ -69,10 +72,12 @@ def shapes_agree(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("only INT8 weights with one scale may have a zero point; UINT8 weights must have one scale")
+@limit("only INT8 weights with one scale may have a zero point, and none with INT16; UINT8 weights must have one scale")
 def weights_zero_per_tensor(op: OpSignature, target: Target) -> Verdict:
     w = required(op, 1)
     assert w.quantization is not None
+    if is_wide(op) and any(w.quantization.zero_point):
+        return no("the weights of 16-bit activations have a zero point", hint="quantize weights symmetrically")
     if not w.quantization.per_channel:
         return OK
     if w.dtype is DType.UINT8:
@@ -84,8 +89,9 @@ def weights_zero_per_tensor(op: OpSignature, target: Target) -> Verdict:
 def result_fits(op: OpSignature, target: Target) -> Verdict:
     x, w, y = required(op, 0), required(op, 1), op.outputs[0]
     assert w.quantization is not None
-    # Both factors of each product have at most 8 bits plus a zero point: at most 255 in magnitude.
-    reach = max(map(abs, w.quantization.scale)) * x.scale / y.scale * w.shape[1] * 255 * 255
+    # Both factors of each product have at most 8 bits plus a zero point, or 16 and 8 bits.
+    largest = 32768 * 128 if is_wide(op) else 255 * 255
+    reach = max(map(abs, w.quantization.scale)) * x.scale / y.scale * w.shape[1] * largest
     return OK if reach < 2.0**31 else no(f"it reaches {reach:.3g} steps", hint="calibrate on real data")
 
 
@@ -118,16 +124,17 @@ def _exact(op: OpSignature) -> ExactTable:
     "FULLY_CONNECTED",
     limits=(
         not_empty,
-        byte_activations,
+        same_activations,
         static_weights,
         shapes_agree,
         weights_zero_per_tensor,
-        bias_is_int32,
+        bias_fits,
         weights_scales_match,
         bias_scale_matches,
         activation_is_clamp,
         result_fits,
         negative_factors_proved,
+        wide_sums_fit,
     ),
 )
 def legalize(state: Legalizer) -> None:
@@ -137,15 +144,19 @@ def legalize(state: Legalizer) -> None:
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     outputs, inputs = weights.shape
     bias = state.constant(2).astype(np.int64).reshape(-1) if state.has(2) else np.zeros(outputs, np.int64)
-    low, high = clamp_of(state.signature)
-    exact = _exact(state.signature)
-    units, length = state.target.units, state.target.length
-    folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     vectors = shape4((*y.shape[:-1], inputs))
     source = state.value(0)
     streams = state.graph.values[source].shape == vectors
     if not streams:
         source = state.view(source, vectors, f"{x.name} as vectors")
+    if is_wide(state.signature):
+        emit_fully_connected16(state, source, weights, bias, streams=streams)
+        return
+    low, high = clamp_of(state.signature)
+    reals = [x.scale * scale / y.scale for scale in w.quantization.scale]
+    exact = exact_multipliers(reals * outputs if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+    units, length = state.target.units, state.target.length
+    folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     packed = pack_dense(weights.reshape(outputs, 1, inputs), units, length)
     table = channel_table(folded, exact.multipliers, exact.shifts, units)
     state.emit(

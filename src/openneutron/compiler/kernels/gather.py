@@ -6,7 +6,7 @@ from math import prod
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
-from openneutron.compiler.kernels.movement import numbers, same_byte_type
+from openneutron.compiler.kernels.movement import numbers, same_moved_type
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
@@ -80,7 +80,7 @@ def indices_inside(op: OpSignature, target: Target) -> Verdict:
     return OK if not wrong else no(f"index {wrong[0]} of {size}")
 
 
-@serves("GATHER", limits=(same_byte_type, not_empty, indices_type, axes_fit, indices_inside))
+@serves("GATHER", limits=(same_moved_type, not_empty, indices_type, axes_fit, indices_inside))
 def legalize(state: Legalizer) -> None:
     """One node on whole tensors."""
     x, indices = state.signature.inputs[0], state.signature.inputs[1]
@@ -93,7 +93,7 @@ def legalize(state: Legalizer) -> None:
         outer=prod(x.shape[batch:axis]),
         axis=x.shape[axis],
         count=prod(indices.shape[batch:]),
-        slice_bytes=prod(x.shape[axis + 1 :]),
+        slice_bytes=prod(x.shape[axis + 1 :]) * x.dtype.itemsize,
     )
     output = state.output()
     state.emit(Node(ABI.name, [state.value(0), state.value(1), output], output, params))

@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import int8_activations, not_empty
-from openneutron.compiler.kernels.elementwise import emit_unary, one_byte_type, rescale_fits, same_shape, scaling_of
+from openneutron.compiler.kernels.common import int8_activations, is_wide, not_empty
+from openneutron.compiler.kernels.elementwise import (
+    emit_unary,
+    one_activation_type,
+    one_byte_type,
+    rescale_fits,
+    same_shape,
+    scaling_of,
+)
+from openneutron.compiler.kernels.lut16 import emit_lut16, wide_function_fits
+from openneutron.compiler.kernels.prelu import emit_leaky_relu16
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers import tables
 from openneutron.compiler.numbers.tables import Table
@@ -47,8 +56,12 @@ def emit_lut(state: Legalizer, table: Table) -> None:
     emit_unary(state, ABI.name, [table], LutParams(ENTRIES))
 
 
-@limit("the output scale of LOGISTIC must be 1/256")
-def logistic_scale(op: OpSignature, target: Target) -> Verdict:
+@limit("the output scale of LOGISTIC must be 1/256; of LOGISTIC and TANH in INT16 it must be 1/32768")
+def function_scale(op: OpSignature, target: Target) -> Verdict:
+    if is_wide(op):
+        return wide_function_fits(op)
+    if op.code != "LOGISTIC":
+        return OK
     y = op.outputs[0]
     return OK if y.scale == 1.0 / 256.0 else no(f"it is {y.scale!r}", hint="fix it when quantizing")
 
@@ -86,19 +99,18 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
 
 
 _ANY = (not_empty, one_byte_type, same_shape)
+_WIDE = (not_empty, one_activation_type, same_shape)
 _INT8 = (not_empty, int8_activations, same_shape)
 
 
-@serves("LOGISTIC", limits=(*_ANY, logistic_scale))
-def legalize_logistic(state: Legalizer) -> None:
-    """Table of 1 / (1 + e^-x)."""
-    emit_lut(state, tables.float_table(tables.logistic, scaling_of(state.signature)))
-
-
-@serves("TANH", limits=_ANY)
-def legalize_tanh(state: Legalizer) -> None:
-    """Table of the hyperbolic tangent."""
-    emit_lut(state, tables.float_table(tables.tanh, scaling_of(state.signature)))
+@serves("LOGISTIC", "TANH", limits=(*_WIDE, function_scale))
+def legalize_function(state: Legalizer) -> None:
+    """Table of 1 / (1 + e^-x) or of the hyperbolic tangent; 16 bits interpolate in one."""
+    if is_wide(state.signature):
+        emit_lut16(state)
+        return
+    function = tables.logistic if state.signature.code == "LOGISTIC" else tables.tanh
+    emit_lut(state, tables.float_table(function, scaling_of(state.signature)))
 
 
 @serves("ELU", limits=_INT8)
@@ -133,10 +145,13 @@ def legalize_hard_swish(state: Legalizer) -> None:
     emit_lut(state, tables.hard_swish(scaling_of(state.signature)))
 
 
-@serves("LEAKY_RELU", limits=(*_ANY, rescale_fits, slope_fits))
+@serves("LEAKY_RELU", limits=(*_WIDE, rescale_fits, slope_fits))
 def legalize_leaky_relu(state: Legalizer) -> None:
-    """Table of two slopes."""
+    """Table of two slopes; 16 bits are computed one by one."""
     alpha = state.op.options.alpha if state.op.options else 0.0
+    if is_wide(state.signature):
+        emit_leaky_relu16(state, alpha)
+        return
     emit_lut(state, tables.leaky_relu(scaling_of(state.signature), alpha))
 
 

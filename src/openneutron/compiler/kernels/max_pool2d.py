@@ -5,11 +5,11 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
-    byte_activations,
     clamp_of,
     not_empty,
     pool_dimensions,
     pool_window,
+    same_activations,
     window_matches,
 )
 from openneutron.compiler.l1 import Node
@@ -47,7 +47,7 @@ ABI = register(
 
 @serves(
     "MAX_POOL_2D",
-    limits=(pool_dimensions, not_empty, byte_activations, activation_is_clamp, window_matches),
+    limits=(pool_dimensions, not_empty, same_activations, activation_is_clamp, window_matches),
 )
 def legalize(state: Legalizer) -> None:
     """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""

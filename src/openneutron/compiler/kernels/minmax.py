@@ -5,7 +5,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import broadcasts, emit_binary, two_inputs
-from openneutron.compiler.kernels.movement import all_byte_type
+from openneutron.compiler.kernels.movement import all_moved_type
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.records import dataclass
@@ -31,7 +31,7 @@ ABI = register(
 )
 
 
-@serves("MAXIMUM", "MINIMUM", limits=(not_empty, two_inputs, all_byte_type, broadcasts))
+@serves("MAXIMUM", "MINIMUM", limits=(not_empty, two_inputs, all_moved_type, broadcasts))
 def legalize(state: Legalizer) -> None:
     """As the reference does, scales are not looked at (docs/numerics.md, Minimum and maximum)."""
     emit_binary(state, ABI.name, MinmaxParams(int(state.op.code == "MINIMUM")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_quantization
+from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_moved_type, same_quantization
 from openneutron.compiler.kernels.resize_nearest import emit_picks
 from openneutron.compiler.kernels.views import bind_view
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -47,7 +47,7 @@ def paddings_fit(op: OpSignature, target: Target) -> Verdict:
     return OK if expected == op.outputs[0].shape else no(f"{given}, output {list(op.outputs[0].shape)}")
 
 
-@serves("MIRROR_PAD", limits=(same_byte_type, not_empty, constant_argument, same_quantization, paddings_fit))
+@serves("MIRROR_PAD", limits=(same_moved_type, not_empty, constant_argument, same_quantization, paddings_fit))
 def legalize(state: Legalizer) -> None:
     """One node where only rows and columns of an image are padded, else one per padded dimension."""
     op = state.signature

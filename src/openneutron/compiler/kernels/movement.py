@@ -1,4 +1,4 @@
-"""Limits and helpers shared by the operators that move 8-bit values without changing them."""
+"""Limits and helpers shared by the operators that move values of 8 or 16 bits without changing them."""
 
 from __future__ import annotations
 
@@ -6,35 +6,48 @@ from math import prod
 
 import numpy as np
 
-from openneutron.compiler.kernels.common import BYTES
+from openneutron.compiler.kernels.common import ACTIVATIONS, BYTES
 from openneutron.compiler.legalizer import shape4
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 Shape4 = tuple[int, int, int, int]
 
 
+@limit("input and output must be INT8, UINT8 or INT16, of one type")
+def same_moved_type(op: OpSignature, target: Target) -> Verdict:
+    x = op.input(0)
+    return OK if x is None else _one_type((x, *op.outputs), ACTIVATIONS)
+
+
 @limit("input and output must be INT8 or UINT8, of one type")
 def same_byte_type(op: OpSignature, target: Target) -> Verdict:
     x = op.input(0)
-    return OK if x is None else _all_bytes((x, *op.outputs))
+    return OK if x is None else _one_type((x, *op.outputs), BYTES)
 
 
-@limit("all inputs and the output must be INT8 or UINT8, of one type")
-def all_byte_type(op: OpSignature, target: Target) -> Verdict:
+@limit("all inputs and the output must be INT8, UINT8 or INT16, of one type")
+def all_moved_type(op: OpSignature, target: Target) -> Verdict:
     if not op.inputs or any(tensor is None for tensor in op.inputs):
         return no("a required input is absent")
-    return _all_bytes((*(t for t in op.inputs if t is not None), *op.outputs))
+    return _one_type((*(t for t in op.inputs if t is not None), *op.outputs), ACTIVATIONS)
 
 
-def _all_bytes(tensors: tuple[TensorSignature, ...]) -> Verdict:
+def _one_type(tensors: tuple[TensorSignature, ...], types: tuple[DType, ...]) -> Verdict:
     for tensor in tensors:
-        if tensor.dtype not in BYTES:
-            return no(f"tensor {tensor.name!r} is {tensor.dtype}", hint="only 8-bit tensors are moved by the NPU")
+        if tensor.dtype not in types:
+            return no(
+                f"tensor {tensor.name!r} is {tensor.dtype}", hint=f"LiteRT and the NPU move {_listed(types)} here"
+            )
         if tensor.dtype is not tensors[-1].dtype:
             return no(f"tensor {tensor.name!r} is {tensor.dtype}, the output {tensors[-1].dtype}")
     return OK
+
+
+def _listed(types: tuple[DType, ...]) -> str:
+    return " and ".join(str(one).upper() for one in types)
 
 
 def same_q(a: TensorSignature, b: TensorSignature) -> bool:
@@ -46,7 +59,7 @@ def same_q(a: TensorSignature, b: TensorSignature) -> bool:
 def same_quantization(op: OpSignature, target: Target) -> Verdict:
     y = op.outputs[0]
     for x in op.inputs:
-        if x is not None and x.dtype in BYTES and not same_q(x, y):
+        if x is not None and x.dtype in ACTIVATIONS and not same_q(x, y):
             return no(
                 f"{x.name!r} is {x.scale:g}/{x.zero_point}, the output {y.scale:g}/{y.zero_point}",
                 hint="insert a QUANTIZE in front",

@@ -11,7 +11,7 @@ from openneutron.compiler.kernels.elementwise import (
     data_inputs,
     emit_binary,
     known_activation,
-    one_byte_type,
+    one_activation_type,
     output_range,
     two_inputs,
 )
@@ -46,7 +46,7 @@ ABI = register(
         operands=("input1", "input2", "output"),
         params=MulParams,
         cost="element",
-        meaning="product of two 8-bit tensors, which broadcast",
+        meaning="product of two tensors of 8 or 16 bits, which broadcast",
     )
 )
 
@@ -64,7 +64,7 @@ def product_fits(op: OpSignature, target: Target) -> Verdict:
     return OK if fits else no(f"it is {factor:g}", hint="calibrate on real data")
 
 
-@serves("MUL", limits=(not_empty, two_inputs, one_byte_type, broadcasts, known_activation, product_fits))
+@serves("MUL", limits=(not_empty, two_inputs, one_activation_type, broadcasts, known_activation, product_fits))
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, Add, sub and mul."""
     op = state.signature

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_byte_type, same_q
+from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_moved_type, same_q
 from openneutron.compiler.kernels.views import bind_view
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -112,7 +112,7 @@ def _legalize(state: Legalizer, value: int) -> None:
     emit_pad(state, state.value(0), state.output(), x.shape, y.shape, borders[::2], value)
 
 
-_COMMON = (same_byte_type, not_empty, constant_argument, paddings_fit)
+_COMMON = (same_moved_type, not_empty, constant_argument, paddings_fit)
 
 
 @serves("PAD", limits=(*_COMMON, zero_point_fits))

@@ -12,15 +12,17 @@ from openneutron.compiler.kernels.elementwise import (
     emit_binary,
     one_byte_type,
     rescale_fits,
+    reshaped,
     same_shape,
     two_inputs,
 )
+from openneutron.compiler.l1 import Node, RowDemand, Value
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, multiplier
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.microcode.table import Rounding
+from openneutron.microcode.table import ElementType, Rounding
 from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -64,6 +66,32 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
     factor = _slope_factor(op)
     fits = factor < float("inf") and multiplier(factor)[1] <= MAX_LEFT_SHIFT
     return OK if fits else no(f"it is {factor:g}", hint="calibrate on real data")
+
+
+def emit_leaky_relu16(state: Legalizer, alpha: float) -> None:
+    """LEAKY_RELU of 16 bits: a constant slope of 1 or -1 whose scale is the magnitude of alpha."""
+    x, y = state.signature.inputs[0], state.signature.outputs[0]
+    assert x is not None
+    m, shift = multiplier(float(np.float32(x.scale) / np.float32(y.scale)))
+    factor = float(np.float32(x.scale) * np.float32(abs(alpha)) / np.float32(y.scale))
+    slope_m, slope_shift = multiplier(factor)
+    sign = np.full((1, 1, 1, 1), -1 if alpha < 0 else 1, np.int16)
+    slope = state.graph.add_value(Value(f"{y.name} slope", (1, 1, 1, 1), ElementType.INT16, 1.0, 0, data=sign))
+    output = state.output()
+    source = reshaped(state, state.value(0), state.graph.values[output].shape)
+    low, high = range_of(y.dtype)
+    streams = state.graph.values[source].data is None
+    state.emit(
+        Node(
+            kernel=ABI.name,
+            operands=[source, slope, output],
+            output=output,
+            params=PreluParams(0, 0, m, shift, slope_m, slope_shift, 0, low, high),
+            rounding=Rounding.DOUBLE,
+            demand={0: RowDemand()} if streams else {},
+            in_place=(0,) if streams else (),
+        )
+    )
 
 
 @serves("PRELU", limits=(not_empty, two_inputs, one_byte_type, same_shape, broadcasts, rescale_fits, slope_fits))

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
-from openneutron.compiler.kernels.elementwise import one_input_type, rescale_fits, reshaped
-from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_byte_type, same_quantization
+from openneutron.compiler.kernels.elementwise import one_byte_input, one_input_type, rescale_fits, reshaped
+from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_moved_type, same_quantization
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.multipliers import multiplier
@@ -25,7 +25,8 @@ from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MODES = {"MEAN": 0, "SUM": 0, "REDUCE_MAX": 1, "REDUCE_MIN": 2}
-_MAX_ELEMENTS = 1 << 23  # 2^23 values of 8 bits, offset by a zero point, still sum to less than 2^31 in magnitude
+# By bytes per element: 2^23 values of 8 bits, offset by a zero point, or 2^15 of 16 still sum to less than 2^31.
+_MAX_ELEMENTS = {1: 1 << 23, 2: 1 << 15}
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ ABI = register(
         operands=("input", "steps?", "output"),
         params=ReduceParams,
         cost="reduce",
-        meaning="sum, maximum or minimum over any of four dimensions of 8-bit values; the output has size 1 there. "
+        meaning="sum, maximum or minimum over any of four dimensions of values of 8 or 16 bits; the output has size 1 there. "
         "With steps, 255 INT32, a sum gives the smallest output plus the number of steps that it reaches",
     )
 )
@@ -123,7 +124,7 @@ def axes_fit(op: OpSignature, target: Target) -> Verdict:
     if not loops_fit(plan.gather):
         return no(f"axes {sorted(axes)} of shape {list(x.shape)}", hint="reshape to fewer dimensions")
     count = prod(plan.inner) // prod(plan.outer)
-    if count > _MAX_ELEMENTS:
+    if count > _MAX_ELEMENTS[x.dtype.itemsize]:
         return no(f"{count} elements are reduced to one")
     if prod(plan.outer) != prod(op.outputs[0].shape):
         return no(f"axes {sorted(axes)} of shape {list(x.shape)} do not give {list(op.outputs[0].shape)}")
@@ -211,7 +212,7 @@ def sum_fits(op: OpSignature, target: Target) -> Verdict:
     return OK if reach < 2.0**30 else no(f"it reaches {reach:.3g} steps", hint="calibrate on real data")
 
 
-@serves("SUM", limits=(one_input_type, *_SHAPES, rescale_fits, sum_fits))
+@serves("SUM", limits=(one_byte_input, *_SHAPES, rescale_fits, sum_fits))
 def legalize_sum(state: Legalizer) -> None:
     """INT8 by LiteRT's default kernel, as thresholds; UINT8 by its reference kernel (docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
@@ -222,7 +223,7 @@ def legalize_sum(state: Legalizer) -> None:
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
 
 
-@serves("REDUCE_MAX", "REDUCE_MIN", limits=(same_byte_type, *_SHAPES, same_quantization))
+@serves("REDUCE_MAX", "REDUCE_MIN", limits=(same_moved_type, *_SHAPES, same_quantization))
 def legalize_extreme(state: Legalizer) -> None:
     """Stored values are compared, so scales must agree."""
     _legalize(state, (0, 0), 0, Rounding.NONE)

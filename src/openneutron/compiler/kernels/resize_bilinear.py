@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import byte_activations, not_empty
-from openneutron.compiler.kernels.movement import same_byte_type
+from openneutron.compiler.kernels.common import not_empty, same_activations
 from openneutron.compiler.kernels.resize_nearest import resizes_images
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
@@ -40,7 +39,7 @@ ABI = register(
         operands=("input", "output"),
         params=ResizeBilinearParams,
         cost="element",
-        meaning="bilinear interpolation of 8-bit images: INT8 in integers, UINT8 in float32",
+        meaning="bilinear interpolation of images: INT8 and INT16 in integers, UINT8 in float32",
     )
 )
 
@@ -101,7 +100,7 @@ def one_convention(op: OpSignature, target: Target) -> Verdict:
     return no("both are set") if options and options.alignCorners and options.halfPixelCenters else OK
 
 
-@serves("RESIZE_BILINEAR", limits=(same_byte_type, not_empty, byte_activations, resizes_images, one_convention))
+@serves("RESIZE_BILINEAR", limits=(not_empty, same_activations, resizes_images, one_convention))
 def legalize(state: Legalizer) -> None:
     """Steps between pixels in integers, for UINT8 in float32; scales and zero points of the tensors play no part."""
     x, y, options = state.signature.inputs[0], state.signature.outputs[0], state.op.options

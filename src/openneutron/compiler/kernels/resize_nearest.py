@@ -10,8 +10,8 @@ import numpy as np
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
-from openneutron.compiler.kernels.movement import same_byte_type
-from openneutron.compiler.l1 import Node, RowDemand
+from openneutron.compiler.kernels.movement import same_moved_type
+from openneutron.compiler.l1 import ITEM_BYTES, Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
@@ -24,7 +24,7 @@ from openneutron.verdict import OK, Verdict, limit, no
 class ResizeNearestParams:
     """Parameters of a `resize_nearest` call."""
 
-    item: int = param("bytes per element, 1")
+    item: int = param("bytes per element, 1 or 2")
 
 
 ABI = register(
@@ -84,10 +84,12 @@ def emit_picks(state: Legalizer, source: int, output: int, rows: Sequence[int], 
     tables = [np.frombuffer(np.asarray(t, "<i4").tobytes(), np.uint8) for t in (rows, columns)]
     v = state.graph.values[source]
     demand = {} if v.data is not None else {0: demand_of(rows, v.shape[1])}
-    state.emit(Node(ABI.name, [source, *tables, output], output, ResizeNearestParams(1), demand=demand))
+    state.emit(
+        Node(ABI.name, [source, *tables, output], output, ResizeNearestParams(ITEM_BYTES[v.dtype]), demand=demand)
+    )
 
 
-@serves("RESIZE_NEAREST_NEIGHBOR", limits=(same_byte_type, not_empty, resizes_images))
+@serves("RESIZE_NEAREST_NEIGHBOR", limits=(same_moved_type, not_empty, resizes_images))
 def legalize(state: Legalizer) -> None:
     """Index tables for both directions."""
     x, y, options = state.signature.inputs[0], state.signature.outputs[0], state.op.options

@@ -11,7 +11,7 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
 from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_byte_type
+from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_moved_type
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.strides import Loop, dense, merged
@@ -189,13 +189,13 @@ def slice_fits(op: OpSignature, target: Target) -> Verdict:
     return cuts_fit(cuts)
 
 
-@serves("SLICE", limits=(same_byte_type, not_empty, constant_arguments, slice_fits))
+@serves("SLICE", limits=(same_moved_type, not_empty, constant_arguments, slice_fits))
 def legalize(state: Legalizer) -> None:
     """One `slice` node."""
     emit_slice(state, state.value(0), state.output(), _slice_cuts(state.signature))
 
 
-@serves("STRIDED_SLICE", limits=(same_byte_type, not_empty, strided_slice_fits))
+@serves("STRIDED_SLICE", limits=(same_moved_type, not_empty, strided_slice_fits))
 def legalize_strided(state: Legalizer) -> None:
     """One `slice` node; new and shrunk axes only change the output's shape."""
     cuts = _strided_cuts(state.signature)

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import byte_activations, not_empty, required, value_range
+from openneutron.compiler.kernels.common import is_wide, not_empty, required, same_activations, value_range
+from openneutron.compiler.kernels.softmax16 import emit_softmax16, wide_softmax_fits
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import multiplier
@@ -99,8 +100,10 @@ def shapes_equal(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("output must have scale 1/256 and zero point -128 (UINT8: 0)")
+@limit("output must have scale 1/256 and zero point -128 (UINT8: 0; INT16: scale 1/32768, zero point 0)")
 def output_is_probability(op: OpSignature, target: Target) -> Verdict:
+    if is_wide(op):
+        return wide_softmax_fits(op)
     y = op.outputs[0]
     zero = 0 if y.dtype is DType.UINT8 else -128
     if y.zero_point != zero or abs(y.scale - 1 / 256) > _SCALE_TOLERANCE / 256:
@@ -118,10 +121,13 @@ def beta_positive(op: OpSignature, target: Target) -> Verdict:
 
 @serves(
     "SOFTMAX",
-    limits=(not_empty, byte_activations, shapes_equal, output_is_probability, beta_positive),
+    limits=(not_empty, same_activations, shapes_equal, beta_positive, output_is_probability),
 )
 def legalize(state: Legalizer) -> None:
     """As in docs/numerics.md, Softmax; it also says what holds where the reference aborts."""
+    if is_wide(state.signature):
+        emit_softmax16(state)
+        return
     x, y = required(state.signature, 0), state.signature.outputs[0]
     low, high = value_range(y)
     state.emit(

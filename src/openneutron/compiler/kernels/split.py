@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import BYTES, not_empty
+from openneutron.compiler.kernels.common import ACTIVATIONS, not_empty
 from openneutron.compiler.kernels.movement import numbers
 from openneutron.compiler.kernels.slice import Cut, cuts_fit, emit_slice
 from openneutron.compiler.legalizer import Legalizer
@@ -21,10 +21,10 @@ def _cuts(x: TensorSignature, axis: int, first: int, count: int) -> list[Cut]:
     return [Cut(size, first, 1, count) if at == axis else Cut(size, 0, 1, size) for at, size in enumerate(x.shape)]
 
 
-@limit("the split tensor and all outputs must be INT8 or UINT8, of one type")
+@limit("the split tensor and all outputs must be INT8, UINT8 or INT16, of one type")
 def one_type(op: OpSignature, target: Target) -> Verdict:
     x, _ = _data(op)
-    if x is None or x.dtype not in BYTES:
+    if x is None or x.dtype not in ACTIVATIONS:
         return no(f"the split tensor is {x.dtype if x else 'absent'}")
     other = next((y for y in op.outputs if y.dtype is not x.dtype), None)
     return OK if other is None else no(f"output {other.name!r} is {other.dtype}")

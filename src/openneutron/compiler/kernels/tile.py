@@ -7,7 +7,7 @@ from math import prod
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import emit_copy, emit_copy_or_view, loops_fit
-from openneutron.compiler.kernels.movement import constant_argument, numbers, same_byte_type
+from openneutron.compiler.kernels.movement import constant_argument, numbers, same_moved_type
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature
@@ -55,7 +55,7 @@ def _emit_one_by_one(state: Legalizer) -> None:
         source = target
 
 
-@serves("TILE", limits=(same_byte_type, not_empty, constant_argument, multiples_fit))
+@serves("TILE", limits=(same_moved_type, not_empty, constant_argument, multiples_fit))
 def legalize(state: Legalizer) -> None:
     """One `copy` node whose repeating loops do not advance in the input; several where they nest too deeply."""
     loops = _loops(state.signature)

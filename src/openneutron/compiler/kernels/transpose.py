@@ -5,7 +5,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import emit_copy_or_view, loops_fit
-from openneutron.compiler.kernels.movement import constant_argument, numbers, same_byte_type
+from openneutron.compiler.kernels.movement import constant_argument, numbers, same_moved_type
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.signature import OpSignature
@@ -32,7 +32,7 @@ def permutation_fits(op: OpSignature, target: Target) -> Verdict:
     return loops_fit(_loops(op))
 
 
-@serves("TRANSPOSE", limits=(same_byte_type, not_empty, constant_argument, permutation_fits))
+@serves("TRANSPOSE", limits=(same_moved_type, not_empty, constant_argument, permutation_fits))
 def legalize(state: Legalizer) -> None:
     """One `copy` node with the input's strides in the output's order."""
     emit_copy_or_view(state, _loops(state.signature))

@@ -9,20 +9,23 @@ import numpy as np
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
-    bias_is_int32,
+    bias_fits,
     bias_scale_matches,
-    byte_activations,
     clamp_of,
     fixed_point,
     four_dimensions,
+    is_wide,
     not_empty,
     requantize_shifts_fit,
     required,
+    same_activations,
     static_weights,
     weights_as_int8,
     weights_scales_match,
     weights_zero_allowed,
 )
+from openneutron.compiler.kernels.transpose_conv2d16 import emit_transpose16
+from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.geometry import WINDOW_MAX, transposed_demand, transposed_window
@@ -113,10 +116,10 @@ def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
         output_shape_constant,
         *map(
             _shared,
-            (four_dimensions, not_empty, byte_activations, static_weights, weights_zero_allowed, weights_scales_match),
+            (four_dimensions, not_empty, same_activations, static_weights, weights_zero_allowed, weights_scales_match),
         ),
         filter_matches,
-        *map(_shared, (bias_is_int32, bias_scale_matches, requantize_shifts_fit, activation_is_clamp)),
+        *map(_shared, (bias_fits, bias_scale_matches, requantize_shifts_fit, wide_sums_fit, activation_is_clamp)),
         forward_size_matches,
     ),
 )
@@ -127,6 +130,9 @@ def legalize(state: Legalizer) -> None:
     cout, kernel_h, kernel_w, cin = weights.shape
     bias = state.constant(3).astype(np.int64).reshape(-1) if state.has(3) else np.zeros(cout, np.int64)
     window = transposed_window(state.op.options, (kernel_h, kernel_w), (y.shape[1], y.shape[2]))
+    if is_wide(state.signature):
+        emit_transpose16(state, as_convolution(state.signature), weights, bias, window)
+        return
     multipliers, shifts = fixed_point(x, w, y, cout)
     low, high = clamp_of(state.signature)
     units, length = state.target.units, state.target.length

@@ -13,6 +13,7 @@ from openneutron.records import dataclass
 
 INT8_RANGE = (-128, 127)
 UINT8_RANGE = (0, 255)
+INT16_RANGE = (-32768, 32767)
 # From 31 on the reference's left shift is undefined (docs/numerics.md, Shared primitives).
 MAX_LEFT_SHIFT = 30
 # Neighbours of the nearest M that are tried, best first. Going up by a hair makes exact negative ties round away from
@@ -119,11 +120,8 @@ def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable
         return ExactTable(m[where], s[where], Rounding.EXACT31)
     if negative.any():
         raise ValueError("a negative factor that no multiplier of 31 bits replaces")
-    fraction, exponent = np.frexp(unique)
-    mantissa = np.ldexp(fraction, _MANTISSA_BITS).astype(np.int64)
-    shift = np.clip(_MANTISSA_BITS - exponent.astype(np.int64), 0, _ZERO_SHIFT53)
-    words = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
-    return ExactTable((mantissa >> _LOW_BITS)[where], words[where], Rounding.EXACT53)
+    mantissas, words = (np.asarray(column, np.int64) for column in mantissa_words(unique.tolist()))
+    return ExactTable(mantissas[where], words[where], Rounding.EXACT53)
 
 
 def _agree_at(
@@ -193,13 +191,45 @@ def _proves(
     return proved
 
 
+def reduced_multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+    """All M of 16 bits and all right shifts of `Rounding.SINGLE` (docs/numerics.md, 16-bit activations).
+
+    Example:
+        >>> reduced_multipliers([0.5, 1.0])
+        ([16384, 16384], [15, 14])
+    """
+    wide, shifts = multipliers(reals)
+    reduced = [(m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF for m in wide]
+    return reduced, [15 - shift for shift in shifts]
+
+
+def mantissa_words(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+    """Multiplier and shift words of `Rounding.EXACT53`: the double's own mantissa and exponent."""
+    fraction, exponent = np.frexp(np.asarray(reals, np.float64))
+    mantissa = np.ldexp(fraction, _MANTISSA_BITS).astype(np.int64)
+    shift = np.clip(_MANTISSA_BITS - exponent.astype(np.int64), 0, _ZERO_SHIFT53)
+    words = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
+    return (mantissa >> _LOW_BITS).tolist(), words.tolist()
+
+
 def channel_table(
     bias: npt.ArrayLike, multipliers: npt.ArrayLike, shifts: npt.ArrayLike, group: int
 ) -> npt.NDArray[np.uint8]:
     """bias[c], multiplier[c], shift[c] as INT32 arrays, each padded with zeros to whole groups of channels."""
-    columns = np.stack([np.asarray(column, np.int64) for column in (bias, multipliers, shifts)])
+    return _columns((bias, multipliers, shifts), group)
+
+
+def wide_channel_table(
+    bias: npt.ArrayLike, multipliers: npt.ArrayLike, shifts: npt.ArrayLike, group: int
+) -> npt.NDArray[np.uint8]:
+    """`channel_table` with a bias of 64 bits: its upper half is a fourth column."""
+    return _columns((bias, multipliers, shifts, np.asarray(bias, np.int64) >> 32), group)
+
+
+def _columns(given: Sequence[npt.ArrayLike], group: int) -> npt.NDArray[np.uint8]:
+    columns = np.stack([np.asarray(column, np.int64) for column in given])
     padded = -(-columns.shape[1] // group) * group
-    table = np.zeros((3, padded), np.int64)
+    table = np.zeros((len(columns), padded), np.int64)
     table[:, : columns.shape[1]] = columns
     wrapped = (table & 0xFFFFFFFF).astype("<u4")
     return np.frombuffer(wrapped.tobytes(), np.uint8)

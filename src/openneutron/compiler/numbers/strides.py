@@ -1,4 +1,4 @@
-"""Nested loops over bytes with a stride on each side, and merging them so that the innermost is as long as possible."""
+"""Nested loops over elements with a stride on each side, and merging them so that the innermost is as long as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openneutron.records import dataclass
 
 @dataclass(frozen=True)
 class Loop:
-    """`count` steps of `read` bytes in the input and `write` bytes in the output."""
+    """`count` steps of `read` elements in the input and `write` elements in the output."""
 
     count: int
     read: int
@@ -17,7 +17,7 @@ class Loop:
 
 
 def dense(shape: Sequence[int]) -> list[int]:
-    """Byte strides of a densely stored tensor of 8-bit elements.
+    """Strides of a densely stored tensor, in elements.
 
     Example:
         >>> dense((2, 3, 4))
@@ -50,15 +50,15 @@ def merged(loops: Sequence[Loop]) -> list[Loop]:
 
 
 def is_plain(loops: Sequence[Loop], size: int) -> bool:
-    """True when merged loops copy `size` bytes from beginning to end unchanged."""
+    """True when merged loops copy `size` elements from beginning to end unchanged."""
     return len(loops) == 1 and (loops[0].count, loops[0].read, loops[0].write) == (size, 1, 1)
 
 
 def composed(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None:
     """The loops of `second` reading what `first` read, None where no loops do that.
 
-    `first` must write its whole output, each byte once. The digits of an output byte's number, in the radices of `first`'s
-    loops, are then its loops' counters; a loop of `second` that runs through several digits is split.
+    `first` must write its whole output, each element once. The digits of an output element's number, in the radices of
+    `first`'s loops, are then its loops' counters; a loop of `second` that runs through several digits is split.
 
     Example:
         >>> flip = [Loop(2, 1, 3), Loop(3, 2, 1)]
@@ -85,7 +85,7 @@ def composed(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None
 
 
 def _split(loop: Loop, digits: Sequence[Loop]) -> list[Loop] | None:
-    """A loop over output bytes as loops over input bytes, one for each digit that it runs through."""
+    """A loop over output elements as loops over input elements, one for each digit that it runs through."""
     parts: list[Loop] = []
     count, read, write = loop.count, loop.read, loop.write
     while count > 1:

@@ -19,7 +19,7 @@ from openneutron.machine.targets import Target
 # Without TCM: large enough that a copy's start-up vanishes (200 of 26,000 cycles), small beside any activation memory.
 CHUNK_BYTES = 65_536
 TCM_SHARE = 8  # with TCM: two pieces in flight take a quarter of it
-_KERNELS = ("conv2d", "fully_connected")
+_KERNELS = ("conv2d", "fully_connected", "conv2d16", "fully_connected16")
 
 
 def _pieces(graph: KernelGraph, node: Node, target: Target) -> list[tuple[int, int]]:
@@ -47,7 +47,8 @@ def _piece(graph: KernelGraph, node: Node, target: Target, first: int, last: int
     assert isinstance(weights, np.ndarray) and isinstance(table, np.ndarray)
     group = weights.size // -(-channels // target.units)
     start, stop = first // target.units, -(-last // target.units)
-    columns = table.reshape(3, -1, 4)[:, start * target.units : stop * target.units]
+    padded = -(-channels // target.units) * target.units
+    columns = table.reshape(-1, padded, 4)[:, start * target.units : stop * target.units]
     operands = list(node.operands)
     operands[1] = weights[start * group : stop * group]
     operands[2] = np.ascontiguousarray(columns).reshape(-1)

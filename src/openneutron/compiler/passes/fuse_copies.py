@@ -1,4 +1,4 @@
-"""A copy of a copy becomes one, or none when the two put every byte back: transposes cancel.
+"""A copy of a copy becomes one, or none when the two put everything back: transposes cancel.
 
 Before:  a = copy(x, NHWC to NCHW); b = copy(a, NCHW to NHWC); y = conv2d(b)
 After:   y = conv2d(x)
@@ -32,7 +32,7 @@ def fuse_copies(graph: KernelGraph, target: Target) -> int:
         if loops is None or not isinstance(origin, int):
             continue
         count += 1
-        if is_plain(loops, graph.values[node.output].bytes):
+        if is_plain(loops, prod(graph.values[node.output].shape)):
             _become_view(graph, node.output, graph.root(origin))
             removed.add(at)
         else:
@@ -45,7 +45,8 @@ def fuse_copies(graph: KernelGraph, target: Target) -> int:
 def _whole(graph: KernelGraph, first: Node, read: int) -> bool:
     """Does the first copy write all of its output, and `read` see all of it?"""
     written: int = prod(first.params.dims)
-    return written == graph.values[first.output].bytes == graph.values[read].bytes
+    whole, seen = graph.values[first.output], graph.values[read]
+    return written == prod(whole.shape) == prod(seen.shape) and whole.dtype is seen.dtype
 
 
 def _both(first: CopyParams, second: CopyParams) -> Sequence[Loop] | None:

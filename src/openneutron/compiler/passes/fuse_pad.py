@@ -12,7 +12,7 @@ from openneutron.compiler.kernels.pad import PadParams
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
 from openneutron.machine.targets import Target
 
-_CONVOLUTIONS = ("conv2d", "depthwise_conv2d")
+_CONVOLUTIONS = ("conv2d", "depthwise_conv2d", "conv2d16", "depthwise_conv2d16")
 
 
 def _fits(graph: KernelGraph, pad: Node, reader: Node) -> bool:
@@ -25,7 +25,9 @@ def _fits(graph: KernelGraph, pad: Node, reader: Node) -> bool:
     before, after = graph.values[source], graph.values[pad.output]
     images_only = p.before_batch == 0 and p.before_channels == 0
     same_depth = (before.shape[0], before.shape[3]) == (after.shape[0], after.shape[3])
-    return images_only and same_depth and p.value == reader.params.input_zero and reader.demand is not None
+    return (
+        images_only and same_depth and p.value == getattr(reader.params, "input_zero", 0) and reader.demand is not None
+    )
 
 
 def fuse_pad(graph: KernelGraph, target: Target) -> int:

@@ -13,21 +13,21 @@ from openneutron.compiler.kernels.avg_pool2d import AvgPool2dParams
 from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.kernels.reduce import ReduceParams
-from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.machine.targets import Target
 
 # Below this many input bytes the second call costs more than the input's memory is worth.
 MINIMUM_BYTES = 1024
 _HEIGHT_AND_WIDTH = 2 | 4  # `reduce`'s bits for the axes of an image
 _SUM = 0  # `reduce`'s mode
-_MAX_PIXELS = (1 << 31) // 256 - 1  # sums of bytes stay in INT32
+_MAX_PIXELS = {1: (1 << 31) // 256 - 1, 2: (1 << 31) // 65536 - 1}  # by bytes per element: sums stay in INT32
 
 
 def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
     source, output = node.operands[0], graph.values[node.output]
     assert isinstance(source, int)
     n, h, w, _ = graph.values[source].shape
-    if n != 1 or output.shape[1:3] != (1, 1) or h * w > _MAX_PIXELS:
+    if n != 1 or output.shape[1:3] != (1, 1) or h * w > _MAX_PIXELS[ITEM_BYTES[output.dtype]]:
         return None
     p = node.params
     if isinstance(p, AvgPool2dParams) and (p.kernel_h, p.kernel_w, p.pad_top, p.pad_left) == (h, w, 0, 0):

@@ -28,7 +28,7 @@ def tabulate(graph: KernelGraph, target: Target) -> int:
             continue
         made = graph.nodes[producers[source]]
         alone = consumers.get(source) == [at] and source not in graph.outputs
-        same_type = graph.values[source].dtype is graph.values[node.output].dtype
+        same_type = graph.values[source].dtype is graph.values[node.output].dtype is not ElementType.INT16
         if not alone or not same_type or not (takes_table(made) or made.kernel in _FUSES):
             continue
         params = node.params

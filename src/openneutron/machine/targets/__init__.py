@@ -25,6 +25,7 @@ class Cost:
     """Constants of the cycle model, in 1/1024 cycle so that all cost arithmetic is integer."""
 
     mac: int
+    wide: int  # a factor, not a cost
     lane: int
     row: int
     weight_byte: int
