@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, cpu_cycles
-from openneutron.board.flash import microcode_bytes, weight_bytes
+from openneutron.board.flash import constant_bytes, microcode_bytes, weight_bytes
 from openneutron.board.interval import interval, unexercised_share
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan
@@ -99,6 +99,7 @@ def stock_answer(data: bytes, target: Target, *, fetch_constants: bool = False, 
         prefetch_bytes=max((plan.tasks.prefetch_bytes for plan in made.plans), default=0),
         weight_bytes=sum(weight_bytes(graph, ops) for ops in operators),
         microcode_bytes=sum(microcode_bytes(p.calls, ops) for p, ops in zip(made.plans, operators, strict=True)),
+        cpu_constant_bytes=constant_bytes(graph, made.left),
         cycles=cycles,
         milliseconds=milliseconds,
         milliseconds_low=low,

@@ -64,3 +64,9 @@ def weight_bytes(graph: Graph, operators: Iterable[Operator]) -> int:
 def microcode_bytes(calls: int, operators: Iterable[Operator]) -> int:
     """The microcode of one NeutronGraph."""
     return HEADER_BYTES + CALL_BYTES * calls + POOL_BYTES * sum(op.code in _POOLS for op in operators)
+
+
+def constant_bytes(graph: Graph, operators: Iterable[int]) -> int:
+    """Constants of operators that stay on the CPU, each tensor counted once."""
+    read = {tensor for index in operators for tensor in graph.operators[index].inputs if tensor >= 0}
+    return sum(graph.tensors[t].nbytes for t in read if graph.tensors[t].data is not None)

@@ -16,6 +16,7 @@ from openneutron.cli import (
     doctor,
     evaluate,
     extract_payload,
+    fits,
     merge_kernels,
     ops,
     profile,
@@ -59,6 +60,7 @@ def _options(
 # Name → function and what it is for, short enough for a list on 80 columns.
 _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "compile": (compile_command.compile_model, "Compile a model; says where each node runs, and why."),
+    "fits": (fits.fits_model, "Say on which chips a model fits, and what to change."),
     "run": (run.run_file, "Run a compiled file on this machine."),
     "report": (report_command.write_report, "Write one HTML file about a model."),
     "profile": (profile.profile_file, "Show what each kernel of a file costs."),

@@ -180,7 +180,8 @@ class Stock:
     """What NXP's converter and runtime would do with the same graph today: memory by their rules, times estimated.
 
     `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch ExecuTorch's planned memory and the
-    delegates' scratch. Weights fetched to SRAM need `prefetch_bytes` beside that. `left` says why operators stay on the CPU.
+    delegates' scratch. Weights fetched to SRAM need `prefetch_bytes` beside that.
+    `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU.
     """
 
     operators_total: int = 0
@@ -192,6 +193,7 @@ class Stock:
     prefetch_bytes: int = 0
     weight_bytes: int = 0
     microcode_bytes: int = 0
+    cpu_constant_bytes: int = 0
     cycles: int = 0
     milliseconds: float = 0.0
     milliseconds_low: float = 0.0

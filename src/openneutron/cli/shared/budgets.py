@@ -44,6 +44,11 @@ KINDS = {
     for kind in (
         Kind("cycles", "estimated cycles of one run"),
         Kind("milliseconds", "the same at the target's clock"),
+        Kind("milliseconds_high", "the upper end of its interval"),
+        Kind("stock_milliseconds", "a run of what NXP's converter would make, NPU and CPU, estimated"),
+        Kind("stock_milliseconds_high", "the upper end of its interval"),
+        Kind("stock_sram", "the arena that NXP's runtime would need", is_size=True),
+        Kind("stock_flash", "weights and microcode that NXP's converter would write, estimated", is_size=True),
         Kind("sram", "I/O + scratch + prefetch", is_size=True),
         Kind("flash", "weights + microcode", is_size=True),
         Kind("cpu_nodes", "nodes or operators left on the CPU"),

@@ -53,6 +53,7 @@ class Target:
     calibrated: bool  # the cycle model was fitted on latencies of this target
     sram_bytes: int
     flash_bytes: int  # 0: weights are not limited by a flash
+    npu_reads_flash: bool  # else weights must be in SRAM, or fetched there
     tcm_bytes: int
     tcm_banks: int
     alignment: int

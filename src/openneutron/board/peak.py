@@ -1,0 +1,43 @@
+"""The peak: which tensors make a stock plan's scratch as large as it is, and which layer's weights are the largest."""
+
+from __future__ import annotations
+
+from openneutron.board.answer import Converted
+from openneutron.board.flash import operator_weight_bytes
+from openneutron.microcode.table import Region
+
+_SHORT = 40  # characters of a tensor's name: those of fused operators run to hundreds
+
+
+def largest_scratch(made: Converted) -> str:
+    """The tensors alive together where the scratch is fullest, the largest first; "" where there is no scratch.
+
+    Example:
+        >>> largest_scratch(made)
+        'conv1 (32,768 bytes) with pool1 (8,192 bytes)'
+    """
+    best: list[tuple[int, str]] = []
+    for plan in made.plans:
+        buffers = [b for b in plan.tasks.buffers if b.region is Region.SCRATCH and b.first >= 0]
+        for moment in {b.first for b in buffers}:
+            alive = sorted(((b.size, b.name) for b in buffers if b.first <= moment <= b.last), reverse=True)
+            if sum(size for size, _ in alive) > sum(size for size, _ in best):
+                best = alive
+    return " with ".join(f"{short(name)} ({size:,} bytes)" for size, name in best)
+
+
+def largest_weights(made: Converted) -> str:
+    """The operator with the most weights; "" where nothing has any."""
+    graph = made.graph
+    sizes = [
+        (operator_weight_bytes(graph, graph.operators[index]), graph.tensors[graph.operators[index].outputs[0]].name)
+        for group in made.groups
+        for index in group
+    ]
+    size, name = max(sizes, default=(0, ""))
+    return f"weights of {short(name)} ({size:,} bytes)" if size else ""
+
+
+def short(name: str) -> str:
+    """A tensor's name, cut where it is too long for a table."""
+    return name if len(name) <= _SHORT else f"{name[: _SHORT - 1]}…"

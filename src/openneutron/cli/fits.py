@@ -1,0 +1,153 @@
+"""`openneutron fits`: will this model run on this chip, in how much memory, how fast; and what to change if not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from openneutron.cli.shared.completion import model_names, target_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from openneutron.analyze.fits import Limits, Row
+
+ALL = "all"
+
+
+def fits_model(
+    source: Annotated[str, typer.Argument(help="What `openneutron compile` takes.", autocompletion=model_names)],
+    target: Annotated[
+        list[str] | None, typer.Option(help="The chip, repeatable, or all of them.", autocompletion=target_names)
+    ] = None,
+    sram: Annotated[str, typer.Option(help="SRAM it may use, e.g. 512K; else what the chip has.")] = "",
+    flash: Annotated[str, typer.Option(help="Flash it may use, e.g. 2M; else what the chip has.")] = "",
+    latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say for each chip whether a model fits, with NXP's converter (stock) and in the open schedule.
+
+    Where it does not: the bytes missing, the largest contributor, and which changes help; each one is tried.
+
+    Exit code 0: what NXP's converter makes fits every chip asked for; 1: it does not.
+
+    Examples:
+
+    openneutron fits cifarnet
+
+    openneutron fits model.tflite --target mcxn94x --sram 128K --latency 20ms
+    """
+    import dataclasses
+    import json
+
+    from openneutron import console
+    from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.sizes import parse_size
+
+    limits = _limits(
+        parse_size(sram, option="--sram") if sram else 0,
+        parse_size(flash, option="--flash") if flash else 0,
+        parse_milliseconds(latency) if latency else 0.0,
+    )
+    with console.progress("starting") as stage:
+        rows = _rows(source, _names(target), limits, stage)
+    fit = all(row.fits for row in rows if row.schedule == "stock")
+    if as_json:
+        console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
+    else:
+        _print(rows)
+    if not fit:
+        raise typer.Exit(DIFFERS)
+
+
+def parse_milliseconds(text: str) -> float:
+    """Milliseconds in "20", "20ms", "1.5 s" or "800us".
+
+    Example:
+        >>> parse_milliseconds("1.5s")
+        1500.0
+    """
+    import re
+
+    from openneutron.errors import OptionError
+
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|us|µs)?", text.strip().lower())
+    if found is None or float(found[1]) == 0:
+        raise OptionError(f"--latency is {text!r}", hint="give a time such as 20ms, 1.5s or 800us")
+    return float(found[1]) * {"s": 1e3, "us": 1e-3, "µs": 1e-3}.get(found[2], 1.0)
+
+
+def _limits(sram: int, flash: int, milliseconds: float) -> Limits:
+    from openneutron.analyze.fits import Limits
+
+    return Limits(sram, flash, milliseconds)
+
+
+def _names(given: list[str] | None) -> list[str]:
+    """Targets in the order asked for; all of them where none is named."""
+    from openneutron.machine import targets
+
+    if not given or ALL in given:
+        return list(targets.names())
+    return [targets.load(name).name for name in dict.fromkeys(given)]
+
+
+def _rows(source: str, names: list[str], limits: Limits, stage: Callable[[str], None]) -> list[Row]:
+    from openneutron.analyze.fits import Around, fits
+    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.shared.reporting import litert_models
+    from openneutron.errors import UnsupportedError
+    from openneutron.executorch.capture.sources import find
+    from openneutron.files import read_file
+
+    found = find(source)
+    if found.kind == "tflite":
+        return fits([read_file(found.text)], names, limits, source=found.text, progress=stage)
+    # A PyTorch program is exported and cut once; its parts are then planned for every chip.
+    program, loaded = compile_source(source, stage, target=names[0], dump_intermediates=True)
+    if not program.report.totals.neutron_graphs:
+        hint = "`openneutron compile` says why"
+        raise UnsupportedError("nothing of it runs on the NPU", where=loaded.name, hint=hint)
+    around = Around(program.report.whole, names[0])
+    return fits(litert_models(program, loaded), names, limits, around=around, source=loaded.name, progress=stage)
+
+
+def _print(rows: list[Row]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from openneutron import console
+    from openneutron.analyze.fits import spoken
+    from openneutron.report.columns import WHICH
+    from openneutron.report.latency import latency
+
+    table = Table(header_style="cyan", box=None)
+    for heading in ("target", "schedule", "fits"):
+        table.add_column(heading)
+    for heading in ("SRAM", "of", "flash", "of", "latency"):
+        table.add_column(heading, justify="right")
+    table.add_column("largest", overflow="fold")
+    for row in rows:
+        need = row.need
+        time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
+        table.add_row(
+            row.target, row.schedule, Text("yes" if row.fits else "no", style="green" if row.fits else "red"),
+            f"{need.sram_bytes:,}", f"{row.sram_limit:,}", f"{need.flash_bytes:,}",
+            f"{row.flash_limit:,}" if row.flash_limit else "-", time, Text(row.largest),
+        )  # fmt: skip
+    screen = console.stdout()
+    screen.print(table)
+    for row in rows:
+        for note in row.notes:
+            screen.print(Text(f"{row.target}: {note}"))
+        if row.fits:
+            continue
+        screen.print(Text(f"{row.target}, {row.schedule}: {row.short}", style="red"))
+        for change in row.changes:
+            option = f" ({change.option})" if change.option else ""
+            answer = f"fits: {spoken(change.need)}" if change.fits else change.short
+            screen.print(Text(f"  {change.change}{option}: {answer}"))
+        if not row.changes:
+            screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
+    screen.print(Text(WHICH, style="dim"))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.board_networks import BOARD_NETWORKS
+from openneutron.cli.fits import parse_milliseconds
+from openneutron.cli.main import run
+from openneutron.errors import OptionError
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    path = tmp_path / "cifarnet.tflite"
+    path.write_bytes(BOARD_NETWORKS["cifarnet"]())
+    return str(path)
+
+
+def test_one_screen_for_all_chips(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in ("imx95", "imxrt700", "mcxn94x", "stock", "open", "44,768"))
+    assert "A board sees the column of NXP's converter" in text
+
+
+def test_the_exit_code_says_no_and_the_text_why(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model, "--target", "mcxn94x", "--sram", "40K"]) == 1
+    text = capsys.readouterr().out
+    assert "3,808 bytes of SRAM short" in text and "the open schedule" in text
+
+
+def test_json_has_every_row(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model, "--target", "mcxn94x", "--target", "imxrt700", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["fits"] and [row["target"] for row in answer["rows"]] == ["mcxn94x"] * 2 + ["imxrt700"] * 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--target", "imx943"], ["--target", "nothing"], ["--sram", "much"], ["--latency", "soon"], ["--flash", "0"]],
+    ids=lambda options: "-".join(options),
+)
+def test_what_cannot_be_used_is_one_line(model: str, options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model, *options]) == 2
+    captured = capsys.readouterr()
+    assert not captured.out and len(captured.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("20", 20.0), ("20ms", 20.0), ("1.5 s", 1500.0), ("800us", 0.8)])
+def test_times_as_people_write_them(text: str, wanted: float) -> None:
+    assert parse_milliseconds(text) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-1ms", "0ms", "1 hour", "1e3"])
+def test_other_times_are_refused(text: str) -> None:
+    with pytest.raises(OptionError, match="--latency"):
+        parse_milliseconds(text)
