@@ -9,6 +9,7 @@ Example:
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.analyze.verify import Subject, Verification, border, verify_subject
+from openneutron.board.rounding import EXACT, SILICON, silicon_blocks
 from openneutron.errors import FormatError, OptionError, UnsupportedError
 from openneutron.files import read_file
 from openneutron.litert.read import read_model
@@ -28,8 +30,11 @@ from openneutron.run.golden import golden_values
 Array = npt.NDArray[Any]
 
 
-def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any]) -> Verification:
-    """Run the program's delegates on what they are given for `inputs` (torch tensors), and compare every layer."""
+def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any], *, rounding: str = EXACT) -> Verification:
+    """Run the program's delegates on what they are given for `inputs` (torch tensors), and compare every layer.
+
+    With `rounding` "silicon" they compute with the board's multipliers.
+    """
     from openneutron.executorch.run.tap import delegate_inputs
 
     data = read_file(pte)
@@ -46,6 +51,9 @@ def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any]) -> Verification:
         ]
         by_tensor = dict(zip(subject.inputs, given, strict=True))
         golden = golden_values(model, [by_tensor[tensor] for tensor in subject.source.inputs], source=subject.where)
+        if rounding == SILICON:
+            microcode, weights = silicon_blocks(subject.microcode, subject.weights, subject.kernels_block)
+            subject = dataclasses.replace(subject, microcode=microcode, weights=weights)
         found += verify_subject(subject, given, golden)
     return found
 

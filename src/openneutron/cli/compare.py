@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from openneutron.cli.shared.contents import Contents
+    from openneutron.report.model import Stock
 
 _GRAPH = "NeutronGraph"
 
@@ -36,6 +37,14 @@ class Side:
     kernels_bytes: int
     cycles: int | None
     milliseconds: float | None
+    milliseconds_low: float | None
+    milliseconds_high: float | None
+    stock_scratch_bytes: int | None
+    stock_arena_bytes: int | None
+    stock_milliseconds: float | None
+    stock_milliseconds_low: float | None
+    stock_milliseconds_high: float | None
+    silicon: str | None
     file_bytes: int
 
 
@@ -44,7 +53,10 @@ _LABELS = {
     "left": "left on the CPU", "neutron_graphs": "NeutronGraphs", "kernel_calls": "kernel calls",
     "scratch_bytes": "scratch bytes", "prefetch_bytes": "prefetch bytes", "weights_bytes": "weights bytes",
     "microcode_bytes": "microcode bytes", "kernels_bytes": "kernels bytes", "cycles": "estimated cycles",
-    "milliseconds": "estimated ms",
+    "milliseconds": "estimated ms, NPU", "milliseconds_low": "  from", "milliseconds_high": "  to",
+    "stock_scratch_bytes": "scratch bytes by NXP's converter", "stock_arena_bytes": "arena bytes by NXP's converter",
+    "stock_milliseconds": "estimated ms on the board", "stock_milliseconds_low": "  from", "stock_milliseconds_high": "  to",
+    "silicon": "outputs off by silicon's rounding",
     "file_bytes": "file bytes",
 }  # fmt: skip
 
@@ -65,6 +77,9 @@ def compare_files(
             autocompletion=target_names,
         ),
     ] = None,
+    rounding: Annotated[
+        str, typer.Option(help="silicon: also run both with the board's 16-bit multipliers, assumed where not public.")
+    ] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two compiles, two targets, or ours and NXP's file: operators, memory, code size, cycles.
@@ -83,9 +98,11 @@ def compare_files(
     import json
 
     from openneutron import console
+    from openneutron.board.rounding import SILICON, check_rounding
 
+    silicon = check_rounding(rounding) == SILICON
     with console.progress("comparing") as stage:
-        sides = _sides(_columns(files, target or ["imxrt700"]), stage)
+        sides = _sides(_columns(files, target or ["imxrt700"]), stage, silicon)
     if as_json:
         console.put(json.dumps([dataclasses.asdict(side) for side in sides], indent=2))
         return
@@ -95,8 +112,8 @@ def compare_files(
     for heading in ("", *(side.file for side in sides), "ratio"):
         table.add_column(heading, justify="left" if not heading else "right", overflow="fold")
     for field, label in _LABELS.items():
-        if field != "file":
-            pair = [getattr(side, field) for side in sides]
+        pair = [getattr(side, field) for side in sides]
+        if field != "file" and any(value is not None for value in pair):
             table.add_row(label, *(_shown(value) for value in pair), _ratio(*pair))
     console.stdout().print(table)
 
@@ -132,22 +149,30 @@ def _ratio(ours: object, theirs: object) -> str:
     return ""
 
 
-def _sides(columns: list[tuple[str, str]], stage: Callable[[str], None]) -> list[Side]:
+def _sides(columns: list[tuple[str, str]], stage: Callable[[str], None], silicon: bool = False) -> list[Side]:
     """Both columns; a model compiled here tells how many operators it had, which the other one is then measured by."""
     from openneutron.errors import OptionError
 
     found = [_column(model, target, stage) for model, target in columns]
-    totals = {total for _, _, _, total in found if total is not None}
-    for name, _, contents, _ in found:
+    totals = {total for _, _, _, total, _ in found if total is not None}
+    for name, _, contents, _, _ in found:
         if not contents.graphs:
             raise OptionError("nothing of it runs on the NPU", where=name, hint="`openneutron compile` says why")
     # Operators can only be counted against each other where both files are of LiteRT and come from one model.
-    common = totals.pop() if len(totals) == 1 and all(contents.operators for _, _, contents, _ in found) else None
-    return [_side(name, contents, data, common if total is None else total) for name, data, contents, total in found]
+    common = totals.pop() if len(totals) == 1 and all(contents.operators for _, _, contents, _, _ in found) else None
+    return [
+        _side(name, contents, data, common if total is None else total, stock, silicon)
+        for name, data, contents, total, stock in found
+    ]
 
 
-def _column(model: str, target: str, stage: Callable[[str], None]) -> tuple[str, bytes, Contents, int | None]:
-    """Name, bytes and contents of a compiled file, or of a model compiled now with the number of its LiteRT operators."""
+def _column(
+    model: str, target: str, stage: Callable[[str], None]
+) -> tuple[str, bytes, Contents, int | None, Stock | None]:
+    """Name, bytes and contents of a compiled file, or of a model compiled now.
+
+    Of a model compiled now also the number of its LiteRT operators and what NXP's converter would do with it.
+    """
     from openneutron.cli.shared.contents import contents_of
     from openneutron.cli.shared.loading import compile_source
     from openneutron.files import kind_of, read_file
@@ -156,19 +181,21 @@ def _column(model: str, target: str, stage: Callable[[str], None]) -> tuple[str,
     if path.is_file() and kind_of(data := read_file(path)) != "zip":
         contents = contents_of(data, model)
         if contents.graphs or kind_of(data) != "tflite":
-            return path.name, data, contents, None
+            return path.name, data, contents, None, None
     program, loaded = compile_source(model, lambda text: stage(f"{model} for {target}: {text}"), target=target)
     name = f"{loaded.name} for {target}, compiled now"
     total = program.report.totals.operators_total if program.kind == "tflite" else None
-    return name, program.data, contents_of(program.data, loaded.name), total
+    return name, program.data, contents_of(program.data, loaded.name), total, program.report.stock
 
 
-def _side(name: str, found: Contents, data: bytes, total: int | None) -> Side:
+def _side(
+    name: str, found: Contents, data: bytes, total: int | None, stock: Stock | None, silicon: bool = False
+) -> Side:
     left = {label: count for label, count in found.operators.items() if _GRAPH not in label}
     graphs = found.graphs
     calls = [graph.calls for graph in graphs]
     known = [count for count in calls if count is not None]
-    cycles, milliseconds = _cost(data, found)
+    cycles, milliseconds, low, high = _cost(data, found)
     return Side(
         file=name,
         made_by=", ".join(dict.fromkeys("OpenNeutron" if graph.made_by == "open" else "NXP" for graph in graphs)),
@@ -184,23 +211,53 @@ def _side(name: str, found: Contents, data: bytes, total: int | None) -> Side:
         kernels_bytes=sum(graph.kernels_bytes for graph in graphs),
         cycles=cycles,
         milliseconds=milliseconds,
+        milliseconds_low=low,
+        milliseconds_high=high,
+        stock_scratch_bytes=stock and stock.scratch_bytes,
+        stock_arena_bytes=stock and stock.arena_bytes,
+        stock_milliseconds=stock and stock.milliseconds,
+        stock_milliseconds_low=stock and stock.milliseconds_low,
+        stock_milliseconds_high=stock and stock.milliseconds_high,
+        silicon=silicon_difference(data, found.file) if silicon and cycles is not None else None,
         file_bytes=found.bytes,
     )
 
 
-def _cost(data: bytes, found: Contents) -> tuple[int | None, float | None]:
-    """Cycles by our machine model and the time they take at the target's clock; NXP's microcode cannot be priced."""
+def silicon_difference(data: bytes, where: str) -> str:
+    """How many output values change with the board's multipliers, on seeded random inputs.
+
+    Example:
+        >>> silicon_difference(Path("out.tflite").read_bytes(), "out.tflite")
+        '2 of 10 values'
+    """
+    import numpy as np
+
+    from openneutron.board.rounding import silicon_file
+    from openneutron.cli.run import run_seeded
+
+    exact, board = (run_seeded(one, where) for one in (data, silicon_file(data, where=where)))
+    differ = sum(int(np.count_nonzero(exact[name] != board[name])) for name in exact)
+    return f"{differ:,} of {sum(value.size for value in exact.values()):,} values"
+
+
+def _cost(data: bytes, found: Contents) -> tuple[int | None, float | None, float | None, float | None]:
+    """Cycles by our machine model, and the time they take with its interval; NXP's microcode cannot be priced."""
+    from openneutron.board.interval import interval, unexercised_share
     from openneutron.cli.shared.blocks import blocks_of_file
     from openneutron.compiler.back.predict import predict
     from openneutron.machine import targets
 
     if any(graph.made_by != "open" for graph in found.graphs):
-        return None, None
-    cycles, milliseconds = 0, 0.0
+        return None, None, None, None
+    cycles, milliseconds, low, high = 0, 0.0, 0.0, 0.0
     for blocks in blocks_of_file(data, found.file):
         program = blocks.program()
         target = targets.load(program.target)
-        taken = predict(program, target)[1]
-        cycles += taken
-        milliseconds += target.milliseconds(taken)
-    return cycles, milliseconds
+        events, taken = predict(program, target)
+        spent: dict[str, int] = {}
+        for event in events:
+            spent[event.kernel] = spent.get(event.kernel, 0) + event.end - event.start
+        time = target.milliseconds(taken)
+        ends = interval(time, unexercised=unexercised_share(target, spent, {}))
+        cycles, milliseconds, low, high = cycles + taken, milliseconds + time, low + ends[0], high + ends[1]
+    return cycles, milliseconds, low, high

@@ -37,6 +37,9 @@ def evaluate_model(
         str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = "imxrt700",
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
+    rounding: Annotated[
+        str, typer.Option(help="silicon: also with the board's 16-bit multipliers, assumed where not public.")
+    ] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Measure accuracy on labelled data: float, PT2E and the .pte of a PyTorch model; reference and compiled LiteRT.
@@ -54,13 +57,17 @@ def evaluate_model(
     import json
 
     from openneutron import console
+    from openneutron.board.rounding import LABEL, SILICON, check_rounding
 
+    silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
-        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage)
+        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, silicon=silicon)
     if as_json:
         console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
     else:
         console.stdout().print(_table(scores))
+        if silicon:
+            console.stdout().print(f"silicon: {LABEL}", style="dim")
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,13 @@ class Data:
         return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)
 
 
-def measure(model: str, data: Data, target: str, per_channel: bool, stage: Callable[[str], None]) -> list[Score]:
-    """The scores of every form the model has, the first being what the others are compared with."""
+def measure(
+    model: str, data: Data, target: str, per_channel: bool, stage: Callable[[str], None], *, silicon: bool = False
+) -> list[Score]:
+    """The scores of every form the model has, the first being what the others are compared with.
+
+    With `silicon` there is one more, with the board's multipliers.
+    """
     from openneutron.cli.shared.labelled import check_data, wanted_by
     from openneutron.cli.shared.loading import compile_loaded
     from openneutron.executorch.capture.sources import find
@@ -98,15 +110,15 @@ def measure(model: str, data: Data, target: str, per_channel: bool, stage: Calla
     if not is_zoo or data.given is not None:
         check_data(data.given, where=model)
     if source is None:
-        return _of_pte(model, data, stage)
+        return _of_pte(model, data, stage, silicon)
     if source.kind == "tflite":
-        return _of_litert(model, data, target, stage)
+        return _of_litert(model, data, target, stage, silicon)
     stage("loading the model")
     loaded = source.load()
     samples = data.read(wanted_by(loaded), zoo=model)
     check_shape(samples, loaded)
     program = compile_loaded(loaded, stage, target=target, per_channel=per_channel)
-    return torch_scores(program, loaded, samples, stage)
+    return torch_scores(program, loaded, samples, stage, silicon=silicon)
 
 
 def check_shape(data: Labelled, loaded: Loaded) -> None:
@@ -120,9 +132,14 @@ def check_shape(data: Labelled, loaded: Loaded) -> None:
         raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
 
 
-def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
+def torch_scores(
+    program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None], *, silicon: bool = False
+) -> list[Score]:
     """Scores of a PyTorch model in float, of its PT2E form, and of the compiled program."""
+    import dataclasses
+
     from openneutron.analyze.accuracy import score
+    from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import predictor
 
@@ -135,14 +152,18 @@ def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callab
         "PT2E": program.quantized,
         ".pte": program.run,
     }
+    if silicon:
+        board = silicon_file(program.data, where=loaded.name)
+        forms[SILICON] = dataclasses.replace(program, data=board).run
     return [
         score(name, predictor(form, example), data, batch=int(example.shape[0]), progress=stage)
         for name, form in forms.items()
     ]
 
 
-def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]) -> list[Score]:
+def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None], silicon: bool) -> list[Score]:
     from openneutron.analyze.litert_layers import is_compiled
+    from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.cli.shared.labelled import wanted_by_litert
     from openneutron.convert import convert
     from openneutron.files import read_file
@@ -155,6 +176,8 @@ def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]
     if not is_compiled(content, source=model):
         stage("compiling")
         forms = {"reference": content, "compiled": convert(content, Options(target=target, source=model)).model}
+    if silicon:
+        forms[SILICON] = silicon_file(forms["compiled"], where=model)
     return litert_scores(model, forms, samples, stage)
 
 
@@ -180,12 +203,14 @@ def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Ca
     return scores
 
 
-def _of_pte(model: str, data: Data, stage: Callable[[str], None]) -> list[Score]:
+def _of_pte(model: str, data: Data, stage: Callable[[str], None], silicon: bool) -> list[Score]:
     from openneutron.analyze.accuracy import fit_samples, score
+    from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.cli.shared.labelled import Wanted
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import run_arrays
     from openneutron.executorch.run.runtime import load_program
+    from openneutron.files import read_file
     from openneutron.litert.graph import DType, Tensor
 
     program = load_program(model)
@@ -195,10 +220,13 @@ def _of_pte(model: str, data: Data, stage: Callable[[str], None]) -> list[Score]
     read = data.read(Wanted(tuple(only.shape[1:])))
     samples = fit_samples(read, Tensor("input_0", only.shape, DType(only.dtype)), where=model)
 
-    def predict(x: Any) -> Any:
-        return run_arrays(program.run, [x])[0]
-
-    return [score(".pte", predict, samples, batch=only.shape[0], progress=stage)]
+    forms = {".pte": program}
+    if silicon:
+        forms[SILICON] = load_program(silicon_file(read_file(model), where=model))
+    return [
+        score(name, lambda x, one=one: run_arrays(one.run, [x])[0], samples, batch=only.shape[0], progress=stage)  # type: ignore[misc]
+        for name, one in forms.items()
+    ]
 
 
 def _plain(one: Score, first: Score) -> dict[str, Any]:

@@ -86,7 +86,10 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    from openneutron.board.answer import open_unexercised
+    from openneutron.board.interval import interval
     from openneutron.report.facts import costliest, share
+    from openneutron.report.latency import latency
 
     made = Table(header_style="cyan", box=None)
     for heading in ("kernel", "layer", "output"):
@@ -107,8 +110,10 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
     more = f"  and {hidden} more" if hidden else ""
     waiting = totals.cycles - sum(k.cycles for k in report.kernels)
     waits = f"; {waiting:,} cycles of waiting for copies" if waiting else ""
+    ends = interval(totals.milliseconds, unexercised=open_unexercised(target, report.kernels))
+    time = latency(totals.milliseconds, *ends)
     line = (
-        f"{totals.cycles:,} cycles, {totals.milliseconds:.3f} ms at {target.clock_hz / 1e6:g} MHz on {target.name}; "
+        f"{totals.cycles:,} cycles, {time} at {target.clock_hz / 1e6:g} MHz on {target.name}, open schedule; "
         f"{totals.macs:,} MACs, {use:.0%} of the array{waits}"
     )
     return (

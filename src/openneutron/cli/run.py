@@ -27,6 +27,9 @@ def run_file(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random data.")] = 0,
     target: Annotated[str, typer.Option(help="Refuse a file that was compiled for another target.")] = "",
+    rounding: Annotated[
+        str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
+    ] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a file: NeutronGraphs in the simulator, everything else in the stock runtime's kernels.
@@ -38,10 +41,12 @@ def run_file(
     openneutron run out.tflite --check model.tflite
     """
     from openneutron import console
+    from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
     from openneutron.errors import FormatError
     from openneutron.files import check_target, kind_of, read_file
 
+    check_rounding(rounding)
     if output is not None:
         check_target(output, ".npz", ".npy")
     data = read_file(file)
@@ -51,6 +56,8 @@ def run_file(
         raise FormatError("only .pte and .tflite files run", where=str(file), hint=hint)
     if target:
         _require_target(data, str(file), target)
+    if rounding == SILICON:
+        data = silicon_file(data, where=str(file))
     with console.progress("running"):
         run = _run_pte if kind == "pte" else _run_litert
         inputs, result = run(data, str(file), input, seed)
@@ -94,12 +101,20 @@ def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[li
     from openneutron.litert.graph import DType, Tensor
     from openneutron.run.runner import RunResult, bind_inputs, random_inputs
 
-    program = load_program(where)
+    program = load_program(data)
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     inputs = bind_inputs(tensors, arrays, source=where)
     results = run_arrays(program.run, inputs)
     return inputs, RunResult({f"output_{at}": value for at, value in enumerate(results)}, 0)
+
+
+def run_seeded(data: bytes, where: str, seed: int = 0) -> Mapping[str, Any]:
+    """Outputs by name of a compiled file on seeded random inputs."""
+    from openneutron.files import kind_of
+
+    run = _run_pte if kind_of(data) == "pte" else _run_litert
+    return run(data, where, None, seed)[1].outputs
 
 
 def _check(

@@ -31,6 +31,9 @@ def verify_file(
         list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where --dump writes.")] = Path("layers.npz"),
+    rounding: Annotated[
+        str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
+    ] = "exact",
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Run the real schedule, take every layer's value as the calls leave it, and compare it with the reference.
@@ -46,13 +49,15 @@ def verify_file(
     openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
     """
     from openneutron import console
+    from openneutron.board.rounding import check_rounding
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target
 
+    check_rounding(rounding)
     if dump:
         check_target(output, ".npz", ".npy")
     with console.progress("running"):
-        found = _verify(file, input, seed, bundle, reference, target, optimize)
+        found = _verify(file, input, seed, bundle, reference, target, optimize, rounding)
     if dump:
         _dump(found, dump, output, str(file))
     if as_json:
@@ -66,9 +71,18 @@ def verify_file(
 
 
 def _verify(
-    file: Path, given: Path | None, seed: int, bundle: Path | None, reference: Path | None, target: str, optimize: str
+    file: Path,
+    given: Path | None,
+    seed: int,
+    bundle: Path | None,
+    reference: Path | None,
+    target: str,
+    optimize: str,
+    rounding: str,
 ) -> Verification:
     from openneutron.analyze.litert_layers import is_compiled, verify_compiled, verify_litert
+    from openneutron.board.rounding import SILICON, silicon_file
+    from openneutron.convert import convert
     from openneutron.errors import FormatError, OptionError
     from openneutron.files import kind_of, read_file
     from openneutron.options import Options
@@ -77,7 +91,7 @@ def _verify(
     where = str(file)
     kind = kind_of(data)
     if kind == "pte":
-        return _verify_pte(file, data, given, seed, bundle)
+        return _verify_pte(file, data, given, seed, bundle, rounding)
     if kind != "tflite":
         raise FormatError(
             "only .pte and .tflite files can be verified", where=where, hint="`openneutron inspect` says what it is"
@@ -85,15 +99,19 @@ def _verify(
     if not is_compiled(data, source=where):
         if reference is not None:
             raise OptionError("--reference is for compiled models, this one is none", where=where)
-        return verify_litert(
-            data, _inputs(data, where, given, seed), Options(target=target, optimize=optimize, source=where)
-        )
+        options = Options(target=target, optimize=optimize, source=where)
+        inputs = _inputs(data, where, given, seed)
+        if rounding == SILICON:
+            return verify_compiled(silicon_file(convert(data, options).model, where=where), data, inputs, source=where)
+        return verify_litert(data, inputs, options)
     if reference is None:
         hint = "give the .tflite it was compiled from with --reference"
         raise OptionError("this model is compiled, so it needs a reference", where=where, hint=hint)
     original = read_file(reference)
     if kind_of(original) != "tflite" or is_compiled(original, source=str(reference)):
         raise OptionError("the reference is no .tflite that is not compiled", where=str(reference))
+    if rounding == SILICON:
+        data = silicon_file(data, where=where)
     return verify_compiled(data, original, _inputs(original, str(reference), given, seed), source=where)
 
 
@@ -108,7 +126,9 @@ def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]
     return bind_inputs(tensors, arrays, source=where)
 
 
-def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None) -> Verification:
+def _verify_pte(
+    file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None, rounding: str
+) -> Verification:
     from openneutron.analyze.program_layers import verify_pte
     from openneutron.cli.shared.arrays import read_arrays
     from openneutron.executorch.run.arrays import tensors_of
@@ -121,7 +141,7 @@ def _verify_pte(file: Path, data: bytes, given: Path | None, seed: int, bundle: 
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     bound = bind_inputs(tensors, arrays, source=str(file))
-    return verify_pte(file, bundle or bundle_of(file), tensors_of(bound))
+    return verify_pte(file, bundle or bundle_of(file), tensors_of(bound), rounding=rounding)
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:

@@ -45,3 +45,8 @@ def check_seal(pte: bytes, *, where: str) -> bool:
             hint="export the model again, or copy the file again",
         )
     return True
+
+
+def unsealed(pte: bytes, *, where: str) -> bytes:
+    """The program without its checksum, for who changes it and seals it again; an unsealed one as it is."""
+    return pte[: -_TRAILER.size] if check_seal(pte, where=where) else pte
