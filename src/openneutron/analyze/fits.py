@@ -205,6 +205,18 @@ def fits(
     return rows
 
 
+def needs(
+    models: Sequence[bytes], name: str, *, around: Around | None = None, source: str = "<model>"
+) -> tuple[Need, Need]:
+    """What a model needs on one target: by NXP's converter, and in the open schedule.
+
+    Example:
+        >>> stock, ours = needs([Path("model.tflite").read_bytes()], "mcxn94x")
+    """
+    stock, ours, _ = _Case(models, targets.load(name), Limits(), around, source).both()
+    return stock, ours
+
+
 def _row(
     case: _Case,
     schedule: str,

@@ -1,0 +1,90 @@
+"""Write the tables of docs/board.md: the zoo on all three chips, both columns, and what silicon's rounding costs.
+
+python benchmarks/board_page.py            everything, some minutes
+python benchmarks/board_page.py cifarnet   only these models: prints their rows and writes nothing
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from openneutron import zoo  # noqa: E402
+from openneutron.analyze.fits import Around, Need, needs  # noqa: E402
+from openneutron.cli.evaluate import Data, measure  # noqa: E402
+from openneutron.cli.shared.loading import compile_source  # noqa: E402
+from openneutron.cli.shared.reporting import litert_models  # noqa: E402
+from openneutron.machine import targets  # noqa: E402
+from openneutron.report.latency import latency  # noqa: E402
+
+PAGE = ROOT / "docs/board.md"
+COMPILED_FOR = "imxrt700"  # programs are cut once, for this target
+TRAINED = ("cifarnet", "resnet8", "mobilenet_v2_cifar")
+IMAGES = 1000  # of the test set that comes along
+ZOO_HEAD = (
+    "| model | chip | NXP's converter: memory | flash | latency | open schedule: memory | flash | latency |",
+    "|---|---|---|---|---|---|---|---|",
+)
+ROUNDING_HEAD = (
+    "| model | float | compiled, exact | silicon's rounding | same answer as float: exact | silicon |",
+    "|---|---|---|---|---|---|",
+)
+
+
+def _cells(need: Need) -> str:
+    time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
+    return f"{need.sram_bytes:,} | {need.flash_bytes:,} | {time}"
+
+
+def zoo_rows(names: Sequence[str]) -> Iterator[str]:
+    """A row for each model and chip."""
+    for name in names:
+        program, loaded = compile_source(name, lambda text: None, target=COMPILED_FOR, dump_intermediates=True)
+        models = litert_models(program, loaded)
+        for target in targets.names():
+            around = Around(program.report.whole, COMPILED_FOR)
+            stock, ours = needs(models, target, around=around, source=name)
+            yield f"| {name} | {target} | {_cells(stock)} | {_cells(ours)} |"
+
+
+def rounding_rows(names: Sequence[str]) -> Iterator[str]:
+    """A row for each trained model: accuracy with exact and with silicon's rounding."""
+    for name in names:
+        first, _, exact, board = measure(name, Data(None, IMAGES), COMPILED_FOR, False, lambda text: None, silicon=True)
+        agree = f"{exact.agreement(first):.1%} | {board.agreement(first):.1%}"
+        yield f"| {name} | {first.accuracy:.1%} | {exact.accuracy:.1%} | {board.accuracy:.1%} | {agree} |"
+
+
+def replaced(page: str, name: str, lines: Sequence[str]) -> str:
+    """The page with the table between its two marks replaced."""
+    begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    found = re.subn(f"{begin}.*?{end}", lambda _: "\n".join((begin, "", *lines, "", end)), page, flags=re.DOTALL)
+    assert found[1] == 1, f"{PAGE} has no table {name}"
+    return found[0]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the page, or print the rows of some models."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("models", nargs="*", help="only these models")
+    given = parser.parse_args(arguments)
+    if given.models:
+        for row in zoo_rows(given.models):
+            print(row)
+        return 0
+    page = PAGE.read_text("utf-8")
+    page = replaced(page, "zoo", (*ZOO_HEAD, *zoo_rows(zoo.names())))
+    page = replaced(page, "rounding", (*ROUNDING_HEAD, *rounding_rows(TRAINED)))
+    PAGE.write_text(page, "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
