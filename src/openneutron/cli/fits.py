@@ -43,7 +43,7 @@ def fits_model(
 
     from openneutron import console
     from openneutron.cli.main import DIFFERS
-    from openneutron.cli.shared.sizes import parse_size
+    from openneutron.sizes import parse_size
 
     limits = _limits(
         parse_size(sram, option="--sram") if sram else 0,
