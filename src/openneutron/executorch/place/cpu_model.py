@@ -15,12 +15,22 @@ from torch.fx import Node
 from openneutron.board.cpu import CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
+from openneutron.executorch.lower.ops import lowerings
 from openneutron.machine import targets
 
-_MATMUL = ("linear", "addmm", "mm", "bmm", "matmul")
-_TABLES = ("sigmoid", "tanh", "silu", "gelu", "log", "sqrt", "rsqrt", "exp", "quantized_activation", "hardswish")
-_MOVES = ("permute", "transpose", "cat", "slice", "pad", "copy", "clone", "flip", "gather", "index", "select", "stack")
-_FREE = ("view", "alloc", "unsqueeze", "squeeze", "reshape", "getitem")
+# Operators that no lowering rule knows: those of the Cortex-M engine, ExecuTorch's own, and what only the CPU runs.
+_OTHERS = {
+    "quantized_conv2d": "conv", "quantized_depthwise_conv2d": "conv", "quantized_transpose_conv2d": "conv",
+    "quantized_linear": "matmul", "quantized_batch_matmul": "matmul", "matmul": "matmul",
+    "quantized_avg_pool2d": "pool", "quantized_max_pool2d": "pool", "max_pool2d": "pool",
+    "avg_pool1d": "pool", "avg_pool3d": "pool",
+    "softmax": "exponential", "_log_softmax": "exponential", "quantized_activation": "table",
+    "transpose": "move", "pad": "move", "flip": "move", "gather": "move", "index": "move", "index_select": "move",
+    "select_copy": "move", "alloc": "free", "getitem": "free", "view": "free", "squeeze_copy": "free", "unsqueeze_copy": "free",
+}  # fmt: skip
+
+# Bilinear interpolation weighs the four nearest pixels.
+_CORNERS = 4
 
 
 def cpu_clock(target: str) -> int:
@@ -41,36 +51,48 @@ def cpu_cycles(node: Node, costs: CpuCosts) -> int:
         >>> cpu_cycles(convolution, CORTEX_M)
         40005222
     """
-    name = operator_name(node)
-    base = name.split(".")[-2] if name.count(".") >= 1 else name
-    if name == GETITEM or _is(base, _FREE):
-        return 0
     value = _first(value_of(node))
-    if value is None:
+    kind = cpu_class(node)
+    if value is None or kind == "free":
         return 0
-    return round(costs.call + _work(node, base, value, costs))
+    return round(costs.call + _work(node, kind, value, costs))
 
 
-def _work(node: Node, base: str, out: torch.Tensor, costs: CpuCosts) -> float:
+def cpu_class(node: Node) -> str:
+    """What dominates the operator on the CPU: its lowering rule says, or the table above; else its elements."""
+    name = operator_name(node)
+    if name == GETITEM:
+        return "free"
+    rule = lowerings().get(name)
+    if rule is not None:
+        return rule.cpu
+    base = name.split(".")[-2] if name.count(".") >= 1 else name
+    return _OTHERS.get(base.removesuffix("_nhwc"), "element")
+
+
+def _work(node: Node, kind: str, out: torch.Tensor, costs: CpuCosts) -> float:
     elements = out.numel()
-    if "conv" in base:
-        macs, depthwise = _convolution(node, base, out)
-        return macs * (costs.depthwise_mac if depthwise else costs.mac)
-    if base in _MATMUL or "linear" in base or "matmul" in base:
-        return elements * _inner(node, base) * costs.mac
-    if "pool" in base:
-        kernel = _list(arguments(node).get("kernel_size"))
-        return elements * math.prod(kernel or [1]) * costs.tap
-    if "softmax" in base:
-        return elements * costs.exponential
-    if base in ("mean", "sum", "amax", "amin"):
-        source = _first(value_of(node.all_input_nodes[0]))
-        return (source.numel() if source is not None else elements) * costs.tap
-    if base in _TABLES:
-        return elements * costs.table
-    if _is(base, _MOVES):
-        return elements * out.element_size() * costs.move
-    return elements * costs.element
+    match kind:
+        case "conv":
+            macs, depthwise = _convolution(node, operator_name(node).split(".")[-2], out)
+            return macs * (costs.depthwise_mac if depthwise else costs.mac)
+        case "matmul":
+            return elements * _inner(node) * costs.mac
+        case "pool":
+            return elements * math.prod(_list(arguments(node).get("kernel_size")) or [1]) * costs.tap
+        case "interpolate":
+            return elements * _CORNERS * costs.tap
+        case "reduce":
+            source = _first(value_of(node.all_input_nodes[0]))
+            return (source.numel() if source is not None else elements) * costs.tap
+        case "exponential":
+            return elements * costs.exponential
+        case "table":
+            return elements * costs.table
+        case "move":
+            return elements * out.element_size() * costs.move
+        case _:
+            return elements * costs.element
 
 
 def _convolution(node: Node, base: str, out: torch.Tensor) -> tuple[float, bool]:
@@ -88,16 +110,12 @@ def _convolution(node: Node, base: str, out: torch.Tensor) -> tuple[float, bool]
     return out.numel() * (weight.numel() / channels), depthwise
 
 
-def _inner(node: Node, base: str) -> int:
+def _inner(node: Node) -> int:
     """The length of the products' sums."""
     given = arguments(node)
     name = next((key for key in ("input", "lhs", "mat1", "self") if key in given), "")
     value = _first(value_of(given[name])) if name and isinstance(given[name], Node) else None
     return int(value.shape[-1]) if value is not None else 1
-
-
-def _is(base: str, names: tuple[str, ...]) -> bool:
-    return any(name in base for name in names)
 
 
 def _list(value: Any) -> list[int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from torch.fx import Node
 
@@ -16,16 +15,15 @@ from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, CpuCosts
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import conversion_options
-from openneutron.executorch.fx import operator_name, shape_of
+from openneutron.executorch.fx import value_of
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.partition.clusters import Cluster
-from openneutron.executorch.place.cpu_model import cpu_clock, cpu_cycles
+from openneutron.executorch.place.border import copy_cycles, turned_bytes
+from openneutron.executorch.place.cpu_model import cpu_class, cpu_clock, cpu_cycles
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
-from openneutron.options import Options
+from openneutron.options import PLACEMENTS, Options
 from openneutron.verdict import Reason
-
-PLACEMENTS: Final = ("all", "fastest")
 
 
 @dataclass(frozen=True)
@@ -77,14 +75,14 @@ def weigh(members: Sequence[Cluster], lowered: Lowered, options: Options, costs:
     npu = report.totals.cycles / targets.load(options.target).clock_hz
     border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
     border += zip(lowered.outputs, lowered.output_formats, strict=True)
-    turned = [_elements(node) for node, last in border if last]
+    turned = turned_bytes((value_of(node), last) for node, last in border)
     # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
     nodes = [node for cluster in members for node in (cluster.cores if costs is CORTEX_M else cluster.nodes)]
     cpu: float = sum(cpu_cycles(node, costs) for node in nodes)
     if costs is CORTEX_M and any(_is_spatial(node) for node in nodes):
         # These run in NHWC too, between transposes of their own.
-        cpu += sum(costs.call + count * costs.move for count in turned)
-    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, sum(turned) * costs.move / clock * 1e6, cpu / clock * 1e6)
+        cpu += sum(costs.call + copy_cycles(size) for size in turned)
+    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, copy_cycles(sum(turned)) / clock * 1e6, cpu / clock * 1e6)
 
 
 def stay(cluster: Cluster, trip: Trip) -> None:
@@ -94,11 +92,4 @@ def stay(cluster: Cluster, trip: Trip) -> None:
 
 
 def _is_spatial(node: Node) -> bool:
-    return any(word in operator_name(node) for word in ("conv", "pool"))
-
-
-def _elements(node: Node) -> int:
-    count = 1
-    for size in shape_of(node):
-        count *= size
-    return count
+    return cpu_class(node) in ("conv", "pool")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, PORTABLE
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.fx import GETITEM, operator_name, value_of
+from openneutron.executorch.place.border import copy_cycles, turned_bytes
 from openneutron.executorch.place.cpu_model import cpu_cycles
 from openneutron.machine import targets
 from openneutron.report.model import Whole
@@ -49,7 +48,7 @@ def whole_program(
         npu_milliseconds=sum(p.report.totals.milliseconds for p in partitions),
         cpu_milliseconds=milliseconds(cycles),
         call_milliseconds=milliseconds(DELEGATE_CALL * len(partitions)),
-        copy_milliseconds=milliseconds(moved * CORTEX_M.move),
+        copy_milliseconds=milliseconds(copy_cycles(moved)),
         cpu_operators=operators,
         copies=copies,
         copy_bytes=moved,
@@ -66,18 +65,4 @@ def _turned(call: Node, partition: Partition) -> list[int]:
     results = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
     given = [inputs[place] for place in partition.input_map if place < len(inputs)]
     pairs = [*zip(given, partition.input_formats, strict=False), *zip(results, partition.output_formats, strict=False)]
-    return [_bytes(value) for value, last in pairs if last and _is_turned(value)]
-
-
-def _is_turned(value: Any) -> bool:
-    """Whether a tensor that the NPU wants channels-last is stored in another order that differs in bytes."""
-    if not isinstance(value, torch.Tensor) or value.dim() < 3:
-        return False
-    if value.dim() == 4 and value.is_contiguous(memory_format=torch.channels_last):
-        return False
-    spatial = value.numel() // (value.shape[0] * value.shape[1]) if value.numel() else 0
-    return value.shape[1] > 1 and spatial > 1
-
-
-def _bytes(value: torch.Tensor) -> int:
-    return value.numel() * value.element_size()
+    return turned_bytes(pairs)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
     from openneutron.executorch.quantize.annotator import Annotator
 
+# What dominates an operator on the CPU: products, taps of a window, elements, table lookups, exponentials, or bytes moved.
+CPU_CLASSES = ("conv", "matmul", "pool", "reduce", "interpolate", "exponential", "table", "element", "move", "free")
+
 Annotate = Callable[["Node", "Annotator"], None]
 Lower = Callable[["Call"], Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,8 +36,8 @@ class LoweringRule:
     `limits` are the constraints of the translation, in words users read; what the hardware cannot do is the kernels'
     knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
     ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
-    entries is better than what `lower` emits, or the only form (see `tabulate.py`). `tolerance` is the largest difference, in
-    steps of the output, from the converted PT2E graph.
+    entries is better than what `lower` emits, or the only form (see `unary_table.py`). `tolerance` is the largest difference,
+    in steps of the output, from the converted PT2E graph. `cpu` is its cost class where it stays on the CPU.
     """
 
     operator: str
@@ -46,6 +49,7 @@ class LoweringRule:
     preserve: Callable[[Node], bool] | None
     table: Callable[[Node], bool] | None
     tolerance: int
+    cpu: str
     file: str
 
 
@@ -71,13 +75,17 @@ def lowers(
     preserve: bool | Callable[[Node], bool] = False,
     table: bool | Callable[[Node], bool] = False,
     tolerance: int = 1,
+    cpu: str = "element",
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
 
     `layout` says which order of dimensions the operator computes in: "channels_last", "plain", or "any" of its inputs'.
+    `cpu` is one of `CPU_CLASSES`, by which `place/cpu_model.py` prices it.
     """
     if layout not in ("any", "plain", "channels_last"):
         raise ValueError(f"layout {layout!r}")
+    if cpu not in CPU_CLASSES:
+        raise ValueError(f"cpu {cpu!r}")
 
     asks, tabled = (given if callable(given) else (_always if given else None) for given in (preserve, table))
 
@@ -85,7 +93,17 @@ def lowers(
         for name in operators:
             _only_once(_LOWERINGS, name, function)
             _LOWERINGS[name] = LoweringRule(
-                name, function, limits, shape_only, activation, layout, asks, tabled, tolerance, function.__module__
+                name,
+                function,
+                limits,
+                shape_only,
+                activation,
+                layout,
+                asks,
+                tabled,
+                tolerance,
+                cpu,
+                function.__module__,
             )
         return function
 

@@ -23,7 +23,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last")
+@lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last", cpu="pool")
 def lower(call: Call) -> Value:
     """AVERAGE_POOL_2D; where sizes do not divide, windows overlap and differ, and are pooled in pieces."""
     x = call.activation("self")

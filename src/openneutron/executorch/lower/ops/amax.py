@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.amax.default")
+@lowers("aten.amax.default", cpu="reduce")
 def lower(call: Call) -> Value:
     """REDUCE_MAX."""
     x = call.activation("self")

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.amin.default")
+@lowers("aten.amin.default", cpu="reduce")
 def lower(call: Call) -> Value:
     """REDUCE_MIN."""
     x = call.activation("self")

@@ -37,7 +37,7 @@ def _window(call: Call) -> Window:
     return Window((kernel[0], kernel[1]), (stride[0], stride[1]), (padding[0], padding[1]))
 
 
-@lowers("aten.avg_pool2d.default", limits=(is_image, plain_divisor), layout="channels_last")
+@lowers("aten.avg_pool2d.default", limits=(is_image, plain_divisor), layout="channels_last", cpu="pool")
 def lower(call: Call) -> Value:
     """AVERAGE_POOL_2D; padding that PyTorch counts becomes a PAD before it.
 

@@ -33,7 +33,7 @@ def quantized_matrices(call: Call) -> Verdict:
     return OK
 
 
-@lowers("aten.bmm.default", limits=(quantized_matrices,), layout="plain")
+@lowers("aten.bmm.default", limits=(quantized_matrices,), layout="plain", cpu="matmul")
 def lower(call: Call) -> Value:
     """BATCH_MATMUL; an operand that exists transposed is read so."""
     orders = [_SWAPPED if _exists_swapped(call, call.value(name)) else plain(3) for name in ("self", "mat2")]

@@ -32,7 +32,7 @@ def quantized_parts(call: Call) -> Verdict:
     return no("all parts are constant") if all(part.is_constant for part in parts) else OK
 
 
-@lowers("aten.cat.default", limits=(quantized_parts,))
+@lowers("aten.cat.default", limits=(quantized_parts,), cpu="move")
 def lower(call: Call) -> Value:
     """CONCATENATION; parts with other parameters than the result are requantized before."""
     quantization = call.output_quantization()

@@ -37,6 +37,7 @@ def keeps_type(call: Call) -> Verdict:
     "aten.clone.default", "dim_order_ops._clone_dim_order.default", "dim_order_ops._to_dim_order_copy.default",
     "aten.alias_copy.default", "aten.detach_copy.default", "aten.lift_fresh_copy.default",
     limits=(keeps_type,), shape_only=True,
+    cpu="move",
 )  # fmt: skip
 def lower(call: Call) -> Value:
     """The value itself: dim order is decided where it matters, at the borders of the partition."""

@@ -63,6 +63,7 @@ def pair(numbers: tuple[int, ...], first: int) -> tuple[int, int]:
     "aten.convolution.default",
     limits=(one_or_two_dimensions, constant_weights, constant_bias, transposed_fits),
     layout="channels_last",
+    cpu="conv",
 )
 def lower(call: Call) -> Value:
     """CONV_2D, DEPTHWISE_CONV_2D or TRANSPOSE_CONV in NHWC."""

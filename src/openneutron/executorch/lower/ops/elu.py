@@ -35,7 +35,7 @@ def _is_scaled(node: Node) -> bool:
     return any(given[name] != 1 for name in ("alpha", "scale", "input_scale"))
 
 
-@lowers("aten.elu.default", limits=(standard,), table=_is_scaled)
+@lowers("aten.elu.default", limits=(standard,), table=_is_scaled, cpu="table")
 def lower(call: Call) -> Value:
     """ELU; with other parameters, as SELU and CELU have them, a table."""
     return lower_unary(call, "ELU")

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.exp.default")
+@lowers("aten.exp.default", cpu="table")
 def lower(call: Call) -> Value:
     """EXP."""
     return lower_unary(call, "EXP")

@@ -22,7 +22,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.expand_copy.default", "aten.repeat.default", shape_only=True)
+@lowers("aten.expand_copy.default", "aten.repeat.default", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
     """TILE; nothing where the shape stays."""
     x = widened(call.value("self"), len(call.shape))

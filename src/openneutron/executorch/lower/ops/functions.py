@@ -44,8 +44,10 @@ def annotate_with_number(node: Node, a: Annotator) -> None:
         a.compute(node, [x])
 
 
-@lowers(*(f"aten.{name}.default" for name in _KEPT), table=True)
-@lowers("aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar", table=True)
+@lowers(*(f"aten.{name}.default" for name in _KEPT), table=True, cpu="table")
+@lowers(
+    "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar", table=True, cpu="table"
+)
 def lower(call: Call) -> Value:
     """A table (see `tabulate.py`); this is reached only where there can be none."""
     if not call.lowering.with_tables:

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.gelu.default")
+@lowers("aten.gelu.default", cpu="table")
 def lower(call: Call) -> Value:
     """GELU."""
     return lower_unary(call, "GELU", approximate=call["approximate"] == "tanh")

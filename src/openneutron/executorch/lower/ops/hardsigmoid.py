@@ -24,7 +24,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
-@lowers("aten.hardsigmoid.default", preserve=True, table=True)
+@lowers("aten.hardsigmoid.default", preserve=True, table=True, cpu="table")
 def lower(call: Call) -> Value:
     """A table; for NXP's converter clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating."""
     x = call.activation("self")

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.hardswish.default", preserve=True)
+@lowers("aten.hardswish.default", preserve=True, cpu="table")
 def lower(call: Call) -> Value:
     """HARD_SWISH."""
     return lower_unary(call, "HARD_SWISH")

@@ -55,13 +55,13 @@ def unscaled(call: Call) -> Verdict:
     )
 
 
-@lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain")
+@lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain", cpu="matmul")
 def lower_addmm(call: Call) -> Value:
     """FULLY_CONNECTED with bias."""
     return _fully_connected(call, call.activation("mat1"), call.value("mat2"), call.value("self"))
 
 
-@lowers("aten.mm.default", limits=(constant_weights,), layout="plain")
+@lowers("aten.mm.default", limits=(constant_weights,), layout="plain", cpu="matmul")
 def lower_mm(call: Call) -> Value:
     """FULLY_CONNECTED without bias."""
     return _fully_connected(call, call.activation("self"), call.value("mat2"), None)
@@ -75,6 +75,7 @@ def _has_more_than_two_dimensions(node: Node) -> bool:
 @lowers(
     "aten.linear.default", limits=(constant_weights, constant_bias), layout="plain",
     preserve=_has_more_than_two_dimensions,
+    cpu="matmul",
 )  # fmt: skip
 def lower_linear(call: Call) -> Value:
     """FULLY_CONNECTED that keeps the leading dimensions."""

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.log.default")
+@lowers("aten.log.default", cpu="table")
 def lower(call: Call) -> Value:
     """LOG."""
     return lower_unary(call, "LOG")

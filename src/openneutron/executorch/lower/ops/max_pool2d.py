@@ -46,7 +46,12 @@ def is_image(call: Call) -> Verdict:
     return OK if rank in (3, 4) else no(f"it has {rank} dimensions")
 
 
-@lowers("aten.max_pool2d_with_indices.default", limits=(is_image, indices_unused, undilated), layout="channels_last")
+@lowers(
+    "aten.max_pool2d_with_indices.default",
+    limits=(is_image, indices_unused, undilated),
+    layout="channels_last",
+    cpu="pool",
+)
 def lower(call: Call) -> Value:
     """MAX_POOL_2D; ceil_mode and paddings that LiteRT lacks become a PADV2 with the lowest value."""
     x = call.activation("self")

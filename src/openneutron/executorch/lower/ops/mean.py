@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.mean.dim")
+@lowers("aten.mean.dim", cpu="reduce")
 def lower(call: Call) -> Value:
     """MEAN."""
     return lower_reduction(call, "MEAN", call.activation("self"), call.output_quantization())

@@ -60,7 +60,7 @@ def paddings(call: Call, rank: int) -> list[list[int]]:
     return pads
 
 
-@lowers("aten.constant_pad_nd.default", limits=(representable,))
+@lowers("aten.constant_pad_nd.default", limits=(representable,), cpu="move")
 def lower(call: Call) -> Value:
     """PAD with zero, PADV2 with anything else; SLICE before where amounts are negative."""
     x = call.activation("self")
@@ -90,13 +90,13 @@ def _reflects(node: Node) -> bool:
     return arguments(node)["mode"] == "reflect"
 
 
-@lowers("aten.pad.default", limits=(known_mode, representable), preserve=_reflects)
+@lowers("aten.pad.default", limits=(known_mode, representable), preserve=_reflects, cpu="move")
 def lower_pad(call: Call) -> Value:
     """The form before decomposition, kept for the sake of reflection."""
     return lower_reflection(call) if call["mode"] == "reflect" else lower(call)
 
 
-@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", preserve=True)
+@lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", preserve=True, cpu="move")
 def lower_reflection(call: Call) -> Value:
     """MIRROR_PAD without repeating the edge."""
     x = call.activation("self")

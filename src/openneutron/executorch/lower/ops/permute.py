@@ -20,14 +20,14 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.permute_copy.default", shape_only=True)
+@lowers("aten.permute_copy.default", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
     """A permuted view."""
     x = call.value("self")
     return x.permuted([call.dim(dim, x.rank) for dim in call["dims"]])
 
 
-@lowers("aten.transpose_copy.int", shape_only=True)
+@lowers("aten.transpose_copy.int", shape_only=True, cpu="move")
 def lower_transpose(call: Call) -> Value:
     """A permuted view: two dimensions change places."""
     x = call.value("self")
@@ -37,7 +37,7 @@ def lower_transpose(call: Call) -> Value:
     return x.permuted(order)
 
 
-@lowers("aten.t_copy.default", shape_only=True)
+@lowers("aten.t_copy.default", shape_only=True, cpu="move")
 def lower_t(call: Call) -> Value:
     """A permuted view of a matrix."""
     x = call.value("self")

@@ -28,7 +28,7 @@ def batched_image(call: Call) -> Verdict:
     return OK if rank == 4 else no(f"it has {rank} dimensions")
 
 
-@lowers("aten.pixel_shuffle.default", limits=(batched_image,), shape_only=True)
+@lowers("aten.pixel_shuffle.default", limits=(batched_image,), shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
     """Split the channels into [C, r, r], move both r behind their pixels, join them."""
     x = call.activation("self")

@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.rsqrt.default")
+@lowers("aten.rsqrt.default", cpu="table")
 def lower(call: Call) -> Value:
     """RSQRT."""
     return lower_unary(call, "RSQRT")

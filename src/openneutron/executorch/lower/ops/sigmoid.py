@@ -25,7 +25,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
-@lowers("aten.sigmoid.default")
+@lowers("aten.sigmoid.default", cpu="table")
 def lower(call: Call) -> Value:
     """LOGISTIC; other parameters at its reader become a requantize behind it."""
     call.output_quantization()  # rejects a result that is read in float

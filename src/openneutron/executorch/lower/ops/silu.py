@@ -22,7 +22,7 @@ def annotate(node: Node, a: Annotator) -> None:
 
 
 # Half a step of the rounded sigmoid times the largest input is about half a step of the result, on top of its own.
-@lowers("aten.silu.default", preserve=True, table=True, tolerance=2)
+@lowers("aten.silu.default", preserve=True, table=True, tolerance=2, cpu="table")
 def lower(call: Call) -> Value:
     """A table; for NXP's converter LOGISTIC, then MUL with the input."""
     x = call.activation("self")

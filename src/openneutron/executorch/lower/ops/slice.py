@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@lowers("aten.slice_copy.Tensor", "aten.slice.Tensor", shape_only=True)
+@lowers("aten.slice_copy.Tensor", "aten.slice.Tensor", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
     """SLICE or STRIDED_SLICE."""
     x = call.value("self")
@@ -33,7 +33,7 @@ def lower(call: Call) -> Value:
     return cut(call, x, begin, call.shape, steps)
 
 
-@lowers("aten.select_copy.int", "aten.select.int", shape_only=True)
+@lowers("aten.select_copy.int", "aten.select.int", shape_only=True, cpu="move")
 def lower_select(call: Call) -> Value:
     """SLICE of one index, whose dimension is then dropped."""
     x = call.value("self")

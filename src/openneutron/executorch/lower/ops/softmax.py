@@ -24,7 +24,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
-@lowers("aten._softmax.default")
+@lowers("aten._softmax.default", cpu="exponential")
 def lower(call: Call) -> Value:
     """SOFTMAX with beta 1."""
     x = call.activation("self")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
 
 
-@lowers("aten.split_with_sizes_copy.default", shape_only=True)
+@lowers("aten.split_with_sizes_copy.default", shape_only=True, cpu="move")
 def lower(call: Call) -> tuple[Value, ...]:
     """One SLICE per part that is used."""
     x = call.value("self")

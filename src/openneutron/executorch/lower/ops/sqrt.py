@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.sqrt.default")
+@lowers("aten.sqrt.default", cpu="table")
 def lower(call: Call) -> Value:
     """SQRT."""
     return lower_unary(call, "SQRT")

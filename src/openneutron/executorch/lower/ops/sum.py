@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.unary(node)
 
 
-@lowers("aten.sum.dim_IntList")
+@lowers("aten.sum.dim_IntList", cpu="reduce")
 def lower(call: Call) -> Value:
     """SUM."""
     return lower_reduction(call, "SUM", call.activation("self"), call.output_quantization())

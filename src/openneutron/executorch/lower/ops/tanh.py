@@ -21,7 +21,7 @@ def annotate(node: Node, a: Annotator) -> None:
     a.fixed_output(node, 1 / 128, 0)
 
 
-@lowers("aten.tanh.default")
+@lowers("aten.tanh.default", cpu="table")
 def lower(call: Call) -> Value:
     """TANH."""
     return lower_unary(call, "TANH")

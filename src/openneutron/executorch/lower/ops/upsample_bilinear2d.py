@@ -37,6 +37,7 @@ def whole_sizes(call: Call) -> Verdict:
 @lowers(
     "aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default", limits=(is_batch_of_images, whole_sizes),
     layout="channels_last", tolerance=2,
+    cpu="interpolate",
 )  # fmt: skip
 def lower(call: Call) -> Value:
     """RESIZE_BILINEAR; without align_corners PyTorch means pixel centres."""

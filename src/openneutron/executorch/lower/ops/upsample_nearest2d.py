@@ -41,6 +41,7 @@ def same_pixels(call: Call) -> Verdict:
 @lowers(
     "aten.upsample_nearest2d.vec", "aten.upsample_nearest2d.default", limits=(is_batch_of_images, same_pixels),
     layout="channels_last",
+    cpu="move",
 )  # fmt: skip
 def lower(call: Call) -> Value:
     """RESIZE_NEAREST_NEIGHBOR."""

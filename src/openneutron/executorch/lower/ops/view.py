@@ -25,7 +25,7 @@ def annotate(node: Node, a: Annotator) -> None:
 
 
 @lowers("aten.view_copy.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",
-        "aten.view.default", shape_only=True)  # fmt: skip
+        "aten.view.default", shape_only=True, cpu="free")  # fmt: skip
 def lower(call: Call) -> Value:
     """Nothing when only dimensions of size 1 come or go, else RESHAPE in an order that keeps joined dimensions together."""
     x = call.value("self")
