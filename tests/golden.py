@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 from hypothesis import strategies as st
 
+from openneutron.certify.prove import prove
 from openneutron.compiler import kernels
 from openneutron.compiler.numbers.multipliers import f32
 from openneutron.compiler.signature import of_operator
@@ -127,6 +128,7 @@ def assert_exact(model: bytes, inputs: Sequence[Array], target: str = "imxrt700"
     result = convert(model, Options(target=target, **options))
     left = [f"{op.code}: {op.reason}" for op in result.report.operators if op.reason]
     assert not left, f"not converted: {'; '.join(left)}"
+    prove(result.model, model)
     expected = reference(model, inputs)
     graph = read_model(model).main
     for index, want, got in zip(graph.outputs, expected, execute(result.model, inputs), strict=True):

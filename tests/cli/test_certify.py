@@ -9,36 +9,38 @@ from tests.cli.conftest import Command
 
 def test_a_compile_can_be_certified(folder: Path, command: Command) -> None:
     assert command("compile", "convnet.tflite", "-o", "out.tflite", "--certificate", "proof.json").code == 0
-    outcome = command("certify", "proof.json", "out.tflite")
-    assert outcome.code == 0 and "proved" in outcome.out and "out.tflite" in outcome.out
-    assert command("certify", "proof.json").code == 0
-    found = json.loads(command("certify", "proof.json", "out.tflite", "--json").out)
-    assert found["proved"] and found["calls"] > 0 and found["model"] == "out.tflite"
+    outcome = command("certify", "out.tflite", "convnet.tflite")
+    assert outcome.code == 0 and "out.tflite: proved against convnet.tflite" in outcome.out
+    found = json.loads(command("certify", "out.tflite", "convnet.tflite", "--certificate", "proof.json", "--json").out)
+    assert found["proved"] and found["calls"] > 0 and found["graphs"] == 1
 
 
-def test_a_certificate_of_another_file_is_refused(folder: Path, command: Command) -> None:
+def test_a_file_of_another_source_is_refused(folder: Path, command: Command) -> None:
     command("compile", "convnet.tflite", "-o", "out.tflite", "--certificate", "proof.json")
     command("compile", "convnet.tflite", "-o", "other.tflite", "--target", "mcxn94x")
-    outcome = command("certify", "proof.json", "other.tflite")
-    assert outcome.code == 1 and "refused" in outcome.err and "other.tflite" in outcome.err
-    outcome = command("certify", "proof.json", "convnet.tflite")
-    assert outcome.code == 1 and "the file has 0" in outcome.err
+    outcome = command("certify", "other.tflite", "convnet.tflite", "--certificate", "proof.json")
+    assert outcome.code == 1 and "refused" in outcome.err and "another compiled file" in outcome.err
+    outcome = command("certify", "out.tflite", "out.tflite")
+    assert outcome.code == 1 and "the source is a compiled model itself" in outcome.err
 
 
-def test_a_broken_certificate_is_refused(folder: Path, command: Command) -> None:
-    command("compile", "convnet.tflite", "-o", "out.tflite", "--certificate", "proof.json")
-    document = json.loads(Path("proof.json").read_text())
-    document["graphs"][0]["tasks"].pop()
-    Path("proof.json").write_text(json.dumps(document))
-    outcome = command("certify", "proof.json")
-    assert outcome.code == 1 and outcome.err.startswith("openneutron: proof.json: refused:")
-    outcome = command("certify", "proof.json", "--json")
+def test_a_changed_file_is_refused(folder: Path, command: Command) -> None:
+    command("compile", "convnet.tflite", "-o", "out.tflite")
+    data = bytearray(Path("out.tflite").read_bytes())
+    data[data.find(b"imxrt700") + 200] ^= 1
+    Path("out.tflite").write_bytes(data)
+    outcome = command("certify", "out.tflite", "convnet.tflite")
+    assert outcome.code == 1 and outcome.err.startswith("openneutron: out.tflite: refused:")
+    outcome = command("certify", "out.tflite", "convnet.tflite", "--json")
     assert (outcome.code, outcome.err) == (1, "") and json.loads(outcome.out)["refused"]
 
 
-def test_what_is_no_certificate(folder: Path, refused: Callable[..., str]) -> None:
+def test_what_cannot_be_certified(folder: Path, command: Command, refused: Callable[..., str]) -> None:
+    command("compile", "convnet.tflite", "-o", "out.tflite")
     Path("text.json").write_text("{")
-    assert "no JSON" in refused("certify", "text.json")
-    assert "no such file" in refused("certify", "none.json")
+    outcome = command("certify", "out.tflite", "convnet.tflite", "--certificate", "text.json")
+    assert outcome.code == 1 and "no JSON" in outcome.err
+    assert "no such file" in refused("certify", "none.tflite", "convnet.tflite")
+    assert "needs its source" in refused("certify", "out.tflite")
     assert "LiteRT model and the open converter" in refused("compile", "cifarnet", "--certificate", "proof.json")
     assert ".json" in refused("compile", "convnet.tflite", "--certificate", "proof.txt")

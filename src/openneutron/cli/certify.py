@@ -1,75 +1,95 @@
-"""`openneutron certify`: replay a schedule certificate with the stand-alone checker."""
+"""`openneutron certify`: prove a compiled file against its source with the stand-alone checker."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.cli.shared.blocks import Blocks
-
-
-_HOW = "write one with `openneutron compile model.tflite --certificate model.json`"
+    from openneutron.certify.prove import Proof
 
 
 def certify_file(
-    certificate: Annotated[Path, typer.Argument(help="What `openneutron compile --certificate` wrote.")],
-    model: Annotated[
-        Path | None, typer.Argument(help="The compiled file: its blocks must be those that the certificate is for.")
+    compiled: Annotated[Path, typer.Argument(help="The compiled .tflite or .pte.")],
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="The .tflite it was compiled from; of a .pte its debug bundle (default: NAME.debug)."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="What `compile --certificate` wrote: saves the search, proves nothing by itself."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Prove a schedule again: every read finds its bytes, nothing is overwritten early, buffers keep their limits.
+    """Prove that a compiled file computes what its source computes: every call, every byte, whatever the inputs.
 
-    The checker shares no code with the compiler. Exit code 1 when it refuses the certificate.
+    The checker decodes the microcode itself and shares no code with the compiler. Exit code 1 when it refuses the file.
 
-    Example: openneutron compile model.tflite --certificate model.json && openneutron certify model.json model_neutron.tflite
+    Examples:
+
+    openneutron compile model.tflite -o out.tflite && openneutron certify out.tflite model.tflite
+
+    openneutron compile cifarnet -o cifarnet.pte --intermediates cifarnet.debug && openneutron certify cifarnet.pte
     """
-    import dataclasses
     import json
 
-    from openneutron import console
-    from openneutron.certify.checker import Refused, check
+    from openneutron.certify.refused import Refused
     from openneutron.cli.main import DIFFERS
-    from openneutron.cli.shared.blocks import blocks_of_file
-    from openneutron.errors import FormatError
-    from openneutron.files import read_file
+    from openneutron.console import error as say
+    from openneutron.console import put
+    from openneutron.files import kind_of, read_file
 
-    where = str(certificate)
+    data = read_file(compiled)
     try:
-        document = json.loads(read_file(certificate))
-    except UnicodeDecodeError:
-        raise FormatError("this is no text, so no certificate", where=where, hint=_HOW) from None
-    except ValueError as error:
-        raise FormatError(f"this is no JSON ({error})", where=where, hint=_HOW) from None
-    blocks = None if model is None else blocks_of_file(read_file(model), str(model))
-    try:
-        proof = check(document)
-        if blocks is not None:
-            _same_blocks(document["graphs"], blocks)
+        proofs = (
+            _program(data, compiled, source)
+            if kind_of(data) == "pte"
+            else [_model(data, compiled, source, certificate)]
+        )
     except Refused as error:
         if as_json:
-            console.put(json.dumps({"proved": False, "refused": str(error)}, indent=2))
+            put(json.dumps({"proved": False, "refused": str(error), "offset": error.offset}, indent=2))
         else:
-            console.error(f"{where}: refused: {error}")
+            say(f"{compiled}: refused: {error}")
         raise typer.Exit(DIFFERS) from None
+    graphs, calls, copies = (sum(getattr(one, name) for one in proofs) for name in ("graphs", "calls", "copies"))
     if as_json:
-        console.put(json.dumps({"proved": True, **dataclasses.asdict(proof), "model": model and str(model)}, indent=2))
+        put(json.dumps({"proved": True, "graphs": graphs, "calls": calls, "copies": copies}, indent=2))
         return
-    matched = "" if model is None else f", for the blocks of {model}"
-    console.put(f"{where}: proved, {proof.calls:,} calls and {proof.copies:,} copies over {proof.rows:,} rows{matched}")
+    many = f"{graphs} NeutronGraph{'' if graphs == 1 else 's'}"
+    put(f"{compiled}: proved against {source or 'its debug bundle'}: {calls:,} calls and {copies:,} copies in {many}")
 
 
-def _same_blocks(graphs: list[dict[str, Any]], blocks: list[Blocks]) -> None:
-    import hashlib
+def _model(data: bytes, compiled: Path, source: Path | None, certificate: Path | None) -> Proof:
+    from openneutron.certify.certificate import read
+    from openneutron.certify.prove import prove
+    from openneutron.errors import OptionError
+    from openneutron.files import read_file
 
-    from openneutron.certify.checker import Refused
+    if source is None:
+        raise OptionError(
+            "a .tflite needs its source", where=str(compiled), hint="name the .tflite it was compiled from"
+        )
+    if source.is_dir():
+        raise OptionError("the source is a folder", where=str(source), hint="name the .tflite it was compiled from")
+    original = read_file(source)
+    hints = None if certificate is None else read(read_file(certificate), data, original)
+    return prove(data, original, hints)
 
-    if len(graphs) != len(blocks):
-        raise Refused(f"it is for {len(graphs)} NeutronGraphs, the file has {len(blocks)}")
-    for graph, block in zip(graphs, blocks, strict=True):
-        for name, data in (("microcode", block.microcode), ("weights", block.weights)):
-            if graph["digests"][name] != hashlib.sha256(data).hexdigest():
-                raise Refused(f"{block.where}: its {name} is not what the certificate is for")
+
+def _program(data: bytes, compiled: Path, source: Path | None) -> list[Proof]:
+    from openneutron.certify.program import prove_program
+    from openneutron.errors import OptionError
+    from openneutron.files import bundle_of, read_file
+
+    bundle = source or bundle_of(compiled)
+    how = f"openneutron compile … -o {compiled} --intermediates {bundle}"
+
+    def part(name: str) -> bytes:
+        if not (bundle / name).is_file():
+            raise OptionError(f"there is no {name}", where=str(bundle), hint=f"make the debug bundle: {how}")
+        return read_file(bundle / name)
+
+    return prove_program(data, part)

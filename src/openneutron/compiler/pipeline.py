@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
 
 from openneutron._version import __version__
 from openneutron.compiler import l1
@@ -151,12 +150,16 @@ def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[
     return ordered
 
 
-def _proof(unit: Unit, target: Target) -> dict[str, Any]:
-    """The certificate of one NeutronGraph; imported on request, like everything an ordinary compile does not need."""
-    from openneutron.compiler.back.certificate import graph_certificate
+def _certificate(compiled: bytes, source: bytes) -> str:
+    """The compiled file proved against its source, and what the proof found; an `InternalError` when it is refused."""
+    from openneutron.certify.certificate import write
+    from openneutron.certify.prove import prove
+    from openneutron.certify.refused import Refused
 
-    blocks = {"microcode": unit.microcode, "weights": unit.program.weights}
-    return graph_certificate(unit.graph, unit.tasks, target, blocks)
+    try:
+        return write(prove(compiled, source), compiled, source)
+    except Refused as error:
+        raise InternalError(f"the compiled file is not proved: {error}") from None
 
 
 def _selection(parts: list[Part], target: Target) -> str:
@@ -190,7 +193,6 @@ def compile_model(data: bytes, options: Options) -> Result:
     folded |= cut.dropped
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
-    proofs: list[dict[str, Any]] = []
     operators: dict[int, Operator] = {}
     for at, (unit, inputs, outputs) in units.items():
         group = cut.groups[at]
@@ -216,12 +218,6 @@ def compile_model(data: bytes, options: Options) -> Result:
             intermediates[f"graph{index}.l1.txt"] = dump.kernel_graph(unit.graph)
             intermediates[f"graph{index}.l2.txt"] = dump.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)
-        if options.certificate:
-            proofs.append(_proof(unit, target))
-    if options.certificate:
-        from openneutron.compiler.back.certificate import certificate_json
-
-        intermediates["certificate.json"] = certificate_json(proofs, options.source)
     source_operators = list(graph.operators)
     if not parts and not graph.operators:
         raise UnsupportedError("the model has no operators", where=options.source)
@@ -232,6 +228,8 @@ def compile_model(data: bytes, options: Options) -> Result:
     drop_graphs(model)
     drop_tensors(model)
     written = write_model(model)
+    if options.certificate:
+        intermediates["certificate.json"] = _certificate(written, data)
     return Result(
         model=written,
         report=replace(report, seconds={"compiler": time.perf_counter() - began}),

@@ -1,0 +1,323 @@
+"""Kernels on elements, pools, reductions and interpolation."""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from openneutron.certify.kernels import rule
+from openneutron.certify.microcode import DTYPES
+from openneutron.certify.numbers import rescale
+from openneutron.certify.operators.elements import ordered, rows_between
+from openneutron.certify.operators.unary import table_of
+from openneutron.certify.tags import digest
+from openneutron.certify.world import Computation, gathered
+
+
+@rule("lut", elementwise=True)
+def lut(m: Any, call: Any, first: int, last: int) -> None:
+    """A table on each byte."""
+    table = m.known(call, "table", 256)
+    _mapped(m, call, first, last, table)
+
+
+@rule("requantize", elementwise=True)
+def requantize(m: Any, call: Any, first: int, last: int) -> None:
+    """A rescaling is a table of 256 bytes."""
+    p = call.params
+    if call.rounding != 1:
+        raise m.unknown(call, first, "its rounding is none of a requantize")
+
+    def entry(q: int) -> int:
+        value = rescale(q - p["input_zero"], p["multiplier"], p["shift"]) + p["output_zero"]
+        return int(min(max(value, p["clamp_low"]), p["clamp_high"]))
+
+    given, made = DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]
+    if {given, made} - {"INT8", "UINT8"}:
+        raise m.unknown(call, first, f"it rescales {given} to {made}")
+    _mapped(m, call, first, last, table_of(entry, given, made))
+
+
+def _mapped(m: Any, call: Any, first: int, last: int, table: bytes) -> None:
+    x, o = call.operands["input"], call.output
+    if x.shape != o.shape or x.item != 1 or o.item != 1:
+        raise m.unknown(call, first, "input and output differ in shape")
+    for image in range(o.batch):
+        for y in range(first, last):
+            m.put(call, image, y, m.world.symbols.through(m.row(call, "input", image, y), table))
+
+
+def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
+    """A row of an input as wide and deep as the output's."""
+    x, o = call.operands[role], call.output
+    if any(a not in (1, b) for a, b in zip(x.shape, o.shape, strict=True)):
+        raise m.unknown(call, y, f"{role} does not broadcast to the output")
+    tags: array[int] = m.row(call, role, 0 if x.batch == 1 else image, 0 if x.height == 1 else y)
+    if (x.width, x.channels) == (o.width, o.channels):
+        return tags
+    strides = [0 if x.width == 1 else x.channels, 0 if x.channels == 1 else 1]
+    return gathered(tags, 1, [o.width, o.channels], strides)
+
+
+@rule("add", "mul", "minmax", "prelu", "squared_difference", elementwise=True)
+def binary(m: Any, call: Any, first: int, last: int) -> None:
+    """Two tensors element by element."""
+    roles = ("input", "slope") if call.kernel == "prelu" else ("input1", "input2")
+    o = call.output
+    kinds = {call.operands[role].dtype for role in (*roles, "output")}
+    if len(kinds) != 1 or o.item != 1:
+        raise m.unknown(call, first, "its operands differ in type")
+    meaning = (call.kernel, tuple(sorted(call.params.items())), call.rounding, DTYPES[o.dtype])
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    sides = [[_wide(m, call, role, image, y) for image, y in rows] for role in roles]
+    size = o.width * o.channels
+    for one in m.candidates(call, "elements"):
+        if one.what["meaning"] != meaning or one.size != size * o.batch * o.height:
+            continue
+        starts = [(image * o.height + y) * size for image, y in rows]
+        if all(
+            one.what["left"][at : at + size] == a and one.what["right"][at : at + size] == b
+            for at, a, b in zip(starts, *sides, strict=True)
+        ):
+            m.recognised(call, "elements", one)
+            for (image, y), at in zip(rows, starts, strict=True):
+                m.put(call, image, y, array("Q", one.part(at, size)))
+            return
+    raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
+
+
+@rule("softmax", elementwise=True)
+def softmax(m: Any, call: Any, first: int, last: int) -> None:
+    """Over the channels."""
+    x, o, p = call.operands["input"], call.output, call.params
+    table = m.known(call, "table", 1024)
+    meaning = (table, p["output_zero"], p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    given = [m.row(call, "input", image, y) for image, y in rows]
+    size = o.width * o.channels
+    for one in m.candidates(call, "softmax"):
+        if one.what["meaning"] != meaning or one.what["depth"] != o.channels or x.shape != o.shape:
+            continue
+        starts = [(image * o.height + y) * size for image, y in rows]
+        if one.size == size * o.batch * o.height and all(
+            one.what["tags"][at : at + size] == tags for at, tags in zip(starts, given, strict=True)
+        ):
+            m.recognised(call, "softmax", one)
+            for (image, y), at in zip(rows, starts, strict=True):
+                m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+            return
+    raise m.unknown(call, first, "no operator of the source has this table, these parameters and inputs")
+
+
+def _line(one: Computation, image: int, y: int) -> array[int]:
+    _, h, w, c = one.what["shape"]
+    at = (image * h + y) * w * c
+    tags: array[int] = one.what["tags"][at : at + w * c]
+    return tags
+
+
+@rule("max_pool2d", "avg_pool2d")
+def pool(m: Any, call: Any, first: int, last: int) -> None:
+    """A window of stored values; taps outside the image do not count."""
+    p, x, o = call.params, call.operands["input"], call.output
+    names = ("kernel_h", "kernel_w", "stride_h", "stride_w", "pad_top", "pad_left")
+    geometry = tuple(p[name] for name in names)
+    meaning = (call.kernel, geometry, p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
+    if x.dtype != o.dtype:
+        raise m.unknown(call, first, "input and output differ in type")
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    for one in m.candidates(call, "pool"):
+        if one.what["meaning"] != meaning or one.what["shape"] != x.shape or one.what["out"] != o.shape:
+            continue
+        m.reads.clear()
+        agree = all(
+            m.row(call, "input", image, at) == _line(one, image, at)
+            for image, y in rows
+            for at in range(
+                max(y * p["stride_h"] - p["pad_top"], 0),
+                min(y * p["stride_h"] - p["pad_top"] + p["kernel_h"], x.height),
+            )
+        )
+        if agree:
+            m.recognised(call, "pool", one)
+            size = o.width * o.channels
+            for image, y in rows:
+                at = (image * o.height + y) * size
+                m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+            return
+    whole = (p["kernel_h"], p["kernel_w"], p["pad_top"], p["pad_left"]) == (x.height, x.width, 0, 0)
+    if call.kernel == "avg_pool2d" and whole and o.shape == (1, 1, 1, x.channels):
+        params = {"count": x.height * x.width, "clamp_low": p["clamp_low"], "clamp_high": p["clamp_high"]}
+        _mean(m, call, params, 0)
+        return
+    raise m.unknown(call, first, "no operator of the source has this window and these inputs")
+
+
+def _mean(m: Any, call: Any, params: dict[str, int], rounding: int) -> None:
+    """A mean over a whole image, computed at once."""
+    x = call.operands["input"]
+    for one in m.candidates(call, "mean"):
+        w = one.what
+        if (w["params"], w["rounding"], w["shape"], w["dtype"]) != (params, rounding, x.shape, DTYPES[x.dtype]):
+            continue
+        if all(m.row(call, "input", 0, y) == _line(one, 0, y) for y in range(x.height)):
+            m.put(call, 0, 0, m.finished(call, array("Q", one.part(0, one.size))))
+            return
+    raise m.unknown(call, 0, "no operator of the source is the mean of these bytes with these parameters")
+
+
+@rule("pool_sum")
+def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
+    """Sums of rows 0 … y; known by the image they are of."""
+    x, o = call.operands["input"], call.output
+    fits = x.batch == o.batch == 1 and x.height == o.height and x.channels == o.channels and o.ring == 1
+    if not fits or call.params["kernel_w"] != x.width or o.item != 4 or o.width != 1 or DTYPES[o.dtype] != "INT32":
+        raise m.unknown(call, first, "its shapes are none of running sums")
+    size = 4 * x.channels
+    for one in m.candidates(call, "mean"):
+        if one.what["shape"] != x.shape or one.what["dtype"] != DTYPES[x.dtype]:
+            continue
+        if any(m.row(call, "input", 0, y) != _line(one, 0, y) for y in range(first, last)):
+            continue
+        if first > 0 and m.row(call, "output", 0, 0) != _sums(m, one, first - 1):
+            continue
+        m.recognised(call, "mean", one)
+        m.put(call, 0, 0, _sums(m, one, last - 1))
+        return
+    raise m.unknown(call, first, f"these are not the {size} bytes of sums that a mean of the source begins with")
+
+
+def _sums(m: Any, one: Computation, y: int) -> array[int]:
+    """The state after row y."""
+    _, h, _, c = one.what["shape"]
+    if "digest" not in one.what:
+        one.what["digest"] = digest(one.what["tags"])
+    base = m.world.symbols.block(("sums", one.what["shape"], one.what["dtype"], one.what["digest"]), 4 * c * h)
+    return array("Q", range(base + 4 * c * y, base + 4 * c * (y + 1)))
+
+
+@rule("pool_mean")
+def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
+    """The mean out of sums of all rows."""
+    p = dict(call.params)
+    if call.rounding == 0:
+        if p["offset"] or p["multiplier"] or p["shift"] or p["output_zero"]:
+            raise m.unknown(call, first, "a plain mean has no scale")
+        p = {name: p[name] for name in ("count", "clamp_low", "clamp_high")}
+    given = m.row(call, "input", 0, 0)
+    for one in m.candidates(call, "mean"):
+        fits = one.what["params"] == p and one.what["rounding"] == call.rounding
+        if fits and given == _sums(m, one, one.what["shape"][1] - 1):
+            m.put(call, 0, 0, m.finished(call, array("Q", one.part(0, one.size))))
+            return
+    raise m.unknown(call, first, "no operator of the source is the mean of these sums with these parameters")
+
+
+def _same_boxes(one: Computation, starts: list[int], size: int, boxes: list[tuple[array[int], int]]) -> bool:
+    """Do the elements of these output rows read what the operator's read?"""
+    tags, count = one.what["tags"], one.what["count"]
+    pairs = zip(starts, boxes, strict=True)
+    return all(n == count and tags[at * n : (at + size) * n] == found for at, (found, n) in pairs)
+
+
+def _boxes(m: Any, call: Any, image: int, y: int, axes: set[int]) -> tuple[array[int], int]:
+    """What each element of an output row reads, one behind the other, and how many each."""
+    x = call.operands["input"]
+    images = range(x.batch) if 0 in axes else (image,)
+    rows = range(x.height) if 1 in axes else (y,)
+    tags = array("Q")
+    for n in images:
+        for at in rows:
+            tags.extend(m.row(call, "input", n, at))
+    shape = (len(images), len(rows), x.width, x.channels)
+    count = 1
+    for axis in axes:
+        count *= shape[axis]
+    return ordered(tags, shape, axes), count
+
+
+@rule("reduce")
+def reduce(m: Any, call: Any, first: int, last: int) -> None:
+    """Sums, means, largest and smallest values over any dimensions."""
+    p, x, o = dict(call.params), call.operands["input"], call.output
+    axes = {axis for axis in range(4) if p["axes"] >> axis & 1}
+    if (
+        any(b != (1 if at in axes else a) for at, (a, b) in enumerate(zip(x.shape, o.shape, strict=True)))
+        or p["axes"] > 15
+    ):
+        raise m.unknown(call, first, "its output does not follow from its axes")
+    steps = m.known(call, "steps", 1020) if call.operands["steps"].present else b""
+    del p["axes"]
+    if p["mode"] in (1, 2):
+        p = {"mode": p["mode"]}
+    elif steps:
+        p = {"mode": 0, "clamp_low": p["clamp_low"]}
+    meaning = (tuple(sorted(p.items())), call.rounding, steps, DTYPES[x.dtype])
+    size = o.width * o.channels
+    if axes == {1, 2} and x.batch == 1 and p["mode"] == 0 and not steps:
+        count = x.height * x.width
+        _mean(m, call, {k: v for k, v in p.items() if k != "mode"} | {"count": count}, call.rounding)
+        return
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    boxes = [_boxes(m, call, image, y, axes) for image, y in rows]
+    for one in m.candidates(call, "reduce"):
+        if one.what["meaning"] != meaning or one.size != size * o.batch * o.height or x.dtype != o.dtype:
+            continue
+        starts = [(image * o.height + y) * size for image, y in rows]
+        if _same_boxes(one, starts, size, boxes):
+            for (image, y), at in zip(rows, starts, strict=True):
+                m.put(call, image, y, array("Q", one.part(at, size)))
+            return
+    raise m.unknown(call, first, "no operator of the source reduces these bytes with these parameters")
+
+
+@rule("arg_max")
+def arg_max(m: Any, call: Any, first: int, last: int) -> None:
+    """Index of the first largest or smallest value."""
+    x, o, axis = call.operands["input"], call.output, call.params["axis"]
+    if not 0 <= axis <= 3 or any(
+        b != (1 if at == axis else a) for at, (a, b) in enumerate(zip(x.shape, o.shape, strict=True))
+    ):
+        raise m.unknown(call, first, "its output does not follow from its axis")
+    meaning = (call.params["sign"], DTYPES[x.dtype], DTYPES[o.dtype])
+    size = o.width * o.channels
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    boxes = [_boxes(m, call, image, y, {axis}) for image, y in rows]
+    for one in m.candidates(call, "arg_max"):
+        item = one.what["item"]
+        if one.what["meaning"] != meaning or one.size != size * item * o.batch * o.height:
+            continue
+        starts = [(image * o.height + y) * size for image, y in rows]
+        if _same_boxes(one, starts, size, boxes):
+            for (image, y), at in zip(rows, starts, strict=True):
+                m.put(call, image, y, array("Q", one.part(at * item, size * item)))
+            return
+    raise m.unknown(call, first, "no operator of the source searches these bytes")
+
+
+@rule("resize_bilinear")
+def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
+    """Four neighbours weighted."""
+    p, x, o = call.params, call.operands["input"], call.output
+    dtype = DTYPES[x.dtype]
+    meaning = (p["scale_height"], p["scale_width"], p["half_pixel"], dtype)
+    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    for one in m.candidates(call, "bilinear"):
+        if (one.what["meaning"], one.what["shape"], one.what["out"]) != (
+            meaning,
+            x.shape,
+            o.shape,
+        ) or x.dtype != o.dtype:
+            continue
+        m.reads.clear()
+        if all(
+            m.row(call, "input", image, at) == _line(one, image, at)
+            for image, y in rows
+            for at in rows_between(y, p["scale_height"], p["half_pixel"], x.height, dtype)
+        ):
+            size = o.width * o.channels
+            for image, y in rows:
+                at = (image * o.height + y) * size
+                m.put(call, image, y, array("Q", one.part(at, size)))
+            return
+    raise m.unknown(call, first, "no operator of the source interpolates these bytes with these parameters")

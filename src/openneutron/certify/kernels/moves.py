@@ -1,0 +1,125 @@
+"""Kernels that move bytes."""
+
+from __future__ import annotations
+
+from array import array
+from itertools import product
+from math import prod
+from typing import Any
+
+from openneutron.certify.kernels import rule
+from openneutron.certify.operators.moves import pick_slices
+from openneutron.certify.refused import Refused
+from openneutron.certify.world import gathered
+
+
+@rule("pad")
+def pad(m: Any, call: Any, first: int, last: int) -> None:
+    """Input inside a frame."""
+    p, x, y = call.params, call.operands["input"], call.output
+    fill = array("Q", [p["value"] & 0xFF])
+    left, depth = p["before_width"], p["before_channels"]
+    if left + x.width > y.width or depth + x.channels > y.channels or x.item != 1:
+        raise m.unknown(call, first, "the frame is smaller than the input")
+    for image in range(y.batch):
+        for row in range(first, last):
+            n, iy = image - p["before_batch"], row - p["before_height"]
+            if not (0 <= n < x.batch and 0 <= iy < x.height):
+                m.put(call, image, row, fill * (y.width * y.channels))
+                continue
+            inner = m.row(call, "input", n, iy)
+            made = fill * (left * y.channels)
+            if y.channels == x.channels:
+                made.extend(inner)
+            else:
+                for at in range(0, len(inner), x.channels):
+                    made.extend(fill * depth)
+                    made.extend(inner[at : at + x.channels])
+                    made.extend(fill * (y.channels - depth - x.channels))
+            made.extend(fill * (y.width * y.channels - len(made)))
+            m.put(call, image, row, made)
+
+
+@rule("slice")
+def slice_(m: Any, call: Any, first: int, last: int) -> None:
+    """Element i is input element first + i * step."""
+    x, y = call.operands["input"], call.output
+    start, step = call.params["first"], call.params["step"]
+    for size, wanted, begin, by in zip(x.shape, y.shape, start, step, strict=True):
+        if not (0 <= begin < size and 0 <= begin + (wanted - 1) * by < size):
+            raise m.unknown(call, first, "it takes elements outside its input")
+    for image in range(y.batch):
+        for row in range(first, last):
+            tags = m.row(call, "input", start[0] + image * step[0], start[1] + row * step[1])
+            dims, strides = [y.width, y.channels], [step[2] * x.channels, step[3]]
+            m.put(call, image, row, gathered(tags, x.item, dims, strides, start[2] * x.channels + start[3]))
+
+
+@rule("copy", flat=True)
+def copy(m: Any, call: Any, first: int, last: int) -> None:
+    """Nested loops of bytes with strides on both sides."""
+    p = call.params
+    dims, reads, writes = p["dims"], p["input_strides"], p["output_strides"]
+    if min(dims) < 1 or prod(dims) > prod(call.output.shape) * call.output.item:
+        raise m.unknown(call, first, "the loops write more than the output holds")
+    low = p["input_offset"] + sum(min((n - 1) * s, 0) for n, s in zip(dims, reads, strict=True))
+    top = p["input_offset"] + sum(max((n - 1) * s, 0) for n, s in zip(dims, reads, strict=True)) + 1
+    if low < 0 or min(writes) < 0 or p["output_offset"] < 0:
+        raise m.unknown(call, first, "the loops leave an operand")
+    source = m.flat(call, "input", low, top - low)
+    tags = gathered(source, 1, dims, reads, p["input_offset"] - low)
+    o = call.output
+    end = p["output_offset"] + sum((n - 1) * s for n, s in zip(dims, writes, strict=True)) + 1
+    if o.offset + end > m.program.sizes.get((o.region, o.index), 0):
+        raise Refused(f"{m.where}: copy: output leaves {o.region}", call.at)
+    run, step = dims[-1], writes[-1]
+    at = 0
+    for place in product(*(range(n) for n in dims[:-1])):
+        start = o.offset + p["output_offset"] + sum(i * s for i, s in zip(place, writes, strict=False))
+        if step == 1:
+            m.writes.append(((o.region, o.index, start, start + run), tags[at : at + run]))
+        else:
+            for i in range(run):
+                to = start + i * step
+                m.writes.append(((o.region, o.index, to, to + 1), tags[at + i : at + i + 1]))
+        at += run
+
+
+@rule("gather", flat=True)
+def gather(m: Any, call: Any, first: int, last: int) -> None:
+    """Slices picked by index."""
+    p = call.params
+    params = (p["batches"], p["outer"], p["axis"], p["count"], p["slice_bytes"])
+    if min(params) < 1 or call.operands["indices"].item not in (4, 8):
+        raise m.unknown(call, first, "its sizes make no sense")
+    item = call.operands["indices"].item
+    source = m.flat(call, "input", 0, params[0] * params[1] * params[2] * params[4])
+    indices = m.flat(call, "indices", 0, params[0] * params[3] * item)
+    made = pick_slices(m.world, params, source, indices, item)
+    o = call.output
+    if len(made) > prod(o.shape) * o.item or o.offset + len(made) > m.program.sizes.get((o.region, o.index), 0):
+        raise m.unknown(call, first, "the slices are more than the output holds")
+    m.writes.append(((o.region, o.index, o.offset, o.offset + len(made)), made))
+
+
+@rule("resize_nearest")
+def resize_nearest(m: Any, call: Any, first: int, last: int) -> None:
+    """Rows and columns picked by tables."""
+    x, y = call.operands["input"], call.output
+    tables = []
+    for role, count, size in (("rows", y.height, x.height), ("columns", y.width, x.width)):
+        data = m.known(call, role, 4 * count)
+        numbers = [int.from_bytes(data[4 * at : 4 * at + 4], "little", signed=True) for at in range(count)]
+        if any(not 0 <= one < size for one in numbers):
+            raise m.unknown(call, first, f"a table of {role} leaves the image")
+        tables.append(numbers)
+    width = x.channels * x.item
+    if (x.batch, x.channels) != (y.batch, y.channels):
+        raise m.unknown(call, first, "batch or channels differ")
+    for image in range(y.batch):
+        for row in range(first, last):
+            tags = m.row(call, "input", image, tables[0][row])
+            made = array("Q")
+            for column in tables[1]:
+                made.extend(tags[column * width : (column + 1) * width])
+            m.put(call, image, row, made)

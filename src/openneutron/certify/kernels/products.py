@@ -1,0 +1,389 @@
+"""Kernels of the array: packed weights are taken apart again and compared with the source's, channel by channel."""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from typing import Any
+
+from openneutron.certify.kernels import rule
+from openneutron.certify.microcode import DTYPES
+from openneutron.certify.numbers import rounds_as_double
+from openneutron.certify.world import Computation
+
+Channel = tuple[bytes, int, tuple[int, int]]  # weights, bias, multiplier and shift
+
+
+def _table(m: Any, call: Any) -> list[tuple[int, int, int]]:
+    """bias, multiplier and shift of each channel."""
+    count, units = call.output.channels, m.program.units
+    column = -(-count // units) * units
+    words = struct.unpack(f"<{3 * column}i", m.known(call, "table", 12 * column))
+    return [(words[c], words[column + c], words[2 * column + c]) for c in range(count)]
+
+
+def _dense(m: Any, call: Any, taps: int, depth: int, groups: int) -> list[bytes]:
+    """Weights of each channel out of [groups][Cout/M][taps][Cin/N][M][N]."""
+    units, length = m.program.units, m.program.length
+    each = call.output.channels // groups
+    blocks, parts = -(-each // units), -(-depth // length)
+    tap = parts * units * length
+    data = m.known(call, "weights", groups * blocks * taps * tap)
+    made = []
+    for group in range(groups):
+        for channel in range(each):
+            block, unit = divmod(channel, units)
+            start = (group * blocks + block) * taps * tap + unit * length
+            row = bytearray()
+            for t in range(taps):
+                at = start + t * tap
+                pixel = b"".join(data[at + k * units * length :][:length] for k in range(parts))
+                row += pixel[:depth]
+            made.append(bytes(row))
+    return made
+
+
+def _channels(m: Any, call: Any, weights: Any) -> list[Channel]:
+    """What each output channel computes; taken apart once for each content of the constants."""
+    table = _table(m, call)
+    packed = weights()
+    return [(row, bias, (factor, shift)) for row, (bias, factor, shift) in zip(packed, table, strict=True)]
+
+
+def _once(m: Any, call: Any, make: Any) -> Any:
+    """Remembered until the bytes of the call's constants change."""
+    tags = []
+    for role in ("weights", "table"):
+        o = call.operands[role]
+        size = o.width * o.channels * o.item
+        tags.append(m.regions[o.region, o.index][o.offset : o.offset + size])
+        m.reads.append((o.region, o.index, o.offset, o.offset + size))
+    found = m.memo.get((call.at, "once"))
+    if found is not None and found[0] == tags:
+        return found[1]
+    made = make()
+    m.memo[call.at, "once"] = (tags, made)
+    m.memo.pop((call.at, "places"), None)
+    return made
+
+
+def _common(call: Any) -> tuple[Any, ...]:
+    p = call.params
+    return (
+        DTYPES[call.operands["input"].dtype], p["input_zero"], p["weights_zero"], p["output_zero"], p["clamp_low"],
+        p["clamp_high"],
+    )  # fmt: skip
+
+
+def _places(m: Any, call: Any, kind: str, fits: Any) -> list[tuple[Computation, Any]]:
+    """Operators whose channels contain this call's, with where; found once for each content of the constants."""
+    memo = m.memo.get((call.at, "places"))
+    if memo is not None and memo[0] == len(m.world.known.get(kind, [])):
+        return list(memo[1])
+    found = [(one, place) for one in m.candidates(call, kind) if (place := fits(one)) is not None]
+    m.memo[call.at, "places"] = (len(m.world.known.get(kind, [])), found)
+    return found
+
+
+def _slice_of(rows: Any, wanted: list[Channel]) -> int | None:
+    """Where the wanted channels stand among a layer's."""
+    count = len(wanted)
+    for at in range(len(rows) - count + 1):
+        if rows[at] == wanted[0] and list(rows[at : at + count]) == wanted:
+            return at
+    return None
+
+
+def _frame(row: array[int] | None, zero: int, before: int, count: int) -> array[int]:
+    """A row between padding, cut or filled to `count` bytes; None is a row outside the image."""
+    pad = array("Q", [zero & 0xFF])
+    if row is None:
+        return pad * count
+    made = (pad * before) + row[: max(count - before, 0)]
+    return made + pad * (count - len(made)) if len(made) < count else made[:count]
+
+
+def _source_row(one: Computation, image: int, y: int) -> array[int] | None:
+    _, h, w, c = one.what["shape"]
+    if not 0 <= y < h:
+        return None
+    at = (image * h + y) * w * c
+    tags: array[int] = one.what["tags"][at : at + w * c]
+    return tags
+
+
+def _operand_row(m: Any, call: Any, image: int, y: int) -> array[int] | None:
+    if not 0 <= y < call.operands["input"].height:
+        return None
+    tags: array[int] = m.row(call, "input", image, y)
+    return tags
+
+
+def _emit(m: Any, call: Any, one: Computation, image: int, y: int, first: int) -> None:
+    """Write the tags of one row of an operator's output, or of some of its channels."""
+    _, h, w, c = one.what["out"]
+    o = call.output
+    start = (image * h + y) * w * c
+    if o.width * o.channels == w * c:
+        made = array("Q", one.part(start, w * c))
+    else:
+        made = array("Q")
+        for x in range(w):
+            made.extend(one.part(start + x * c + first, o.channels))
+    m.put(call, image, y, m.finished(call, made))
+
+
+@rule("conv2d")
+def conv2d(m: Any, call: Any, first: int, last: int) -> None:
+    """Dense and grouped convolutions, whole, in pieces of channels, or with neighbouring pixels seen as one."""
+    p, x = call.params, call.operands["input"]
+    if call.rounding != 1 or p["groups"] < 1 or x.channels % p["groups"] or call.output.channels % p["groups"]:
+        raise m.unknown(call, first, "its rounding or groups are none of a convolution")
+    depth = x.channels // p["groups"]
+    taps = p["kernel_h"] * p["kernel_w"]
+    rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, taps, depth, p["groups"])))
+    _convolve(m, call, first, last, "dense", rows)
+
+
+@rule("depthwise_conv2d")
+def depthwise(m: Any, call: Any, first: int, last: int) -> None:
+    """One input channel per output channel."""
+    p, x, units = call.params, call.operands["input"], m.program.units
+    if call.rounding != 1 or call.output.channels != x.channels * p["depth_multiplier"]:
+        raise m.unknown(call, first, "its rounding or channels are none of a depth-wise convolution")
+    taps, count = p["kernel_h"] * p["kernel_w"], call.output.channels
+
+    def weights() -> list[bytes]:
+        data = m.known(call, "weights", -(-count // units) * units * taps)
+        found = []
+        for channel in range(count):
+            block, unit = divmod(channel, units)
+            start = block * taps * units + unit
+            found.append(data[start : start + (taps - 1) * units + 1 : units])
+        return found
+
+    rows = _once(m, call, lambda: _channels(m, call, weights))
+    _convolve(m, call, first, last, "lanes", rows)
+
+
+def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Channel]) -> None:
+    common = _common(call)
+    x, o = call.operands["input"], call.output
+
+    def fits(one: Computation) -> Any:
+        n, h, _w, _c = one.what["out"]
+        if one.what["common"] != common or (n, h) != (o.batch, o.height) or one.what["shape"][0] != x.batch:
+            return None
+        return _direct(call, one, rows) or (_merged(call, one, rows) if kind == "dense" else None)
+
+    for one, place in _places(m, call, kind, fits):
+        if all(_rows_agree(m, call, one, place, image, y) for image in range(o.batch) for y in range(first, last)):
+            m.recognised(call, kind, one)
+            for image in range(o.batch):
+                for y in range(first, last):
+                    _emit(m, call, one, image, y, place[1])
+            return
+        m.reads.clear()
+    why = "no operator of the source has these weights, biases, multipliers and parameters"
+    if _places(m, call, kind, fits):
+        why = "the bytes it reads are not those its operator should read"
+    raise m.unknown(call, first, why)
+
+
+def _direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
+    """The same window on the same pixels, all channels or some of them in a row."""
+    p, x, o = call.params, call.operands["input"], call.output
+    kh, kw, sh, sw, dh, dw, _top, left, groups = one.what["geometry"]
+    names = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
+    if tuple(p[name] for name in names) != (kh, kw, sh, sw, dh, dw) or o.width != one.what["out"][2]:
+        return None
+    if x.channels != one.what["shape"][3] or p.get("groups", groups) != groups:
+        return None
+    if "depth_multiplier" in p and p["depth_multiplier"] * groups != len(one.what["rows"]):
+        return None
+    at = _slice_of(one.what["rows"], rows)
+    if at is None or (groups > 1 and len(rows) != len(one.what["rows"])):
+        return None
+    need = (o.width - 1) * sw + (kw - 1) * dw + 1
+    return "direct", at, need * x.channels, left * x.channels, p["pad_left"] * x.channels, 0
+
+
+def _stripped(weights: bytes, kernel_h: int) -> tuple[int, tuple[bytes, ...]]:
+    """Zeros that all rows of a filter begin with, and the rows without zeros at both ends."""
+    size = len(weights) // kernel_h
+    lines = [weights[k * size : (k + 1) * size] for k in range(kernel_h)]
+    if not any(weights):
+        return 0, ()
+    lead = min(size - len(line.lstrip(b"\0")) for line in lines)
+    end = max(len(line.rstrip(b"\0")) for line in lines)
+    return lead, tuple(line[lead:end] for line in lines)
+
+
+def _merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
+    """Several pixels of the source are one pixel of the call: the same sums, weights spread and filled with zeros."""
+    p, x, o = call.params, call.operands["input"], call.output
+    kh, _, sh, sw, dh, dw, _, left, groups = one.what["geometry"]
+    _, _, _width, depth = one.what["shape"]
+    _, _, out_width, count = one.what["out"]
+    if (p["kernel_h"], p["stride_h"], p["dilation_h"]) != (kh, sh, dh) or groups != 1 or p["groups"] != 1:
+        return None
+    if dw != 1 or p["dilation_w"] != 1 or p["weights_zero"] != 0 or o.channels % count:
+        return None
+    outputs = o.channels // count
+    step = p["stride_w"] * x.channels
+    if o.width * outputs != out_width or step != outputs * sw * depth:
+        return None
+    shift: int | None = None
+    for at, (weights, bias, scale) in enumerate(rows):
+        j, channel = divmod(at, count)
+        wanted, its_bias, its_scale = one.what["rows"][channel]
+        lead, lines = _stripped(weights, kh)
+        source_lead, source_lines = _stripped(wanted, kh)
+        if lines != source_lines or (bias, scale) != (its_bias, its_scale):
+            return None
+        moved = j * sw * depth + source_lead - lead
+        if lines and shift is None:
+            shift = moved
+        if lines and moved != shift:
+            return None
+    need = (o.width - 1) * step + p["kernel_w"] * x.channels
+    return "merged", 0, need, left * depth, p["pad_left"] * x.channels, shift or 0
+
+
+def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: int) -> bool:
+    """Does the call find, tap row by tap row, what the operator reads, padding included?"""
+    p = call.params
+    kh, _, sh, _, dh, _, top, _, _ = one.what["geometry"]
+    _, _, need, left, call_left, shift = place
+    zero = p["input_zero"]
+    for k in range(kh):
+        source = _source_row(one, image, y * sh - top + k * dh)
+        given = _operand_row(m, call, image, y * p["stride_h"] - p["pad_top"] + k * p["dilation_h"])
+        theirs = _frame(source, zero, left, need + max(shift, 0))
+        ours = _frame(given, zero, call_left, need)
+        theirs = theirs[shift : shift + need] if shift >= 0 else _frame(theirs, zero, -shift, need)
+        if ours != theirs:
+            return False
+    return True
+
+
+@rule("transpose_conv2d")
+def transposed(m: Any, call: Any, first: int, last: int) -> None:
+    """Each input adds a window to the output."""
+    p, x, o = call.params, call.operands["input"], call.output
+    taps = p["kernel_h"] * p["kernel_w"]
+    rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, taps, x.channels, 1)))
+    geometry = tuple(p[name] for name in ("kernel_h", "kernel_w", "stride_h", "stride_w", "pad_top", "pad_left"))
+    for one in m.candidates(call, "transposed"):
+        w = one.what
+        if call.rounding != 1 or (w["geometry"], w["common"], w["shape"], w["out"]) != (
+            geometry,
+            _common(call),
+            x.shape,
+            o.shape,
+        ):
+            continue
+        if list(w["rows"]) != rows:
+            continue
+        m.reads.clear()
+        agree = True
+        for image in range(o.batch):
+            for y in range(first, last):
+                low = max(-(-(y + p["pad_top"] - p["kernel_h"] + 1) // p["stride_h"]), 0)
+                top = min((y + p["pad_top"]) // p["stride_h"], x.height - 1)
+                agree &= all(
+                    _operand_row(m, call, image, at) == _source_row(one, image, at) for at in range(low, top + 1)
+                )
+        if agree:
+            for image in range(o.batch):
+                for y in range(first, last):
+                    _emit(m, call, one, image, y, 0)
+            return
+    raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
+
+
+@rule("fully_connected")
+def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
+    """Vectors times constant weights; multipliers are proved to round as doubles do."""
+    x, o = call.operands["input"], call.output
+    if (x.batch, x.height, x.width) != (o.batch, o.height, o.width) or call.rounding not in (2, 3):
+        raise m.unknown(call, first, "its shapes or rounding are none of a fully connected layer")
+    rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, 1, x.channels, 1)))
+    common = _common(call)
+
+    def fits(one: Computation) -> Any:
+        if one.what["common"] != common or one.what["depth"] != x.channels:
+            return None
+        if one.size != o.batch * o.height * o.width * one.what["count"]:
+            return None
+        plain = [(weights, bias) for weights, bias, _ in rows]
+        wanted = [(weights, bias) for weights, bias, _ in one.what["rows"]]
+        at = _slice_of(wanted, plain)  # type: ignore[arg-type]
+        if at is None:
+            return None
+        low, top = common[4] - common[3], common[5] - common[3]
+        for (_, _, (factor, word)), (_, _, real) in zip(rows, one.what["rows"][at:], strict=False):
+            key = ("rounds", real, call.rounding, factor, word, low, top)
+            if key not in m.world.seen:
+                if not rounds_as_double(real, call.rounding, factor, word, low, top):
+                    return None
+                m.world.seen.add(key)
+        return ("vectors", at)
+
+    for one, place in _places(m, call, "vectors", fits):
+        depth, count = one.what["depth"], one.what["count"]
+        tags = one.what["tags"]
+        starts = [
+            ((image, y), (image * o.height + y) * o.width) for image in range(o.batch) for y in range(first, last)
+        ]
+        if all(m.row(call, "input", *at) == tags[v * depth : (v + o.width) * depth] for at, v in starts):
+            m.recognised(call, "vectors", one)
+            for (image, y), v in starts:
+                made = array("Q")
+                for vector in range(v, v + o.width):
+                    made.extend(one.part(vector * count + place[1], o.channels))
+                m.put(call, image, y, m.finished(call, made))
+            return
+        m.reads.clear()
+    raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
+
+
+@rule("batch_matmul")
+def matmul(m: Any, call: Any, first: int, last: int) -> None:
+    """Matrices of two activations; a matrix is one row of an operand."""
+    p, o = call.params, call.output
+    common = (
+        bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"], p["multiplier"],
+        p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
+    )  # fmt: skip
+    for one in m.candidates(call, "matmul"):
+        out = one.what["out"]
+        if one.what["common"] != common or (out[0] * out[1], out[2], out[3], out[4]) != o.shape or p["inner"] != out[1]:
+            continue
+        m.reads.clear()
+        if all(
+            _matrix_agrees(m, call, one, role, image, y)
+            for role in ("left", "right")
+            for image in range(o.batch)
+            for y in range(first, last)
+        ):
+            size = one.what["matrix"]
+            for image in range(o.batch):
+                for y in range(first, last):
+                    at = (image * o.height + y) * size
+                    m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+            return
+    raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
+
+
+def _matrix_agrees(m: Any, call: Any, one: Computation, role: str, image: int, y: int) -> bool:
+    shape, tags = one.what[role]
+    x, inner, of = call.operands[role], call.params[f"{role}_inner"], call.params["inner"]
+    if (shape[0] * shape[1], shape[2], shape[3], shape[4]) != x.shape or inner != shape[1]:
+        return False
+    outer = 0 if shape[0] == 1 else image // of
+    place = outer * inner + (0 if inner == 1 else image % of)
+    row = 0 if x.height == 1 else y
+    size = shape[3] * shape[4]
+    at = (place * x.height + row) * size
+    return bool(m.row(call, role, place, row) == tags[at : at + size])

@@ -1,0 +1,317 @@
+"""The checker's own decoder of microcode (docs/format.md): header, identity, tensors, instructions."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from openneutron.certify.published import KERNELS, TARGETS
+from openneutron.certify.refused import Refused
+
+REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
+DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
+ITEM = (1, 1, 2, 4, 8, 4, 1)
+_MAGIC, _VERSION, _HEADER = 0x64434D6E, 0x4F4E0001, 128
+_OPERAND = struct.Struct("<4B9I")
+_CALL = struct.Struct("<H2BIiIi")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Row y of image n starts at offset + n*plane + (y mod ring)*pitch of its region."""
+
+    region: str
+    index: int
+    dtype: int
+    offset: int
+    plane: int
+    pitch: int
+    pixel: int
+    ring: int
+    batch: int
+    height: int
+    width: int
+    channels: int
+
+    @property
+    def present(self) -> bool:
+        """False for an optional operand that is left out."""
+        return self.channels != 0
+
+    @property
+    def item(self) -> int:
+        """Bytes of one element."""
+        return ITEM[self.dtype]
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Images, rows, pixels, channels."""
+        return self.batch, self.height, self.width, self.channels
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel call; `at` is its byte in the microcode block."""
+
+    at: int
+    kernel: str
+    rounding: int
+    tag: int
+    first_row: int
+    rows: int
+    row_step: int
+    operands: dict[str, Operand]
+    params: dict[str, Any]
+
+    @property
+    def output(self) -> Operand:
+        """The operand that is written."""
+        return self.operands["output"]
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Bytes on their way from one region to another."""
+
+    at: int
+    channel: int
+    source: tuple[str, int, int]
+    target: tuple[str, int, int]
+    size: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Wait for a channel."""
+
+    at: int
+    channel: int
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A body that runs several times."""
+
+    at: int
+    iterations: int
+    body: tuple[Call | Copy | Wait, ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """Bytes that are kept from run to run, and what they hold before the first."""
+
+    offset: int
+    initial: bytes
+
+
+@dataclass(frozen=True)
+class Program:
+    """A decoded microcode block with the sizes of its regions."""
+
+    target: str
+    units: int
+    length: int
+    sizes: dict[tuple[str, int], int]
+    tensors: tuple[dict[str, Any], ...]
+    steps: tuple[Call | Copy | Wait | Loop, ...]
+    calls: int
+    states: tuple[State, ...] = ()
+
+
+def _word(block: bytes, at: int) -> int:
+    if at + 4 > len(block):
+        raise Refused("the microcode ends too early", at)
+    return int.from_bytes(block[at : at + 4], "little")
+
+
+def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
+    """The program behind three blocks; everything in it is checked against the published tables."""
+    words = [_word(block, 4 * at) for at in range(_HEADER // 4)]
+    if words[0] != _MAGIC or words[1] != _VERSION or words[2] != _HEADER:
+        raise Refused("this is no open microcode", 0)
+    flags, identity, table = words[3], words[4], words[5]
+    for at, (stated, size) in enumerate(((words[6], len(block)), (words[7], len(weights)), (words[8], len(kernels)))):
+        if stated != size:
+            raise Refused(f"a block of {stated} bytes has {size}", 24 + 4 * at)
+    _checksum(block, weights, kernels, identity)
+    target = block[identity : identity + 16].rstrip(b"\0").decode(errors="replace")
+    if target not in TARGETS:
+        raise Refused(f"target {target!r} is not published", identity)
+    chip = TARGETS[target]
+    described = struct.unpack_from("<4I", block, identity + 32)
+    if described != (chip["hw_version"], chip["cores"], chip["units"], chip["length"]):
+        raise Refused(f"{target} is described as {described}", identity + 32)
+    layout = words[9:15]
+    scratch, prefetch = (layout[0], layout[3]) if flags & 1 else (layout[0], layout[1])
+    tensors = _tensors(block, table, words[15])
+    sizes = {("scratch", 0): scratch, ("prefetch", 0): prefetch, ("tcm", 0): words[19], ("weights", 0): len(weights)}
+    sizes["state", 0] = words[20]
+    for one in tensors:
+        sizes["output" if one["kind"] else "input", one["index"]] = one["bytes"]
+    if scratch + prefetch > chip["sram_bytes"] or words[19] > chip["tcm_bytes"]:
+        raise Refused(f"{scratch + prefetch} bytes of memory and {words[19]} of TCM exceed {target}", 36)
+    steps, calls = _instructions(block, words[16], words[16] + words[17])
+    if calls != words[18]:
+        raise Refused(f"{words[18]} calls are announced, {calls} are made", 72)
+    _kernel_list(kernels, steps, bool(chip["subsystem"]))
+    states = _states(block, weights, words[20], words[21], words[22])
+    return Program(target, chip["units"], chip["length"], sizes, tensors, steps, calls, states)
+
+
+def _states(block: bytes, weights: bytes, size: int, at: int, count: int) -> tuple[State, ...]:
+    found: list[State] = []
+    reached = 0
+    for position in range(at, at + 16 * count, 16):
+        if position + 16 > len(block):
+            raise Refused("the state table leaves the block", position)
+        offset, length, source, fill = struct.unpack_from("<4I", block, position)
+        if offset != reached or offset + length > size:
+            raise Refused(f"a state at {offset} of {length} bytes", position)
+        if source == 0xFFFFFFFF:
+            initial = (fill.to_bytes(4, "little") * (length // 4 + 1))[:length]
+        elif source + length <= len(weights):
+            initial = weights[source : source + length]
+        else:
+            raise Refused("the first contents of a state leave the weights", position)
+        found.append(State(offset, initial))
+        reached += length
+    if reached != size:
+        raise Refused(f"{reached} of {size} bytes of state have first contents", 80)
+    return tuple(found)
+
+
+def _checksum(block: bytes, weights: bytes, kernels: bytes, identity: int) -> None:
+    if identity + 48 > len(block):
+        raise Refused("the identity leaves the block", 16)
+    clean = bytearray(block)
+    clean[identity + 28 : identity + 32] = bytes(4)
+    found = zlib.crc32(kernels, zlib.crc32(weights, zlib.crc32(clean)))
+    if found != _word(block, identity + 28):
+        raise Refused(f"the checksum is {_word(block, identity + 28):08x}, the blocks have {found:08x}", identity + 28)
+
+
+def _tensors(block: bytes, at: int, count: int) -> tuple[dict[str, Any], ...]:
+    rows = []
+    for position in range(at, at + 48 * count, 48):
+        if position + 48 > len(block):
+            raise Refused("the tensor table leaves the block", position)
+        kind, index, dtype, rank, size, zero, scale = struct.unpack_from("<4BIif", block, position)
+        dims = struct.unpack_from("<8I", block, position + 16)
+        if kind > 1 or dtype >= len(DTYPES) or rank > 8:
+            raise Refused("a row of the tensor table makes no sense", position)
+        rows.append(
+            {"kind": kind, "index": index, "dtype": DTYPES[dtype], "bytes": size, "zero": zero, "scale": scale,
+             "shape": dims[:rank], "at": position}
+        )  # fmt: skip
+    return tuple(rows)
+
+
+def _instructions(block: bytes, at: int, end: int) -> tuple[tuple[Call | Copy | Wait | Loop, ...], int]:
+    steps: list[Call | Copy | Wait | Loop] = []
+    calls = 0
+    if end > len(block):
+        raise Refused("the code leaves the block", 64)
+    while True:
+        opcode, _, words = _head(block, at, end)
+        if opcode == 0:
+            if at + 4 * words > end:
+                raise Refused("the code does not end where it is said to", at)
+            return tuple(steps), calls
+        if opcode != 4:
+            step = _step(block, at, end)
+            calls += isinstance(step, Call)
+            steps.append(step)
+            at += 4 * words
+            continue
+        iterations, length = _word(block, at + 4), _word(block, at + 8)
+        inner, stop = at + 4 * words, at + 4 * words + 4 * length
+        if stop > end:
+            raise Refused("a loop's body leaves the code", at)
+        body = []
+        while inner < stop:
+            body.append(_step(block, inner, stop))
+            inner += 4 * _head(block, inner, stop)[2]
+        calls += iterations * sum(isinstance(step, Call) for step in body)
+        steps.append(Loop(at, iterations, tuple(body)))
+        at = stop
+
+
+def _head(block: bytes, at: int, end: int) -> tuple[int, int, int]:
+    if at + 4 > end:
+        raise Refused("the code ends without an END", at)
+    opcode, operands, words = struct.unpack_from("<BBH", block, at)
+    if words < 1 or at + 4 * words > end or opcode > 4:
+        raise Refused(f"instruction {opcode} of {words} words", at)
+    return opcode, operands, words
+
+
+def _step(block: bytes, at: int, end: int) -> Call | Copy | Wait:
+    opcode, operands, words = _head(block, at, end)
+    if opcode == 1:
+        return _call(block, at, operands, words)
+    if opcode == 2 and words == 5:
+        channel, source, index, target, start, to, size = struct.unpack_from("<4B3I", block, at + 4)
+        if source >= len(REGIONS) or target >= len(REGIONS):
+            raise Refused("a copy names an unknown region", at)
+        ends = REGIONS[source], REGIONS[target]
+        places = tuple(index if end in ("input", "output") else 0 for end in ends)
+        return Copy(at, channel, (ends[0], places[0], start), (ends[1], places[1], to), size)
+    if opcode == 3 and words == 2:
+        return Wait(at, _word(block, at + 4))
+    raise Refused(f"instruction {opcode} of {words} words", at)
+
+
+def _call(block: bytes, at: int, count: int, words: int) -> Call:
+    if words < 6:
+        raise Refused(f"a call of {words} words", at)
+    number, abi, rounding, tag, first, rows, step = _CALL.unpack_from(block, at + 4)
+    if number not in KERNELS:
+        raise Refused(f"kernel {number} is not in the published table", at)
+    name, known, roles, params = KERNELS[number]
+    size = sum(width for _, width in params)
+    if abi != known or count != len(roles) or words != 6 + 10 * count + size:
+        raise Refused(f"{name} with ABI {abi}, {count} operands and {words} words", at)
+    if rows < 1 or rounding > 3:
+        raise Refused(f"{name} with {rows} rows and rounding {rounding}", at)
+    operands: dict[str, Operand] = {}
+    for position, role in enumerate(roles):
+        operands[role.rstrip("?")] = _operand(block, at + 24 + 40 * position, role.endswith("?"))
+    values: dict[str, Any] = {}
+    place = at + 24 + 40 * count
+    for param, width in params:
+        numbers = struct.unpack_from(f"<{width}i", block, place)
+        values[param] = numbers[0] if width == 1 else numbers
+        place += 4 * width
+    return Call(at, name, rounding, tag, first, rows, step, operands, values)
+
+
+def _operand(block: bytes, at: int, optional: bool) -> Operand:
+    region, index, dtype, reserved, *numbers = _OPERAND.unpack_from(block, at)
+    if numbers[-1] == 0:
+        if optional and not any((region, index, dtype, reserved, *numbers)):
+            return Operand("", 0, 0, *numbers)
+        raise Refused("an operand without channels", at)
+    if region >= len(REGIONS) or dtype >= len(DTYPES) or reserved or (index and region > 1):
+        raise Refused("an operand's region or type makes no sense", at)
+    offset, plane, pitch, pixel, ring, batch, height, width, channels = numbers
+    if 0 in (ring, batch, height, width):
+        raise Refused("an operand has no elements", at)
+    return Operand(REGIONS[region], index, dtype, offset, plane, pitch, pixel, ring, batch, height, width, channels)
+
+
+def _kernel_list(kernels: bytes, steps: tuple[Call | Copy | Wait | Loop, ...], listed: bool) -> None:
+    if not listed:
+        if any(kernels):
+            raise Refused("a target with linked firmware has a kernels block", 0)
+        return
+    called = {step.kernel for item in steps for step in (item.body if isinstance(item, Loop) else (item,))
+              if isinstance(step, Call)}  # fmt: skip
+    if len(kernels) < 4 or len(kernels) < 4 + 2 * int.from_bytes(kernels[:4], "little"):
+        raise Refused("the kernels block is too short", 0)
+    numbers = struct.unpack_from(f"<{int.from_bytes(kernels[:4], 'little')}H", kernels, 4)
+    names = {KERNELS[number][0] for number in numbers if number in KERNELS}
+    if names != called:
+        raise Refused(f"the kernels block lists {sorted(names)}, the code calls {sorted(called)}", 4)

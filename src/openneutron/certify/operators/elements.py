@@ -1,0 +1,351 @@
+"""Two tensors element by element, softmax, pools, reductions and interpolation."""
+
+from __future__ import annotations
+
+import math
+import struct
+from array import array
+from collections.abc import Callable
+from math import prod
+
+from openneutron.certify.numbers import (
+    activation,
+    away,
+    clamp,
+    f32,
+    halve,
+    high,
+    limits,
+    multiplier,
+    window,
+)  # fmt: skip
+from openneutron.certify.operators import Context, rule
+from openneutron.certify.operators.moves import broadcast
+from openneutron.certify.tags import constant, digest, value_of
+from openneutron.certify.world import World, dense, gathered
+
+_BYTES = ("INT8", "UINT8")
+
+
+def _pair(c: Context) -> bool:
+    if len(c.op.inputs) != 2:
+        return False
+    tensors = (c.tensor(0), c.tensor(1), c.out)
+    return c.out.dtype in _BYTES and all(t.dtype == c.out.dtype and len(t.scale) == 1 for t in tensors)
+
+
+def _binary(c: Context, kernel: str, params: dict[str, int], rounding: int) -> list[array[int]]:
+    sides = [broadcast(c.tags(at), c.tensor(at).shape, c.out.shape) for at in range(2)]
+    return [elementwise(c.world, kernel, params, rounding, c.out.dtype, sides[0], sides[1])]
+
+
+def elementwise(
+    world: World, kernel: str, params: dict[str, int], rounding: int, dtype: str, left: array[int], right: array[int]
+) -> array[int]:
+    """Results of a kernel on two tensors of equal size; kernels are told apart by all of their parameters."""
+    meaning = (kernel, tuple(sorted(params.items())), rounding, dtype)
+    return world.computed(
+        "elements", (meaning, digest(left), digest(right)), len(left), meaning=meaning, left=left, right=right
+    )
+
+
+@rule("ADD", "SUB", "SQUARED_DIFFERENCE")
+def add(c: Context) -> list[array[int]] | None:
+    """Both inputs on a common scale."""
+    if not _pair(c):
+        return _whole_numbers(c)
+    (s1, z1), (s2, z2), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
+    twice = f32(2.0 * max(s1, s2))
+    square = c.op.code == "SQUARED_DIFFERENCE"
+    last = twice * twice / ((1 << 14) * so) if square else twice / f32((1 << 20) * so)
+    (m1, e1), (m2, e2), (mo, eo) = multiplier(s1 / twice), multiplier(s2 / twice), multiplier(last)
+    low, top = (
+        limits(c.out.dtype)
+        if square
+        else activation(c.op.options.get("FusedActivationFunction", 0), so, zo, c.out.dtype)
+    )
+    params = {
+        "zero1": z1, "multiplier1": m1, "shift1": e1, "zero2": z2, "multiplier2": m2, "shift2": e2,
+        "output_multiplier": mo, "output_shift": eo, "output_zero": zo, "clamp_low": low, "clamp_high": top,
+    }  # fmt: skip
+    if square:
+        return _binary(c, "squared_difference", params, 1)
+    return _binary(c, "add", params | {"subtract": int(c.op.code == "SUB")}, 1)
+
+
+@rule("MUL")
+def mul(c: Context) -> list[array[int]] | None:
+    """The product in float32's scale."""
+    if not _pair(c):
+        return _whole_numbers(c)
+    (s1, z1), (s2, z2), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
+    m, shift = multiplier(f32(f32(s1 * s2) / so))
+    low, top = activation(c.op.options.get("FusedActivationFunction", 0), so, zo, c.out.dtype)
+    params = {"zero1": z1, "zero2": z2, "multiplier": m, "shift": shift, "output_zero": zo, "clamp_low": low}
+    return _binary(c, "mul", params | {"clamp_high": top}, 1)
+
+
+@rule("MAXIMUM", "MINIMUM")
+def extreme(c: Context) -> list[array[int]] | None:
+    """Stored values are compared."""
+    if len(c.op.inputs) != 2 or c.out.dtype not in _BYTES or any(c.tensor(at).dtype != c.out.dtype for at in range(2)):
+        return _whole_numbers(c)
+    return _binary(c, "minmax", {"minimum": int(c.op.code == "MINIMUM")}, 0)
+
+
+@rule("PRELU")
+def prelu(c: Context) -> list[array[int]] | None:
+    """A slope below zero."""
+    if not _pair(c):
+        return None
+    (s, z), (sa, za), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
+    m, shift = multiplier(f32(s / so))
+    slope, slope_shift = multiplier(f32(f32(s * sa) / so))
+    low, top = limits(c.out.dtype)
+    params = {
+        "input_zero": z, "slope_zero": za, "multiplier": m, "shift": shift, "slope_multiplier": slope,
+        "slope_shift": slope_shift, "output_zero": zo, "clamp_low": low, "clamp_high": top,
+    }  # fmt: skip
+    return _binary(c, "prelu", params, 1)
+
+
+@rule("FLOOR_DIV", "FLOOR_MOD")
+def _whole_numbers(c: Context) -> list[array[int]] | None:
+    """Arithmetic on known integers without scale, as converters leave it for shapes."""
+    functions: dict[str, Callable[[int, int], int]] = {
+        "ADD": lambda a, b: a + b, "SUB": lambda a, b: a - b, "MUL": lambda a, b: a * b, "MAXIMUM": max,
+        "MINIMUM": min, "FLOOR_DIV": lambda a, b: a // b, "FLOOR_MOD": lambda a, b: a % b,
+    }  # fmt: skip
+    if c.op.code not in functions or len(c.op.inputs) != 2 or c.op.options.get("FusedActivationFunction", 0):
+        return None
+    if any(t.scale for t in (c.tensor(0), c.tensor(1), c.out)) or c.out.dtype not in ("INT32", "INT64"):
+        return None
+    sides = [c.numbers(at) for at in range(2)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    flat = []
+    for at in range(2):
+        wide = broadcast(c.tags(at), c.tensor(at).shape, c.out.shape, c.out.item)
+        data = value_of(wide)
+        assert data is not None
+        step = c.out.item
+        flat.append([int.from_bytes(data[k : k + step], "little", signed=True) for k in range(0, len(data), step)])
+    bits = 8 * c.out.item
+    try:
+        made = [functions[c.op.code](a, b) % (1 << bits) for a, b in zip(*flat, strict=True)]
+    except (ZeroDivisionError, ValueError):
+        return None
+    return [constant(b"".join(one.to_bytes(c.out.item, "little") for one in made))]
+
+
+@rule("CAST")
+def cast(c: Context) -> list[array[int]] | None:
+    """Known integers of another width."""
+    known = c.numbers(0)
+    if known is None or c.out.dtype not in ("INT32", "INT64") or c.out.scale:
+        return None
+    bits = 8 * c.out.item
+    return [constant(b"".join((one % (1 << bits)).to_bytes(c.out.item, "little") for one in known))]
+
+
+@rule("SOFTMAX")
+def softmax(c: Context) -> list[array[int]] | None:
+    """Over the last dimension; exponentials of differences are a table."""
+    x, y = c.tensor(0), c.out
+    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.scale) != 1 or len(y.scale) != 1:
+        return None
+    table = exponentials(float(c.op.options.get("Beta", 0.0)), x.scale[0])
+    low, top = limits(y.dtype)
+    meaning = (table, y.quantization[1], low, top, y.dtype)
+    depth = x.shape[-1]
+    return [
+        c.world.computed(
+            "softmax", (meaning, depth, digest(c.tags(0))), y.size, meaning=meaning, depth=depth, tags=c.tags(0)
+        )
+    ]
+
+
+def exponentials(beta: float, scale: float) -> bytes:
+    """exp(-d * beta * scale) in Q0.31 for d = 0 … 255 as INT32, 0 where it does not count."""
+    m, shift = multiplier(min(beta * scale * (1 << 26), float((1 << 31) - 1)))
+    left, right = max(shift, 0), max(-shift, 0)
+    largest = (31 << 26) >> left
+    found = []
+    for d in range(256):
+        if d > largest:
+            found.append(0)
+            continue
+        found.append(_exponential(halve(high(-(d << left), m), right)))
+    return struct.pack("<256i", *found)
+
+
+def _exponential(a: int) -> int:
+    if a == 0:
+        return (1 << 31) - 1
+    rest = (a & ((1 << 24) - 1)) - (1 << 24)
+    x = (rest << 5) + (1 << 28)
+    x2 = high(x, x)
+    y = halve(high(halve(high(x2, x2), 2) + high(x2, x), 715827883) + x2, 1)
+    result = 1895147668 + high(x + y, 1895147668)
+    for bit, factor in enumerate((1672461947, 1302514674, 790015084, 290630308, 39332535, 720401, 242), start=24):
+        if (rest - a) >> bit & 1:
+            result = high(result, factor)
+    return result
+
+
+@rule("AVERAGE_POOL_2D", "MAX_POOL_2D")
+def pool(c: Context) -> list[array[int]] | None:
+    """A window of stored values."""
+    x, y, o = c.tensor(0), c.out, c.op.options
+    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.shape) != 4 or len(y.scale) != 1:
+        return None
+    kh, kw, sh, sw = o["FilterHeight"], o["FilterWidth"], o["StrideH"], o["StrideW"]
+    (oh, top), (ow, left) = window(x.shape[1], kh, sh, 1, o["Padding"]), window(x.shape[2], kw, sw, 1, o["Padding"])
+    if (oh, ow) != y.shape[1:3]:
+        return None
+    low, high_ = activation(o.get("FusedActivationFunction", 0), *y.quantization, y.dtype)
+    kernel = "avg_pool2d" if c.op.code == "AVERAGE_POOL_2D" else "max_pool2d"
+    geometry = (kh, kw, sh, sw, top, left)
+    if kernel == "avg_pool2d" and (x.shape[0], kh, kw, oh, ow, top, left) == (1, *x.shape[1:3], 1, 1, 0, 0):
+        means = _means(c, x.shape, {"count": kh * kw, "clamp_low": low, "clamp_high": high_}, 0)
+        c.world.known.setdefault("pool", [])
+        return [means]
+    meaning = (kernel, geometry, low, high_, x.dtype)
+    return [
+        c.world.computed(
+            "pool", (meaning, x.shape, digest(c.tags(0))), y.size,
+            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape,
+        )
+    ]  # fmt: skip
+
+
+def _means(c: Context, shape: tuple[int, ...], params: dict[str, int], rounding: int) -> array[int]:
+    """A mean over a whole image, which may be computed at once or from sums that grow row by row."""
+    meaning = (tuple(sorted(params.items())), rounding, c.tensor(0).dtype)
+    return c.world.computed(
+        "mean", (meaning, shape, digest(c.tags(0))), shape[3],
+        meaning=meaning, params=params, rounding=rounding, tags=c.tags(0), shape=shape, dtype=c.tensor(0).dtype,
+    )  # fmt: skip
+
+
+@rule("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
+def reduction(c: Context) -> list[array[int]] | None:
+    """Any dimensions reduced; what each output element reads is gathered behind each other."""
+    x, y, axes = c.tensor(0), c.out, c.numbers(1)
+    if x.dtype not in _BYTES or y.dtype != x.dtype or axes is None or not x.shape:
+        return None
+    reduced = {axis % len(x.shape) for axis in axes}
+    count = prod(x.shape[axis] for axis in reduced)
+    (s, z), (so, zo) = x.quantization, y.quantization
+    low, top = limits(y.dtype)
+    steps = b""
+    rounding = 1
+    if c.op.code in ("REDUCE_MAX", "REDUCE_MIN"):
+        if (s, z) != (so, zo):
+            return None
+        params = {"mode": 1 if c.op.code == "REDUCE_MAX" else 2}
+        rounding = 0
+    elif len(x.scale) != 1 or len(y.scale) != 1:
+        return None
+    elif c.op.code == "SUM" and x.dtype == "INT8":
+        params, rounding, steps = {"mode": 0, "clamp_low": low}, 0, sum_steps(s, z, so, zo, count)
+    else:
+        m, shift = multiplier(s / so)
+        if c.op.code == "MEAN":
+            bits = min(count.bit_length() - 1, 32, 31 + shift)
+            m, shift = (m << bits) // count, shift - bits
+        params = {"mode": 0, "offset": -z * count, "multiplier": m, "shift": shift, "output_zero": zo}
+        params |= {"clamp_low": low, "clamp_high": top}
+    whole = len(x.shape) == 4 and reduced == {1, 2} and x.shape[0] == 1
+    if whole and params["mode"] == 0 and not steps:
+        return [_means(c, x.shape, {k: v for k, v in params.items() if k != "mode"} | {"count": count}, rounding)]
+    gathered_ = ordered(c.tags(0), x.shape, reduced)
+    meaning = (tuple(sorted(params.items())), rounding, steps, x.dtype)
+    return [
+        c.world.computed(
+            "reduce", (meaning, count, digest(gathered_)), y.size,
+            meaning=meaning, params=params, rounding=rounding, steps=steps, tags=gathered_, count=count,
+        )
+    ]  # fmt: skip
+
+
+def ordered(tags: array[int], shape: tuple[int, ...], reduced: set[int]) -> array[int]:
+    """Elements so that those which are reduced to one follow each other."""
+    strides = dense(shape)
+    order = [*(at for at in range(len(shape)) if at not in reduced), *sorted(reduced)]
+    return gathered(tags, 1, [shape[at] for at in order], [strides[at] for at in order])
+
+
+def sum_steps(s: float, z: int, so: float, zo: int, count: int) -> bytes:
+    """Least sum of INT8 values for each output above the least, as LiteRT's default kernel scales sums in float32."""
+    scale = f32(s / so)
+    bias = f32(f32(-z * scale) * count)
+
+    def result(total: int) -> int:
+        return away(f32(f32(f32(float(total)) * scale) + bias)) + zo
+
+    found = []
+    for wanted in range(-127, 128):
+        low, top = -128 * count, 127 * count + 1
+        while low < top:
+            middle = (low + top) // 2
+            if result(middle) >= wanted:
+                top = middle
+            else:
+                low = middle + 1
+        found.append(low)
+    return struct.pack("<255i", *found)
+
+
+@rule("ARG_MAX", "ARG_MIN")
+def arg_max(c: Context) -> list[array[int]] | None:
+    """The first largest or smallest value along one dimension."""
+    x, y, axes = c.tensor(0), c.out, c.numbers(1)
+    if x.dtype not in _BYTES or y.dtype not in ("INT32", "INT64") or axes is None or len(axes) != 1:
+        return None
+    axis = axes[0] % len(x.shape)
+    tags = ordered(c.tags(0), x.shape, {axis})
+    meaning = (1 if c.op.code == "ARG_MAX" else -1, x.dtype, y.dtype)
+    return [
+        c.world.computed(
+            "arg_max", (meaning, x.shape[axis], digest(tags)), y.size,
+            meaning=meaning, tags=tags, count=x.shape[axis], item=y.item,
+        )
+    ]  # fmt: skip
+
+
+@rule("RESIZE_BILINEAR")
+def resize_bilinear(c: Context) -> list[array[int]] | None:
+    """Four neighbours weighted."""
+    x, y, o = c.tensor(0), c.out, c.op.options
+    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.shape) != 4 or len(y.shape) != 4:
+        return None
+    align, half = bool(o.get("AlignCorners")), bool(o.get("HalfPixelCenters"))
+    scales = [step(x.shape[at], y.shape[at], align, x.dtype) for at in (1, 2)]
+    meaning = (*scales, int(half), x.dtype)
+    return [
+        c.world.computed(
+            "bilinear", (meaning, x.shape, y.shape, digest(c.tags(0))), y.size,
+            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape,
+        )
+    ]  # fmt: skip
+
+
+def step(size: int, wanted: int, align: bool, dtype: str) -> int:
+    """Input steps per output step: INT8 in 1/1024, UINT8 the bits of a float32."""
+    if align and wanted > 1:
+        size, wanted = size - 1, wanted - 1
+    if dtype == "UINT8":
+        return int(struct.unpack("<i", struct.pack("<f", f32(size / wanted)))[0])
+    return (1024 * size + wanted // 2) // wanted
+
+
+def rows_between(at: int, scale: int, half: int, size: int, dtype: str) -> tuple[int, int]:
+    """The two input rows behind an output row."""
+    if dtype == "UINT8":
+        real = struct.unpack("<f", struct.pack("<i", scale))[0]
+        t = f32(f32(f32(at + 0.5) * real) - 0.5) if half else f32(at * real)
+        return clamp(math.floor(t), 0, size - 1), clamp(math.ceil(t), 0, size - 1)
+    exact = at * scale + (scale // 2 - 512 if half else 0)
+    low = max(int(exact / 1024), 0)
+    return min(low, size - 1), clamp(int((exact + 1023) / 1024), 0, size - 1)

@@ -1,0 +1,178 @@
+"""Sums of products with constant weights: convolutions and fully connected layers, and products of two activations."""
+
+from __future__ import annotations
+
+from array import array
+from math import prod
+
+from openneutron.certify.numbers import activation, f32, limits, multiplier, window, wrap
+from openneutron.certify.operators import Context, rule
+from openneutron.certify.tags import digest, value_of
+
+_BYTES = ("INT8", "UINT8")
+
+
+def _usable(c: Context, data: int = 0, weights: int = 1) -> bool:
+    x, w, y = c.tensor(data), c.tensor(weights), c.out
+    known = value_of(c.tags(weights)) is not None
+    same = x.dtype == w.dtype == y.dtype and x.dtype in _BYTES
+    return known and same and len(x.scale) == 1 == len(y.scale) and len(w.scale) >= 1
+
+
+def _signed(c: Context, position: int) -> tuple[bytes, int]:
+    """Weights as INT8 bytes and the zero point that goes with them."""
+    w, data = c.tensor(position), value_of(c.tags(position))
+    assert data is not None
+    zero = w.zero_point[0] if w.zero_point else 0
+    if w.dtype == "UINT8":
+        return bytes((one - 128) & 0xFF for one in data), zero - 128
+    return data, zero
+
+
+def _biases(c: Context, position: int, count: int) -> list[int] | None:
+    if not c.has(position):
+        return [0] * count
+    data = value_of(c.tags(position))
+    if data is None or c.tensor(position).dtype != "INT32" or len(data) != 4 * count:
+        return None
+    return [int.from_bytes(data[4 * at : 4 * at + 4], "little", signed=True) for at in range(count)]
+
+
+def _factors(c: Context, data: int, weights: int, count: int) -> list[float]:
+    x, w, y = c.tensor(data), c.tensor(weights), c.out
+    if x.dtype == "UINT8":
+        found = [f32(x.scale[0] * scale) / y.scale[0] for scale in w.scale]
+    else:
+        found = [x.scale[0] * scale / y.scale[0] for scale in w.scale]
+    return found * count if len(found) == 1 else found
+
+
+def _clamps(c: Context) -> tuple[int, int]:
+    return activation(c.op.options.get("FusedActivationFunction", 0), *c.out.quantization, c.out.dtype)
+
+
+def _total(weights: bytes) -> int:
+    """Sum of INT8 values."""
+    return sum(weights) - 256 * sum(1 for one in weights if one > 127)
+
+
+@rule("CONV_2D", "DEPTHWISE_CONV_2D")
+def convolution(c: Context) -> list[array[int]] | None:
+    """One weighted sum per output channel over a window; the input's zero point is folded into the bias."""
+    if not _usable(c):
+        return None
+    o = c.op.options
+    x, w, y = c.tensor(0), c.tensor(1), c.out
+    if len(x.shape) != 4 or len(w.shape) != 4 or len(y.shape) != 4:
+        return None
+    data, wz = _signed(c, 1)
+    zero = x.quantization[1]
+    if c.op.code == "CONV_2D":
+        cout, kh, kw, cin = w.shape
+        size = kh * kw * cin
+        groups = x.shape[3] // cin
+        channels = [data[at * size : (at + 1) * size] for at in range(cout)]
+        lanes = cin == 1 and groups > 1
+    else:
+        _, kh, kw, cout = w.shape
+        channels = [data[at::cout] for at in range(cout)]
+        groups, lanes = x.shape[3], True
+    biases = _biases(c, 2, cout)
+    if biases is None or len(w.scale) not in (1, cout):
+        return None
+    sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
+    dh, dw = o.get("DilationHFactor", 1), o.get("DilationWFactor", 1)
+    (oh, top), (ow, left) = window(x.shape[1], kh, sh, dh, o["Padding"]), window(x.shape[2], kw, sw, dw, o["Padding"])
+    if (oh, ow, cout) != y.shape[1:] or cout % groups:
+        return None
+    folded = [wrap(bias - zero * (_total(one) - wz * len(one))) for bias, one in zip(biases, channels, strict=True)]
+    scaled = [multiplier(factor) for factor in _factors(c, 0, 1, cout)]
+    rows = tuple(zip(channels, folded, scaled, strict=True))
+    low, high = _clamps(c)
+    geometry = (kh, kw, sh, sw, dh, dw, top, left, groups)
+    common = (x.dtype, zero, wz, y.quantization[1], low, high)
+    return [
+        c.world.computed(
+            "lanes" if lanes else "dense", (geometry, common, rows, x.shape, digest(c.tags(0))), y.size,
+            geometry=geometry, common=common, rows=rows, tags=c.tags(0), shape=x.shape, out=y.shape,
+        )
+    ]  # fmt: skip
+
+
+@rule("TRANSPOSE_CONV")
+def transposed(c: Context) -> list[array[int]] | None:
+    """Each input adds a weighted window to the output."""
+    if not _usable(c, 2, 1):
+        return None
+    o, x, w, y = c.op.options, c.tensor(2), c.tensor(1), c.out
+    if len(x.shape) != 4 or len(w.shape) != 4 or len(y.shape) != 4 or c.numbers(0) != list(y.shape):
+        return None
+    cout, kh, kw, cin = w.shape
+    data, wz = _signed(c, 1)
+    biases = _biases(c, 3, cout)
+    if biases is None:
+        return None
+    size = kh * kw * cin
+    sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
+    (_, top), (_, left) = window(y.shape[1], kh, sh, 1, o["Padding"]), window(y.shape[2], kw, sw, 1, o["Padding"])
+    channels = [data[at * size : (at + 1) * size] for at in range(cout)]
+    rows = tuple(zip(channels, biases, [multiplier(one) for one in _factors(c, 2, 1, cout)], strict=True))
+    geometry = (kh, kw, sh, sw, top, left)
+    common = (x.dtype, x.quantization[1], wz, y.quantization[1], *_clamps(c))
+    return [
+        c.world.computed(
+            "transposed", (geometry, common, rows, x.shape, y.shape, digest(c.tags(2))), y.size,
+            geometry=geometry, common=common, rows=rows, tags=c.tags(2), shape=x.shape, out=y.shape,
+        )
+    ]  # fmt: skip
+
+
+@rule("FULLY_CONNECTED")
+def fully_connected(c: Context) -> list[array[int]] | None:
+    """Vectors times a constant matrix, rounded once."""
+    if not _usable(c) or len(c.tensor(1).shape) != 2 or c.op.options.get("WeightsFormat", 0):
+        return None
+    x, w, y = c.tensor(0), c.tensor(1), c.out
+    count, depth = w.shape
+    data, wz = _signed(c, 1)
+    biases = _biases(c, 2, count)
+    if biases is None or len(w.scale) not in (1, count) or y.size != x.size // depth * count:
+        return None
+    zero = x.quantization[1]
+    channels = [data[at * depth : (at + 1) * depth] for at in range(count)]
+    folded = [wrap(bias - zero * (_total(one) - wz * depth)) for bias, one in zip(biases, channels, strict=True)]
+    factors = [x.scale[0] * scale / y.scale[0] for scale in w.scale]
+    rows = tuple(zip(channels, folded, factors * count if len(factors) == 1 else factors, strict=True))
+    common = (x.dtype, zero, wz, y.quantization[1], *_clamps(c))
+    return [
+        c.world.computed(
+            "vectors", (common, rows, digest(c.tags(0))), y.size,
+            common=common, rows=rows, tags=c.tags(0), depth=depth, count=count,
+        )
+    ]  # fmt: skip
+
+
+@rule("BATCH_MATMUL")
+def matmul(c: Context) -> list[array[int]] | None:
+    """Products of two activations."""
+    left, right, y = c.tensor(0), c.tensor(1), c.out
+    if {left.dtype, right.dtype, y.dtype} != {"INT8"} or not len(left.scale) == len(right.scale) == len(y.scale) == 1:
+        return None
+    if max(len(left.shape), len(right.shape)) > 5 or min(len(left.shape), len(right.shape)) < 2:
+        return None
+    factor = multiplier(f32(left.scale[0] * right.scale[0]) / y.scale[0])
+    flags = bool(c.op.options.get("AdjX")), bool(c.op.options.get("AdjY"))
+    common = (*flags, left.quantization[1], right.quantization[1], *factor, y.quantization[1], *limits("INT8"))
+    sides = []
+    wanted = (1,) * (5 - len(y.shape)) + y.shape
+    for position, tensor in ((0, left), (1, right)):
+        full = (1,) * (5 - len(tensor.shape)) + tensor.shape
+        if any(a not in (1, b) for a, b in zip(full[:3], wanted[:3], strict=True)):
+            return None
+        sides.append((full, c.tags(position)))
+    return [
+        c.world.computed(
+            "matmul", (common, *((full, digest(tags)) for full, tags in sides)), y.size,
+            common=common, left=sides[0], right=sides[1], out=wanted, matrix=prod(y.shape[-2:]),
+        )
+    ]  # fmt: skip

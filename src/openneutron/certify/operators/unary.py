@@ -1,0 +1,307 @@
+"""Functions of one byte, derived again from their definition: 256 entries, however the compiler computes them."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable
+
+from openneutron.certify.numbers import (
+    activation,
+    away,
+    clamp,
+    f32,
+    halve,
+    high,
+    limits,
+    multiplier,
+    rescale,
+    saturate,
+    steps,
+    wrap,
+)  # fmt: skip
+from openneutron.certify.operators import Context, rule
+from openneutron.certify.tags import value_of
+
+_BYTES = ("INT8", "UINT8")
+
+
+def table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
+    """The table of an integer function of the stored value, indexed by the byte."""
+    low, top = limits(given)
+    least, most = limits(made)
+    table = bytearray(256)
+    for q in range(low, top + 1):
+        table[q & 0xFF] = clamp(function(q), least, most) & 0xFF
+    return bytes(table)
+
+
+def _applied(c: Context, function: Callable[[int], int]) -> list[array[int]] | None:
+    x = c.tensor(0)
+    return [c.world.symbols.through(c.tags(0), table_of(function, x.dtype, c.out.dtype))]
+
+
+def _fits(c: Context) -> bool:
+    x, y = c.tensor(0), c.out
+    return (
+        x.dtype in _BYTES
+        and y.dtype in _BYTES
+        and len(x.scale) == 1
+        and len(y.scale) == 1
+        and min(x.scale[0], y.scale[0]) > 0
+    )
+
+
+def _float(c: Context, function: Callable[[float], float]) -> list[array[int]] | None:
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    inverse = f32(1.0 / so)
+
+    def entry(q: int) -> int:
+        try:
+            value = f32(function(f32(s * (q - z))) * inverse)
+        except OverflowError:
+            value = math.inf
+        if math.isinf(value):
+            return 1 << 31 if value > 0 else -(1 << 31)
+        return int(f32(f32(float(away(value))) + zo))
+
+    return _applied(c, entry)
+
+
+def _f(function: Callable[[float], float]) -> Callable[[float], float]:
+    def rounded(x: float) -> float:
+        try:
+            return f32(function(x))
+        except OverflowError:
+            return math.inf
+
+    return rounded
+
+
+def _logistic(x: float) -> float:
+    return f32(1.0 / f32(1.0 + _f(math.exp)(-x)))
+
+
+def _gelu(x: float) -> float:
+    return f32(f32(0.5 * x) * _f(math.erfc)(f32(x * f32(-math.sqrt(0.5)))))
+
+
+def _gelu_tanh(x: float) -> float:
+    cube = f32(f32(f32(f32(0.044715) * x) * x) * x)
+    inner = f32(f32(math.sqrt(2.0 / math.pi)) * f32(x + cube))
+    return f32(f32(0.5 * x) * f32(1.0 + _f(math.tanh)(inner)))
+
+
+_FLOATS: dict[str, Callable[[float], float]] = {
+    "LOGISTIC": _logistic,
+    "TANH": _f(math.tanh),
+    "EXP": _f(math.exp),
+    "ELU": lambda x: _f(math.expm1)(x) if x < 0 else x,
+}
+
+
+@rule("LOGISTIC", "TANH", "EXP", "ELU", "GELU", "LOG")
+def in_float(c: Context) -> list[array[int]] | None:
+    """Scale in, evaluate, scale out, round, in float32."""
+    if not _fits(c):
+        return None
+    if c.op.code == "GELU":
+        return _float(c, _gelu_tanh if c.op.options.get("Approximate") else _gelu)
+    if c.op.code == "LOG":
+        so, zo = c.out.quantization
+        least = f32((limits(c.out.dtype)[0] - zo) * so)
+        return _float(c, lambda x: least if x <= 0 else f32(math.log(x)))
+    return _float(c, _FLOATS[c.op.code])
+
+
+@rule("QUANTIZE")
+def quantize(c: Context) -> list[array[int]] | None:
+    """Between 8-bit types."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    m, shift = multiplier(s / so)
+    return _applied(c, lambda q: rescale(q - z, m, shift) + zo)
+
+
+@rule("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
+def clamps(c: Context) -> list[array[int]] | None:
+    """Rescaled and cut."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    m, shift = multiplier(f32(s / so))
+    bounds: dict[str, tuple[float, float | None]] = {
+        "RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0),
+    }  # fmt: skip
+    least, most = bounds[c.op.code]
+    low = steps(least, so, zo)
+    top = limits(c.out.dtype)[1] if most is None else steps(most, so, zo)
+    return _applied(c, lambda q: min(max(rescale(q - z, m, shift) + zo, low), top))
+
+
+@rule("LEAKY_RELU")
+def leaky_relu(c: Context) -> list[array[int]] | None:
+    """Two slopes."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    slope = f32(f32(s * c.op.options.get("Alpha", 0.0)) / so)
+    plain, scaled, sign = multiplier(f32(s / so)), multiplier(abs(slope)), -1 if slope < 0 else 1
+    return _applied(c, lambda q: (rescale(q - z, *plain) if q >= z else sign * rescale(q - z, *scaled)) + zo)
+
+
+@rule("ABS")
+def absolute(c: Context) -> list[array[int]] | None:
+    """Magnitude."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    factor = multiplier(f32(s / so))
+    return _applied(c, lambda q: (abs(q - z) if s == so else rescale(abs(q - z), *factor)) + zo)
+
+
+@rule("NEG")
+def negated(c: Context) -> list[array[int]] | None:
+    """The stored byte negated, where scales allow it."""
+    if not _fits(c) or c.tensor(0).quantization != c.out.quantization or c.out.quantization[1]:
+        return None
+    return [c.world.symbols.through(c.tags(0), bytes(-q & 0xFF for q in range(256)))]
+
+
+@rule("SQRT")
+def square_root(c: Context) -> list[array[int]] | None:
+    """Truncated; the least output below zero."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+
+    def entry(q: int) -> int:
+        if q < z:
+            return limits(c.out.dtype)[0]
+        return int(f32(f32(math.sqrt(f32(s * (q - z)))) / so)) + zo
+
+    return _applied(c, entry)
+
+
+@rule("RSQRT")
+def inverse_root(c: Context) -> list[array[int]] | None:
+    """Newton's iteration in fixed point."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    m, shift = multiplier(1.0 / f32(f32(math.sqrt(s)) * so))
+    low, top = limits(c.out.dtype)
+
+    def entry(q: int) -> int:
+        v = q - z
+        if v <= 0:
+            return top if v == 0 else low
+        mantissa, exponent = _newton_root(v)
+        return rescale(rescale(1, mantissa, exponent + 20), m, shift - 20) + zo
+
+    return _applied(c, entry)
+
+
+def _newton_root(v: int) -> tuple[int, int]:
+    if v == 1:
+        return (1 << 31) - 1, 0
+    pairs = (31 - v.bit_length()) // 2 - 1
+    shift = 11 - pairs
+    half = halve((v << 2 * pairs) >> 1, 1)
+    x = 1 << 28
+    for _ in range(5):
+        cube = saturate(high(high(x, x), x) << 6)
+        x = saturate((high(402653184, x) - high(half, cube)) << 3)
+    mantissa = high(x, 1518500250)
+    return (mantissa << -shift, 0) if shift < 0 else (mantissa, -shift)
+
+
+@rule("HARD_SWISH")
+def hard_swish(c: Context) -> list[array[int]] | None:
+    """x relu6(x + 3) / 6 in 16 bits."""
+    if not _fits(c):
+        return None
+    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
+    step = f32(s / 128.0)
+    (mo, eo), (mr, er) = multiplier(f32(step / so)), multiplier(f32(step / f32(3.0 / 32768.0)))
+    mo, mr = _narrow(mo), _narrow(mr)
+
+    def entry(q: int) -> int:
+        wide = _wrap16((q - z) * 128)
+        gate = wide
+        if er > 0:
+            gate = _cut16(gate << (er - 1))
+        gate = _high16(gate, mr)
+        gate = _cut16(gate << 1) if er > 0 else _halve16(gate, -er) if er < 0 else gate
+        gate = _wrap16((gate + 32768) >> 1)
+        both = gate * _high16(wide, mo)
+        part = abs(both) >> 15
+        return _halve16(-part if both < 0 else part, -eo) + zo
+
+    return _applied(c, entry) if eo <= 0 else None
+
+
+def _narrow(m: int) -> int:
+    return 32767 if m >= (1 << 31) - 1 - (1 << 15) else (m + (1 << 15)) >> 16
+
+
+def _wrap16(x: int) -> int:
+    return (x + 32768) % 65536 - 32768
+
+
+def _cut16(x: int) -> int:
+    return clamp(x, -32768, 32767)
+
+
+def _high16(a: int, b: int) -> int:
+    return _cut16((a * b + (1 << 14)) >> 15)
+
+
+def _halve16(x: int, bits: int) -> int:
+    mask = (1 << bits) - 1 if bits < 16 else -1
+    return (x >> bits) + ((x & mask) > (mask >> 1) + (x < 0))
+
+
+@rule("DIV")
+def divided(c: Context) -> list[array[int]] | None:
+    """By one constant."""
+    if not _fits(c) or len(c.op.inputs) != 2 or c.tensor(1).size != 1 or value_of(c.tags(1)) is None:
+        return None
+    x, by = c.tensor(0), c.tensor(1)
+    (s, z), (sb, zb), (so, zo) = x.quantization, by.quantization, c.out.quantization
+    stored = c.tags(1)[0]
+    divisor = (stored - 256 if by.dtype == "INT8" and stored > 127 else stored) - zb
+    if divisor == 0 or by.dtype != x.dtype:
+        return None
+    m, shift = multiplier(f32(s / f32(sb * so)))
+    inverse, bits = _reciprocal(abs(divisor)), abs(divisor).bit_length() - 1
+    low, top = activation(c.op.options.get("FusedActivationFunction", 0), so, zo, c.out.dtype)
+
+    def entry(q: int) -> int:
+        a = (q - z) * (-1 if divisor < 0 else 1)
+        spare = 31 - (a if a >= 0 else ~a).bit_length()
+        quotient = high(high(wrap(a << spare), inverse), m)
+        return clamp(halve(quotient, bits + spare - shift) + zo, low, top)
+
+    return _applied(c, entry)
+
+
+def _reciprocal(b: int) -> int:
+    mantissa = (b << (32 - b.bit_length())) - (1 << 31)
+    half = (mantissa + (1 << 31)) >> 1
+    x = 1515870810 + high(half, -1010580540)
+    for _ in range(3):
+        x += saturate(high(x, (1 << 29) - high(half, x)) << 2)
+    return saturate(x << 1)
+
+
+@rule("STABLEHLO_COMPOSITE")
+def composite(c: Context) -> list[array[int]] | None:
+    """A table given as a constant, for -128 to 127."""
+    if c.op.options.get("Name") != b"openneutron.table" or len(c.op.inputs) != 2:
+        return None
+    entries = value_of(c.tags(1))
+    if entries is None or len(entries) != 256 or c.tensor(0).dtype != "INT8":
+        return None
+    return [c.world.symbols.through(c.tags(0), entries[128:] + entries[:128])]

@@ -1,0 +1,361 @@
+"""Proves a compiled LiteRT file against its source: the same bytes at every output, whatever the inputs.
+
+Both models are walked with tags in place of values. An operator that has a rule becomes what the rule says, any other a
+function of its attributes and inputs. A NeutronGraph is replayed, call by call, and every call must be some rows of an operator
+of the source. The file is proved when each output is made of the same tags as the source's.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from openneutron.certify import kernels
+from openneutron.certify.litert import Graph, Operator, Tensor, read_model
+from openneutron.certify.microcode import Program, State, decode
+from openneutron.certify.operators import RULES, Context
+from openneutron.certify.refused import Refused
+from openneutron.certify.replay import Machine
+from openneutron.certify.tags import constant, digest, value_of
+from openneutron.certify.world import World
+
+_BLOCKS = 3  # microcode, weights, kernels: the last inputs of a NeutronGraph
+_ALIGNMENT = 16  # states are kept at multiples of this
+_MOST_ASSIGNMENTS = 24  # of states to variables that look alike
+_VARIABLES = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
+_STATEFUL = frozenset({"WHILE", "IF", "CALL", "RANDOM_UNIFORM",
+    "RANDOM_STANDARD_NORMAL", "MULTINOMIAL", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was replayed."""
+
+    graphs: int
+    calls: int
+    copies: int
+    outputs: int
+    recognised: Hints = field(default_factory=dict, compare=False)
+
+
+def prove(compiled: bytes, source: bytes, hints: Hints | None = None) -> Proof:
+    """Prove a compiled .tflite against the .tflite it came from; raises `Refused` with the first place that is wrong.
+
+    `hints` say what calls were recognised as before; wrong ones cost time, nothing else.
+
+    Example:
+        >>> prove(Path("out.tflite").read_bytes(), Path("model.tflite").read_bytes()).calls
+    """
+    return _guarded(lambda: _prove(compiled, source, hints))
+
+
+def _guarded(work: Callable[[], Proof]) -> Proof:
+    try:
+        return work()
+    except Refused:
+        raise
+    except (LookupError, ValueError, TypeError, ArithmeticError, MemoryError, RecursionError) as error:
+        raise Refused(f"the file makes no sense ({type(error).__name__}: {error})") from None
+
+
+def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
+    _load()
+    ours, theirs = read_model(compiled), read_model(source)
+    if not ours or not theirs:
+        raise Refused("a model has no graph", 0)
+    _same_border(ours[0], theirs[0])
+    world = World()
+    wanted = Walk(world, theirs, "source")
+    outputs = wanted.outputs()
+    effects, world.effects = world.effects, []
+    found = Walk(world, ours, "compiled", wanted.variables, hints)
+    _same_outputs(ours[0], found.outputs(), outputs)
+    _same_variables(found, wanted)
+    if effects != world.effects:
+        raise Refused("operators with effects are not those of the source")
+    return found.proof()
+
+
+def _same_variables(found: Walk, wanted: Walk) -> None:
+    """What the source leaves in its variables must be left in the state or in the variables of the compiled model."""
+    for name, variable in wanted.variables.items():
+        if name in found.claimed or variable.end is None:
+            continue
+        other = found.variables.get(name)
+        if other is None or other.end != variable.end or other.initial != variable.initial:
+            raise Refused(f"variable {name.decode(errors='replace')!r} is not what the source makes of it")
+
+
+def _load() -> None:
+    from openneutron.certify.operators import elements, moves, products, unary  # noqa: F401
+
+    kernels.load()
+
+
+def _same_border(ours: Graph, theirs: Graph) -> None:
+    for kind in ("inputs", "outputs"):
+        a, b = ([graph.tensors[one] for one in getattr(graph, kind)] for graph in (ours, theirs))
+        if len(a) != len(b):
+            raise Refused(f"it has {len(a)} {kind}, the source {len(b)}")
+        for at, (one, other) in enumerate(zip(a, b, strict=True)):
+            if (one.dtype, one.scale, one.zero_point) != (
+                other.dtype,
+                other.scale,
+                other.zero_point,
+            ) or one.size != other.size:
+                raise Refused(f"{kind[:-1]} {at} ({one.name!r}) is not of the source's type, shape and scale")
+
+
+def _same_outputs(graph: Graph, found: list[array[int]], wanted: list[array[int]]) -> None:
+    for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
+        _same(one, other, f"output {at} ({graph.tensors[graph.outputs[at]].name!r})")
+
+
+def _same(found: array[int], wanted: array[int], what: str) -> None:
+    if found == wanted:
+        return
+    at = next((k for k, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), min(len(found), len(wanted)))
+    raise Refused(f"{what}: byte {at} is not what the source computes there")
+
+
+def _input(world: World, graph: Graph, at: int) -> array[int]:
+    tensor = graph.tensors[graph.inputs[at]]
+    return world.symbols.tags(("input", at), tensor.size)
+
+
+@dataclass
+class Variable:
+    """A variable of a model: what it holds before the first run, at the start of any run, and at its end."""
+
+    initial: bytes | None = None
+    start: array[int] | None = None
+    end: array[int] | None = None
+
+
+Hints = dict[
+    tuple[str, int], int
+]  # NeutronGraph and byte of a call → number of the computation that it was recognised as
+
+
+@dataclass
+class Walk:
+    """Walks a model with tags in place of values; `expected` are the variables of the source."""
+
+    world: World
+    models: list[Graph]
+    name: str
+    expected: dict[bytes, Variable] | None = None
+    hints: Hints | None = None
+    variables: dict[bytes, Variable] = field(default_factory=dict)
+    handles: dict[int, bytes] = field(default_factory=dict)
+    claimed: set[bytes] = field(default_factory=set)
+    recognised: Hints = field(default_factory=dict)
+    graphs: int = 0
+    calls: int = 0
+    steps: int = 0
+
+    def proof(self) -> Proof:
+        """What was replayed."""
+        return Proof(self.graphs, self.calls, self.steps - self.calls, len(self.models[0].outputs), self.recognised)
+
+    def outputs(self) -> list[array[int]]:
+        """Tags of the outputs."""
+        graph = self.models[0]
+        values = {at: constant(t.data) for at, t in enumerate(graph.tensors) if t.data is not None}
+        for at, index in enumerate(graph.inputs):
+            values[index] = _input(self.world, graph, at)
+        for op in graph.operators:
+            self.world.label = f"operator {op.number} ({op.code})"
+            made = self.operator(graph, op, values)
+            for index, tags in zip(op.outputs, made, strict=False):
+                if index >= 0:
+                    values[index] = tags
+        for index in graph.outputs:
+            if index not in values:
+                raise Refused(f"{self.name}: output {graph.tensors[index].name!r} is never computed")
+        return [values[index] for index in graph.outputs]
+
+    def operator(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+        """Tags of an operator's outputs."""
+        for index in op.inputs:
+            if index >= 0 and index not in values:
+                tensor = graph.tensors[index]
+                if not tensor.variable:
+                    text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
+                    raise Refused(f"{self.name}: {text}", op.offset)
+                values[index] = self.world.symbols.tags(("variable tensor", tensor.name), tensor.size)
+        if op.code == "CUSTOM" and op.custom == b"NeutronGraph":
+            if self.expected is None:
+                raise Refused("the source is a compiled model itself", op.offset)
+            return self.graph(graph, op, values)
+        if op.code in _VARIABLES:
+            return self.variable(graph, op, values)
+        rule = RULES.get(op.code)
+        made = rule(Context(self.world, graph, op, values)) if rule is not None and op.outputs else None
+        if made is None:
+            return self.opaque(graph, op, values)
+        for index, tags in zip(op.outputs, made, strict=True):
+            if len(tags) != graph.tensors[index].size:
+                raise Refused(f"{self.name}: operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
+        return made
+
+    def variable(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+        """Variables are known by name; what one holds at the start of a run is a symbol."""
+        if op.code == "VAR_HANDLE":
+            name = b"/".join(part for part in (op.options.get("Container"), op.options.get("SharedName")) if part)
+            self.handles[op.outputs[0]] = name
+            self.variables.setdefault(name, Variable())
+            return [array("Q")]
+        if op.code == "CALL_ONCE":
+            number = op.options.get("InitSubgraphIndex", 0)
+            if not 0 < number < len(self.models):
+                raise Refused(f"{self.name}: CALL_ONCE names graph {number}", op.offset)
+            self._initialize(self.models[number])
+            return []
+        if op.inputs[0] not in self.handles:
+            raise Refused(f"{self.name}: operator {op.number} ({op.code}) has no variable", op.offset)
+        name = self.handles[op.inputs[0]]
+        variable = self.variables[name]
+        if op.code == "ASSIGN_VARIABLE":
+            variable.end = values[op.inputs[1]]
+            return []
+        if variable.end is not None:
+            return [variable.end]
+        size = graph.tensors[op.outputs[0]].size
+        variable.start = self.world.symbols.tags(("variable", name, size), size)
+        return [variable.start]
+
+    def _initialize(self, graph: Graph) -> None:
+        inner = Walk(self.world, [graph], self.name, self.expected)
+        values = {at: constant(t.data) for at, t in enumerate(graph.tensors) if t.data is not None}
+        for op in graph.operators:
+            for index, tags in zip(op.outputs, inner.operator(graph, op, values), strict=False):
+                values[index] = tags
+        for name, variable in inner.variables.items():
+            if variable.end is not None:
+                self.variables.setdefault(name, Variable()).initial = value_of(variable.end)
+
+    def opaque(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+        """A function of attributes and inputs, nothing else known."""
+
+        def form(tensor: Tensor) -> tuple[object, ...]:
+            axis = tensor.axis if len(tensor.scale) > 1 else 0
+            return tensor.dtype, tensor.shape, tensor.scale, tensor.zero_point, axis
+
+        inputs = tuple((form(graph.tensors[i]), digest(values[i])) if i >= 0 else None for i in op.inputs)
+        key: tuple[object, ...] = (op.attributes, inputs, tuple(form(graph.tensors[i]) for i in op.outputs))
+        effect = op.code in _STATEFUL or not op.outputs or any(i >= 0 and graph.tensors[i].variable for i in op.inputs)
+        if effect:
+            key = (*key, len(self.world.effects), tuple(self.world.effects[-1:]))
+            self.world.effects.append(key)
+        return [
+            self.world.symbols.tags(("opaque", key, at), graph.tensors[index].size)
+            for at, index in enumerate(op.outputs)
+        ]
+
+    def graph(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+        """A NeutronGraph, replayed."""
+        where = f"operator {op.number} (NeutronGraph)"
+        blocks = []
+        for index in op.inputs[-_BLOCKS:]:
+            data = graph.tensors[index].data if index >= 0 else None
+            if data is None:
+                raise Refused(f"{where}: its blocks are no constants", op.offset)
+            blocks.append(bytes(data))
+        if len(blocks) < _BLOCKS:
+            raise Refused(f"{where}: it has {len(op.inputs)} inputs", op.offset)
+        given = [graph.tensors[i] for i in op.inputs[:-_BLOCKS]]
+        outputs = [graph.tensors[i] for i in op.outputs]
+        microcode, weights, kernels_block = blocks
+        inputs = [values[i] for i in op.inputs[:-_BLOCKS]]
+        return self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
+
+    def replay(
+        self,
+        blocks: tuple[bytes, bytes, bytes],
+        inputs: list[array[int]],
+        given: list[Tensor],
+        outputs: list[Tensor],
+        where: str,
+    ) -> list[array[int]]:
+        """Run the microcode of one NeutronGraph on tags."""
+        try:
+            program = decode(*blocks)
+        except Refused as error:
+            raise Refused(f"{where}: {error}") from None
+        rows = [[t for t in program.tensors if t["kind"] == kind] for kind in (0, 1)]
+        if len(rows[0]) != len(inputs) or len(rows[1]) > len(outputs):
+            raise Refused(f"{where}: it has {len(rows[0])} inputs and {len(rows[1])} outputs")
+        for kind, tensors in ((0, given), (1, outputs)):
+            for row, tensor in zip(rows[kind], tensors, strict=False):
+                scale, zero = tensor.quantization
+                same = (row["dtype"], row["bytes"]) == (tensor.dtype, tensor.size)
+                if not same or (len(tensor.scale) == 1 and (row["scale"], row["zero"]) != (scale, zero)):
+                    raise Refused(f"{where}: row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
+        machine = self._settled(program, blocks[1], inputs, where)
+        for index, tags in enumerate(inputs):
+            if machine.regions["input", index] != tags:
+                raise Refused(f"{where}: input {index} is not left as it was")
+        self.graphs += 1
+        self.calls += program.calls
+        self.steps += machine.steps
+        return [machine.regions["output", index] for index in range(len(rows[1]))]
+
+    def _settled(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:
+        """The machine after a run with each state as a variable of the source, found by size and first contents."""
+        refusal = Refused(f"{where}: its state is no variable of the source")
+        for tried, names in enumerate(self._assignments(program)):
+            if tried == _MOST_ASSIGNMENTS:
+                break
+            machine = Machine(program, self.world, where, hints=self.hints)
+            starts = [self._start(name) for name in names]
+            machine.start(weights, inputs, starts)
+            try:
+                machine.run()
+                for state, name in zip(program.states, names, strict=True):
+                    self._left(machine, state, name, where)
+            except Refused as error:
+                refusal = error
+                continue
+            self.claimed |= set(names)
+            self.recognised.update(machine.recognised_calls())
+            return machine
+        raise refusal
+
+    def _start(self, name: bytes) -> array[int]:
+        assert self.expected is not None
+        variable = self.expected[name]
+        start = variable.start
+        if start is None and variable.end is not None:
+            start = self.world.symbols.tags(("variable", name, len(variable.end)), len(variable.end))
+        assert start is not None
+        return start
+
+    def _left(self, machine: Machine, state: State, name: bytes, where: str) -> None:
+        assert self.expected is not None
+        start = self._start(name)
+        wanted = self.expected[name].end or start
+        if machine.regions["state", 0][state.offset : state.offset + len(wanted)] != wanted:
+            text = f"the state at {state.offset} is not left as the source leaves {name.decode(errors='replace')!r}"
+            raise Refused(f"{where}: {text}")
+
+    def _assignments(self, program: Program) -> Iterator[tuple[bytes, ...]]:
+        """Variables that the states may be, in order of the source first."""
+        free = [
+            (name, one) for name, one in (self.expected or {}).items()
+            if name not in self.claimed and name not in self.variables and (one.start or one.end)
+        ]  # fmt: skip
+        for chosen in permutations(free, len(program.states)):
+            if all(_fits(state, one) for state, (_, one) in zip(program.states, chosen, strict=True)):
+                yield tuple(name for name, _ in chosen)
+
+
+def _fits(state: State, variable: Variable) -> bool:
+    held = variable.start or variable.end
+    assert held is not None
+    size = len(held)
+    if not size <= len(state.initial) < size + _ALIGNMENT:
+        return False
+    return variable.initial is None or state.initial[:size] == variable.initial

@@ -1,0 +1,248 @@
+"""Replays microcode on tagged memory: every byte a call reads must be what the operator it stands for should read there.
+
+Calls are not trusted to be anything: each is recognised by its kernel, its parameters, its constants and the bytes that it
+finds as some rows of an operator of the source, or it is refused.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, field
+from typing import Any
+
+from openneutron.certify.kernels import RULES
+from openneutron.certify.microcode import Call, Copy, Loop, Operand, Program, Wait
+from openneutron.certify.refused import Refused
+from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
+from openneutron.certify.world import Computation, World
+
+MOST_STEPS = 4_000_000  # calls and copies in one run: far above any model, minutes of work
+Interval = tuple[str, int, int, int]  # region, index, start, end
+
+
+@dataclass
+class Pending:
+    """A copy under way."""
+
+    copy: Copy
+    arriving: array[int]
+
+
+@dataclass
+class Machine:
+    """Memory of one NeutronGraph while it runs."""
+
+    program: Program
+    world: World
+    where: str
+    regions: dict[tuple[str, int], array[int]] = field(default_factory=dict)
+    pending: list[Pending] = field(default_factory=list)
+    memo: dict[Any, Any] = field(default_factory=dict)
+    reads: list[Interval] = field(default_factory=list)
+    writes: list[tuple[Interval, array[int]]] = field(default_factory=list)
+    steps: int = 0
+    hints: dict[tuple[str, int], int] | None = None
+
+    def start(self, weights: bytes, inputs: list[array[int]], states: list[array[int]]) -> None:
+        """Fill memory as a run finds it; `states` are what each state holds, shorter ones followed by nothing."""
+        for key, size in self.program.sizes.items():
+            self.regions[key] = constant(weights) if key[0] == "weights" else filled(NOTHING, size)
+        for index, tags in enumerate(inputs):
+            if self.program.sizes.get(("input", index)) != len(tags):
+                raise Refused(f"{self.where}: input {index} has {len(tags)} bytes")
+            self.regions["input", index] = array("Q", tags)
+        for state, tags in zip(self.program.states, states, strict=True):
+            self.regions["state", 0][state.offset : state.offset + len(tags)] = tags
+
+    def run(self) -> None:
+        """All instructions in order."""
+        for item in self.program.steps:
+            if isinstance(item, Loop):
+                for iteration in range(item.iterations):
+                    for step in item.body:
+                        self.step(step, iteration)
+            else:
+                self.step(item, 0)
+        if self.pending:
+            raise Refused(f"{self.where}: a copy is never waited for", self.pending[0].copy.at)
+
+    def step(self, step: Call | Copy | Wait, iteration: int) -> None:
+        """One instruction."""
+        self.steps += 1
+        if self.steps > MOST_STEPS:
+            raise Refused(f"{self.where}: more than {MOST_STEPS} steps", step.at)
+        if isinstance(step, Call):
+            self.call(step, iteration)
+        elif isinstance(step, Copy):
+            self.copy(step)
+        else:
+            self.wait(step.channel)
+
+    def copy(self, copy: Copy) -> None:
+        """Start a copy: its target is unknown until it is waited for."""
+        for (name, index, start), size in ((copy.source, copy.size), (copy.target, copy.size)):
+            if start + size > self.program.sizes.get((name, index), 0):
+                raise Refused(f"{self.where}: a copy leaves {name} {index}", copy.at)
+        name, index, start = copy.source
+        arriving = self.regions[name, index][start : start + copy.size]
+        name, index, start = copy.target
+        target = (name, index, start, start + copy.size)
+        self.writable(target, copy.at)
+        self.regions[name, index][start : start + copy.size] = filled(MOVING, copy.size)
+        self.pending.append(Pending(copy, arriving))
+
+    def wait(self, channel: int) -> None:
+        """Copies of a channel arrive."""
+        for one in self.pending:
+            if one.copy.channel == channel:
+                name, index, start = one.copy.target
+                self.regions[name, index][start : start + one.copy.size] = one.arriving
+        self.pending = [one for one in self.pending if one.copy.channel != channel]
+
+    def writable(self, place: Interval, at: int) -> None:
+        """Refuse a write to what may not be written, or to bytes that a copy under way uses."""
+        name, index, start, end = place
+        if name in ("input", "weights"):
+            raise Refused(f"{self.where}: {name} is written", at)
+        for one in self.pending:
+            for other, number, first in (one.copy.source, one.copy.target):
+                if (other, number) == (name, index) and first < end and start < first + one.copy.size:
+                    raise Refused(
+                        f"{self.where}: byte {max(first, start)} of {name} is written while a copy uses it", at
+                    )
+
+    def call(self, call: Call, iteration: int) -> None:
+        """Recognise a call and let its result be in memory."""
+        wanted = call.first_row + iteration * call.row_step
+        first, last = max(wanted, 0), min(wanted + call.rows, call.output.height)
+        if first >= last:
+            return
+        rule = RULES.get(call.kernel)
+        if rule is None:
+            raise Refused(f"{self.where}: the checker has no rule for kernel {call.kernel}", call.at)
+        if call.at not in self.memo:
+            for role, operand in call.operands.items():
+                self._inside(call, role, operand)
+            self.memo[call.at] = None
+        self.reads, self.writes = [], []
+        rule(self, call, first, last)
+        self._commit(call)
+
+    def _inside(self, call: Call, role: str, o: Operand) -> None:
+        if not o.present:
+            return
+        size = self.program.sizes.get((o.region, o.index), 0)
+        end = o.offset + o.channels * o.item
+        if not RULES[call.kernel].flat:
+            end += (o.batch - 1) * o.plane + (o.ring - 1) * o.pitch + (o.width - 1) * o.pixel
+        if end > size:
+            raise Refused(f"{self.where}: {call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
+        if o.offset % o.item:
+            raise Refused(f"{self.where}: {call.kernel}: {role} is not aligned", call.at)
+
+    def _commit(self, call: Call) -> None:
+        events = sorted([(*place, 0) for place in self.reads] + [(*place, 1) for place, _ in self.writes])
+        ends: dict[tuple[str, int, int], int] = {}
+        for name, index, start, end, written in events:
+            if ends.get((name, index, 1 - written), -1) > start:
+                text = f"byte {start} of {name} is read and written by the same call"
+                raise Refused(f"{self.where}: {call.kernel}: {text}", call.at)
+            ends[name, index, written] = max(ends.get((name, index, written), -1), end)
+        for place, tags in self.writes:
+            self.writable(place, call.at)
+            name, index, start, end = place
+            self.regions[name, index][start:end] = tags
+
+    # What rules use.
+
+    def row(self, call: Call, role: str, image: int, y: int) -> array[int]:
+        """Tags of one row of an operand, without gaps."""
+        o = call.operands[role]
+        memory = self.regions[o.region, o.index]
+        start = o.offset + image * o.plane + y % o.ring * o.pitch
+        width = o.channels * o.item
+        end = start + (o.width - 1) * o.pixel + width
+        if role != "output" and not self._in_place(call, o):
+            self.reads.append((o.region, o.index, start, end))
+        if o.pixel == width:
+            return memory[start:end]
+        made = array("Q")
+        for at in range(start, start + o.width * o.pixel, o.pixel):
+            made.extend(memory[at : at + width])
+        return made
+
+    def _in_place(self, call: Call, o: Operand) -> bool:
+        """May this input lie exactly where the output goes?"""
+        return RULES[call.kernel].elementwise and o == call.output
+
+    def put(self, call: Call, image: int, y: int, tags: array[int]) -> None:
+        """The result of one row."""
+        o = call.output
+        start = o.offset + image * o.plane + y % o.ring * o.pitch
+        width = o.channels * o.item
+        if len(tags) != o.width * width:
+            raise Refused(f"{self.where}: {call.kernel}: a row of {len(tags)} bytes", call.at)
+        if o.pixel == width:
+            self.writes.append(((o.region, o.index, start, start + len(tags)), tags))
+            return
+        for x in range(o.width):
+            at = start + x * o.pixel
+            self.writes.append(((o.region, o.index, at, at + width), tags[x * width : (x + 1) * width]))
+
+    def flat(self, call: Call, role: str, start: int, count: int) -> array[int]:
+        """Tags of bytes behind the start of an operand."""
+        o = call.operands[role]
+        low = o.offset + start
+        if low < 0 or low + count > self.program.sizes.get((o.region, o.index), 0):
+            raise Refused(f"{self.where}: {call.kernel}: {role} leaves {o.region}", call.at)
+        self.reads.append((o.region, o.index, low, low + count))
+        return self.regions[o.region, o.index][low : low + count]
+
+    def known(self, call: Call, role: str, count: int) -> bytes:
+        """Bytes of a constant operand."""
+        o = call.operands[role]
+        if o.width * o.channels * o.item < count:
+            raise Refused(
+                f"{self.where}: {call.kernel}: {role} has {o.width * o.channels * o.item} bytes of {count}", call.at
+            )
+        tags = self.flat(call, role, 0, count)
+        found = self.memo.get((call.at, role))
+        if found is not None and found[0] == tags:
+            return bytes(found[1])
+        data = value_of(tags)
+        if data is None:
+            raise Refused(f"{self.where}: {call.kernel}: {role} holds bytes that are no constants", call.at)
+        self.memo[call.at, role] = (tags, data)
+        return data
+
+    def finished(self, call: Call, tags: array[int]) -> array[int]:
+        """Results through the table of a fused function, where there is one."""
+        lut = call.operands.get("lut")
+        if lut is None or not lut.present:
+            return tags
+        return self.world.symbols.through(tags, self.known(call, "lut", 256))
+
+    def candidates(self, call: Call, kind: str) -> list[Computation]:
+        """Operators of a kind, the one that this call was last recognised as first."""
+        found = self.world.known.get(kind, [])
+        last = self.memo.get((call.at, "last", kind))
+        if last is None and self.hints is not None:
+            number = self.hints.get((self.where, call.at), -1)
+            last = found[number] if 0 <= number < len(found) else None
+        return found if last is None else [last, *(one for one in found if one is not last)]
+
+    def recognised(self, call: Call, kind: str, one: Computation) -> None:
+        """Remember what a call is."""
+        self.memo[call.at, "last", kind] = one
+
+    def recognised_calls(self) -> dict[tuple[str, int], int]:
+        """Which computation of its kind each call was recognised as."""
+        found = {}
+        for key, one in self.memo.items():
+            if isinstance(key, tuple) and len(key) == 3 and key[1] == "last":
+                found[self.where, key[0]] = self.world.known[key[2]].index(one)
+        return found
+
+    def unknown(self, call: Call, first: int, why: str) -> Refused:
+        """The refusal of a call that is no part of the source."""
+        return Refused(f"{self.where}: {call.kernel} (node {call.tag}), row {first}: {why}", call.at)

@@ -1,0 +1,123 @@
+"""What a byte is: a known value, or byte i of something computed. Everything the checker compares is made of these tags.
+
+Tags 0 to 255 are bytes of that value. Larger ones are numbered in blocks, one block for each computed tensor. A table applied
+byte by byte makes a block of the same size from another, so chains of tables are one table on the first block, however they
+were split or joined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from array import array
+from bisect import bisect_right
+from collections.abc import Hashable
+from typing import Any
+
+NOTHING = 256  # memory that nobody has written
+MOVING = 257  # memory that a copy under way writes
+_FIRST = 1 << 16
+_IDENTITY = bytes(range(256))
+
+Tags = array  # of 'Q'
+
+
+def constant(data: Any) -> array[int]:
+    """The tags of known bytes."""
+    given = bytes(data)
+    spread = bytearray(8 * len(given))
+    spread[0 if sys.byteorder == "little" else 7 :: 8] = given
+    made = array("Q")
+    made.frombytes(spread)
+    return made
+
+
+def filled(value: int, count: int) -> array[int]:
+    """One tag many times."""
+    return array("Q", [value]) * count
+
+
+def value_of(tags: array[int]) -> bytes | None:
+    """The bytes when all are known."""
+    low = tags.tobytes()[0 if sys.byteorder == "little" else 7 :: 8]
+    return low if constant(low) == tags else None
+
+
+def digest(tags: array[int]) -> bytes:
+    """A short name of these tags."""
+    return hashlib.sha256(memoryview(tags).cast("B")).digest()
+
+
+class Symbols:
+    """Blocks of tags, found again by what they stand for."""
+
+    def __init__(self) -> None:
+        self._next = _FIRST
+        self._bases: list[int] = []
+        self._ends: list[int] = []
+        self._known: dict[Hashable, int] = {}
+        self._origins: dict[int, tuple[int, bytes]] = {}  # base → (base of the block it comes from, table)
+
+    def block(self, key: Hashable, size: int) -> int:
+        """The first tag of the block with this meaning, numbered on first use."""
+        base = self._known.get(key)
+        if base is None:
+            base = self._next
+            self._known[key] = base
+            self._bases.append(base)
+            self._ends.append(base + size)
+            self._next += size + 1
+        return base
+
+    def tags(self, key: Hashable, size: int) -> array[int]:
+        """All tags of such a block."""
+        base = self.block(key, size)
+        return array("Q", range(base, base + size))
+
+    def holder(self, tag: int) -> tuple[int, int]:
+        """First tag and end of the block of a tag."""
+        at = bisect_right(self._bases, tag) - 1
+        return self._bases[at], self._ends[at]
+
+    def through(self, tags: array[int], table: bytes) -> array[int]:
+        """The tags of table[byte] for each byte."""
+        if table == _IDENTITY:
+            return tags
+        made = array("Q")
+        at, count = 0, len(tags)
+        while at < count:
+            tag = tags[at]
+            if tag < 256:
+                made.append(table[tag])
+                at += 1
+                continue
+            if tag < _FIRST:
+                made.append(tag)
+                at += 1
+                continue
+            base, end = self.holder(tag)
+            shift = self._derived(base, end, table) - base
+            run = self._run(tags, at, min(end - tag, count - at))
+            made.extend(range(tag + shift, tag + shift + run))
+            at += run
+        return made
+
+    def _run(self, tags: array[int], at: int, most: int) -> int:
+        """How many tags from `at` on follow each other."""
+        first = tags[at]
+        ends = most > 1 and tags[at + most - 1] == first + most - 1
+        if ends and tags[at : at + most] == array("Q", range(first, first + most)):
+            return most
+        run = 1
+        while run < most and tags[at + run] == first + run:
+            run += 1
+        return run
+
+    def _derived(self, base: int, end: int, table: bytes) -> int:
+        origin, before = self._origins.get(base, (base, _IDENTITY))
+        both = bytes(table[one] for one in before)
+        if both == _IDENTITY:
+            return origin
+        made = self.block(("through", origin, both), end - base)
+        self._origins[made] = (origin, both)
+        return made

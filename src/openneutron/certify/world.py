@@ -1,0 +1,80 @@
+"""What the source model computes, as blocks of tags with all that is needed to recognise a kernel call as one of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+from openneutron.certify.tags import Symbols
+
+
+@dataclass
+class Computation:
+    """One operator of the source that computes: where its result's tags begin, and its inputs and parameters by name."""
+
+    kind: str
+    base: int
+    size: int
+    what: dict[str, Any]
+    label: str
+
+    def part(self, start: int, count: int) -> range:
+        """Tags of some bytes of the result."""
+        return range(self.base + start, self.base + start + count)
+
+
+@dataclass
+class World:
+    """All computations known so far."""
+
+    symbols: Symbols = field(default_factory=Symbols)
+    known: dict[str, list[Computation]] = field(default_factory=dict)
+    seen: set[Hashable] = field(default_factory=set)
+    label: str = ""
+    effects: list[Hashable] = field(default_factory=list)
+
+    def computed(self, kind: str, key: Hashable, size: int, **what: Any) -> array[int]:
+        """The tags of a result; the same key gives the same ones. Calls find it under `kind`."""
+        base = self.symbols.block((kind, key), size)
+        if (kind, key) not in self.seen:
+            self.seen.add((kind, key))
+            self.known.setdefault(kind, []).append(Computation(kind, base, size, what, self.label))
+        return array("Q", range(base, base + size))
+
+
+def dense(shape: tuple[int, ...] | list[int]) -> list[int]:
+    """Strides, in elements, of a tensor without gaps."""
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return strides[::-1]
+
+
+def gathered(
+    tags: array[int],
+    item: int,
+    dims: tuple[int, ...] | list[int],
+    strides: tuple[int, ...] | list[int],
+    offset: int = 0,
+) -> array[int]:
+    """Elements picked by nested loops over `dims` with these strides, in elements, from element `offset` on."""
+    made = array("Q")
+    if 0 in dims:
+        return made
+    inner, step = (dims[-1], strides[-1]) if dims else (1, 1)
+    for place in product(*(range(size) for size in dims[:-1])):
+        at = offset + sum(i * s for i, s in zip(place, strides, strict=False))
+        if step == 1:
+            made.extend(tags[at * item : (at + inner) * item])
+        elif step == 0:
+            made.extend(tags[at * item : (at + 1) * item] * inner)
+        elif item == 1 and step > 0:
+            made.extend(tags[at : at + (inner - 1) * step + 1 : step])
+        else:
+            for i in range(inner):
+                made.extend(tags[(at + i * step) * item : (at + i * step + 1) * item])
+    return made

@@ -1,0 +1,138 @@
+"""The checker proves what the compiler makes, and refuses forged, foreign and damaged files."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openneutron.certify.prove import prove
+from openneutron.certify.refused import Refused
+from openneutron.convert import convert
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.machine import targets
+from openneutron.microcode.graph_op import is_graph_op
+from openneutron.options import Options
+from tests import tiny
+from tests.compiler.networks import random_network
+
+Blocks = tuple[bytearray, bytearray, bytearray]
+
+
+def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
+    """A compiled model with changed blocks whose checksum is right again."""
+    import numpy as np
+
+    model = read_model(compiled)
+    graph = model.main
+    op = next(op for op in graph.operators if is_graph_op(op))
+    tensors = [graph.tensors[index] for index in op.inputs[-3:]]
+    blocks = tuple(bytearray(t.data.tobytes()) for t in tensors if t.data is not None)
+    change(blocks)  # type: ignore[arg-type]
+    identity = struct.unpack_from("<I", blocks[0], 16)[0]
+    blocks[0][identity + 28 : identity + 32] = bytes(4)
+    crc = zlib.crc32(blocks[2], zlib.crc32(blocks[1], zlib.crc32(blocks[0])))
+    struct.pack_into("<I", blocks[0], identity + 28, crc)
+    for tensor, block in zip(tensors, blocks, strict=True):
+        tensor.data = np.frombuffer(bytes(block), np.uint8)
+    return write_model(model)
+
+
+@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("make", [tiny.convnet, tiny.sandwich, tiny.floats])
+def test_tiny_models_are_proved(make: Callable[[], bytes], target: str) -> None:
+    data = make()
+    result = convert(data, Options(target=target))
+    assert prove(result.model, data).graphs == result.report.totals.neutron_graphs
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 20), st.sampled_from(targets.names()), st.sampled_from(["fast", "default"]), st.booleans())
+def test_random_networks_are_proved(seed: int, target: str, optimize: str, fetch: bool) -> None:
+    data, _ = random_network(seed)
+    options = Options(target=target, optimize=optimize, fetch_constants_to_sram=fetch)
+    assert prove(convert(data, options).model, data).graphs >= 1
+
+
+def test_a_forged_offset_is_refused_at_its_call() -> None:
+    data = tiny.convnet()
+
+    def move(blocks: Blocks) -> None:
+        code = struct.unpack_from("<I", blocks[0], 64)[0]
+        assert blocks[0][code] == 1  # a call; the offset of its second operand, the weights
+        at = code + 24 + 40 + 4
+        struct.pack_into("<I", blocks[0], at, struct.unpack_from("<I", blocks[0], at)[0] + 16)
+
+    with pytest.raises(Refused, match="no operator of the source has these weights"):
+        prove(forged(convert(data, Options()).model, move), data)
+
+
+def test_one_changed_weight_is_refused() -> None:
+    data = tiny.convnet()
+
+    def change(blocks: Blocks) -> None:
+        blocks[1][1] ^= 1  # the second of three input channels; the lanes behind them are not used
+
+    with pytest.raises(Refused, match="no operator of the source"):
+        prove(forged(convert(data, Options()).model, change), data)
+
+
+def test_an_unknown_kernel_is_refused_by_its_byte() -> None:
+    data = tiny.convnet()
+    places: list[int] = []
+
+    def change(blocks: Blocks) -> None:
+        places.append(struct.unpack_from("<I", blocks[0], 64)[0])
+        struct.pack_into("<H", blocks[0], places[0] + 4, 999)
+
+    model = forged(convert(data, Options()).model, change)
+    with pytest.raises(Refused, match="kernel 999 is not in the published table") as refusal:
+        prove(model, data)
+    assert f"byte {places[0]}" in str(refusal.value)
+
+
+def test_a_wrong_checksum_is_refused() -> None:
+    data = tiny.convnet()
+    compiled = bytearray(convert(data, Options()).model)
+    at = bytes(compiled).find(b"imxrt700")
+    compiled[at + 28] ^= 1
+    with pytest.raises(Refused, match="checksum"):
+        prove(bytes(compiled), data)
+
+
+def test_another_source_is_refused() -> None:
+    with pytest.raises(Refused):
+        prove(convert(tiny.convnet(), Options()).model, tiny.sandwich())
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
+    source = tiny.convnet()
+    good = convert(source, Options()).model
+    bad = bytearray(good)
+    for _ in range(data.draw(st.integers(1, 4))):
+        bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.one_of(st.none(), st.integers(0, len(bad))))
+    try:
+        prove(bytes(bad[:cut]), source)
+    except Refused:
+        return  # what it is not: an exception of another kind, or a search without end
+
+
+def test_the_checker_needs_nothing_but_the_standard_library() -> None:
+    code = (
+        "import sys; import openneutron.certify.prove, openneutron.certify.certificate, openneutron.certify.program;"
+        "from openneutron.certify import kernels; kernels.load();"
+        "print(sorted(m for m in sys.modules if m.split('.')[0] in ('numpy', 'flatbuffers', 'torch', 'typer')))"
+    )
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+    )
