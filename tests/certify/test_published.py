@@ -15,7 +15,14 @@ def test_it_is_current() -> None:
     )
 
 
-def test_every_kernel_has_a_rule() -> None:
+# Files that call these are refused by name (docs/compiler.md, Proof): no rule has been written yet.
+WITHOUT_RULE = {
+    "lstm", "svdf", "conv2d16", "depthwise_conv2d16", "transpose_conv2d16", "fully_connected16", "softmax16", "add16",
+    "lut16",
+}  # fmt: skip
+
+
+def test_every_kernel_has_a_rule_or_is_named() -> None:
     kernels.load()
     missing = {name for name, *_ in table.KERNELS.values()} - set(kernels.RULES)
-    assert not missing, f"write a rule in certify/kernels for {sorted(missing)}: without one their files are refused"
+    assert missing == WITHOUT_RULE, f"write a rule in certify/kernels for {sorted(missing ^ WITHOUT_RULE)}"

@@ -32,6 +32,15 @@ KERNELS: dict[int, tuple[str, int, tuple[str, ...], tuple[tuple[str, int], ...]]
     28: ('arg_max', 1, ('input', 'output'), (('axis', 1), ('sign', 1))),
     29: ('gather', 1, ('input', 'indices', 'output'), (('batches', 1), ('outer', 1), ('axis', 1), ('count', 1), ('slice_bytes', 1))),
     30: ('slice', 1, ('input', 'output'), (('first', 4), ('step', 4))),
+    31: ('lstm', 1, ('input', 'weights', 'table', 'hidden', 'cell', 'workspace', 'output'), (('cells', 1), ('flags', 1), ('hidden_multiplier', 1), ('hidden_shift', 1), ('hidden_zero', 1), ('projection_multiplier', 1), ('projection_shift', 1), ('output_zero', 1), ('cell_scale', 1), ('cell_clip', 1), ('projection_clip', 1))),
+    32: ('svdf', 1, ('input', 'weights', 'table', 'memory', 'output'), (('rank', 1), ('steps', 1), ('filter_multiplier', 1), ('filter_shift', 1), ('output_multiplier', 1), ('output_shift', 1), ('output_zero', 1))),
+    40: ('conv2d16', 1, ('input', 'weights', 'table', 'output'), (('kernel_h', 1), ('kernel_w', 1), ('stride_h', 1), ('stride_w', 1), ('dilation_h', 1), ('dilation_w', 1), ('pad_top', 1), ('pad_left', 1), ('groups', 1), ('narrow', 1), ('clamp_low', 1), ('clamp_high', 1))),
+    41: ('depthwise_conv2d16', 1, ('input', 'weights', 'table', 'output'), (('kernel_h', 1), ('kernel_w', 1), ('stride_h', 1), ('stride_w', 1), ('dilation_h', 1), ('dilation_w', 1), ('pad_top', 1), ('pad_left', 1), ('depth_multiplier', 1), ('narrow', 1), ('clamp_low', 1), ('clamp_high', 1))),
+    42: ('transpose_conv2d16', 1, ('input', 'weights', 'table', 'output'), (('kernel_h', 1), ('kernel_w', 1), ('stride_h', 1), ('stride_w', 1), ('pad_top', 1), ('pad_left', 1), ('narrow', 1), ('clamp_low', 1), ('clamp_high', 1))),
+    43: ('fully_connected16', 1, ('input', 'weights', 'table', 'output'), (('narrow', 1), ('clamp_low', 1), ('clamp_high', 1))),
+    45: ('softmax16', 1, ('input', 'table', 'output'), (('multiplier', 1), ('shift', 1))),
+    46: ('add16', 1, ('input1', 'input2', 'output'), (('shifts_only', 1), ('multiplier1', 1), ('shift1', 1), ('multiplier2', 1), ('shift2', 1), ('subtract', 1), ('output_multiplier', 1), ('output_shift', 1), ('clamp_low', 1), ('clamp_high', 1))),
+    47: ('lut16', 1, ('input', 'table', 'output'), (('tangent', 1), ('multiplier', 1), ('shift', 1))),
 }
 TARGETS: dict[str, dict[str, Any]] = {
     'imx95': {'hw_version': 2, 'cores': 4, 'units': 16, 'length': 16, 'sram_bytes': 2147483648, 'tcm_bytes': 1048576, 'alignment': 16, 'subsystem': True},

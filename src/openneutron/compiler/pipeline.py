@@ -29,7 +29,7 @@ from openneutron.compiler.plan.search import plan
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
-from openneutron.errors import OptionError, UnsupportedError
+from openneutron.errors import InternalError, OptionError, UnsupportedError
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.passes.close_shapes import close_shapes
 from openneutron.litert.passes.drop_graphs import drop_graphs
