@@ -69,12 +69,13 @@ firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bi
 	$(BIN)/python -m pytest -q tests/firmware -rs
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
-lint: setup ## ruff, mypy, import-linter and clang-format
+lint: setup ## ruff, mypy, import-linter, clang-format and clang-tidy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	@$(BIN)/clang-tidy --quiet -p build/native runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c
 
 format: setup ## rewrite the Python, C and C++ sources in house style
 	$(BIN)/ruff check --fix .

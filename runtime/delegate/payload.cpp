@@ -4,8 +4,11 @@
 
 #include <executorch/runtime/platform/log.h>
 
-#include "crc32.h"
 #include "message.h"
+
+extern "C" {
+#include "crc.h"
+}
 
 #define _Static_assert static_assert /* the generated header is C11 */
 #include "generated/microcode.h"
@@ -102,7 +105,7 @@ Error check_identity(const uint8_t *data, size_t size, const Payload &payload, s
         return Error::Ok; /* written by a stock tool: the microcode's own checksum still protects it
                            */
     }
-    ON_REQUIRE(crc32(data, size - sizeof(footer.crc)) == footer.crc, InvalidProgram,
+    ON_REQUIRE(nd_crc32(0, data, size - sizeof(footer.crc)) == footer.crc, InvalidProgram,
                "the payload's checksum is wrong: it was changed after it was written; export the "
                "model again");
     ON_REQUIRE(

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "generated/event.h"
+
 #if defined(_WIN32)
 #define NEUTRON_API __declspec(dllexport)
 #else
@@ -120,22 +122,6 @@ typedef struct {
     uint32_t calls; /* executed in one run */
     bool profiling;
 } NeutronModelInfo;
-
-/* The simulator's timeline of one executed kernel call or copy, in cycles from the start of the
- * run. */
-typedef struct {
-    uint16_t kernel; /* kernel id; 0 for a copy */
-    uint8_t opcode;  /* CALL or DMA */
-    uint8_t reserved;
-    uint32_t tag;     /* L1 node of a call, channel of a copy */
-    int32_t firstRow; /* clipped output rows of this call */
-    uint32_t rows;
-    uint64_t start, end;
-    uint64_t compute, memory, overhead; /* the machine model's parts */
-    uint64_t macs;                      /* multiplications */
-    uint64_t bytes; /* of the operands or of the copy: constants whole, activations in proportion to
-                       the rows */
-} NeutronEvent;
 
 NEUTRON_API NeutronError neutronInit(void);
 NEUTRON_API NeutronError neutronDeinit(void);

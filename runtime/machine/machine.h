@@ -8,28 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "generated/structs.h"
 #include "neutron.h"
-
-typedef struct {
-    uint32_t mac, wide, lane, row, weight_byte, element, call, tile_pixels, dma_byte, dma_start,
-        dma_overlaps;
-} nm_constants;
-
-typedef struct {
-    const char *name;
-    uint32_t hw_version;
-    uint32_t subsystem; /* 1: Neutron-S, with TCM, data mover and a list of the kernels called */
-    uint32_t tcm_bytes;
-    uint32_t memory_bytes; /* SRAM, or DDR where models live there */
-    uint32_t cores, units, length, clock_hz;
-    nm_constants cost;
-} nm_target;
-
-/* Parts of one call in 1/1024 cycle: array busy, stalls that weight or data loading adds beyond it,
- * set-up. */
-typedef struct {
-    uint64_t compute, memory, overhead;
-} nm_cost;
 
 /* What the formulas need to know of a call; rows are the clipped output rows. */
 typedef struct {

@@ -8,7 +8,9 @@
 #include <executorch/runtime/platform/platform.h>
 
 #include "blocks.h"
-#include "delegate/crc32.h"
+extern "C" {
+#include "crc.h"
+}
 #include "delegate/payload.h"
 
 namespace fuzz {
@@ -37,7 +39,7 @@ inline void seal(uint8_t *data, size_t size) {
         std::memcpy(&magic, data + size - 8, sizeof(magic));
     }
     if (magic == kIdentityMagic) {
-        const uint32_t crc = openneutron::crc32(data, size - sizeof(crc));
+        const uint32_t crc = nd_crc32(0, data, size - sizeof(crc));
         std::memcpy(data + size - sizeof(crc), &crc, sizeof(crc));
     }
 }

@@ -14,7 +14,7 @@ import pytest
 from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.litert.read import read_model
-from openneutron.machine import driver, targets
+from openneutron.machine import driver, pricing, targets
 from openneutron.machine import simulator as sim
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
@@ -84,7 +84,7 @@ def test_events_follow_each_other_on_the_array() -> None:
     assert {event.kernel for event in events} >= {"conv2d", "softmax"}
     for before, after in itertools.pairwise(events):
         assert after.start == before.end
-    assert all(event.end - event.start == sim.cycles_of(event.cost) and event.rows > 0 for event in events)
+    assert all(event.end - event.start == pricing.cycles_of(event.cost) and event.rows > 0 for event in events)
 
 
 def test_profile_records() -> None:
@@ -175,14 +175,14 @@ def test_cost_of_an_encoded_call() -> None:
     softmax = encode_call(calls[-1])
     # One vector of five: three walks of one step, one row, one call.
     c = targets.load("imxrt700").cost
-    assert sim.call_cost("imxrt700", softmax, 0, 1) == (3 * c.lane, 0, c.row + c.call)
-    assert sim.call_cost("imxrt700", softmax, 0, 0) == (0, 0, 0)
-    assert sim.dma_cost("imxrt700", 100) == (0, 100 * c.dma_byte, c.dma_start)
-    assert sim.cycles_of(sim.Cost(1024, 0, 1)) == 2
+    assert pricing.call_cost("imxrt700", softmax, 0, 1) == (3 * c.lane, 0, c.row + c.call)
+    assert pricing.call_cost("imxrt700", softmax, 0, 0) == (0, 0, 0)
+    assert pricing.dma_cost("imxrt700", 100) == (0, 100 * c.dma_byte, c.dma_start)
+    assert pricing.cycles_of(sim.Cost(1024, 0, 1)) == 2
     with pytest.raises(OptionError, match="no machine model for target 'imxrt701'"):
-        sim.call_cost("imxrt701", softmax, 0, 1)
+        pricing.call_cost("imxrt701", softmax, 0, 1)
     with pytest.raises(RuntimeFailure, match="instruction is malformed"):
-        sim.call_cost("imxrt700", softmax[:-4], 0, 1)
+        pricing.call_cost("imxrt700", softmax[:-4], 0, 1)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -191,13 +191,13 @@ def test_machine_with_constants_of_ones_own(name: str) -> None:
     target = targets.load(name)
     program = decode(blocks.microcode, blocks.weights, blocks.kernels)
     calls = [encode_call(item) for item in program.instructions if isinstance(item, Call)]
-    same, dearer = sim.Machine(target), sim.Machine(replace(target, cost=replace(target.cost, call=1 << 30)))
+    same, dearer = pricing.Machine(target), pricing.Machine(replace(target, cost=replace(target.cost, call=1 << 30)))
     assert calls
     for words in calls:
-        cost = sim.call_cost(name, words, 0, 1)
-        assert sim.call_cost(same, words, 0, 1) == cost
-        assert sim.call_cost(dearer, words, 0, 1).overhead == cost.overhead - target.cost.call + (1 << 30)
-    assert sim.dma_cost(same, 77) == sim.dma_cost(name, 77)
+        cost = pricing.call_cost(name, words, 0, 1)
+        assert pricing.call_cost(same, words, 0, 1) == cost
+        assert pricing.call_cost(dearer, words, 0, 1).overhead == cost.overhead - target.cost.call + (1 << 30)
+    assert pricing.dma_cost(same, 77) == pricing.dma_cost(name, 77)
 
 
 def test_every_error_has_a_name_and_a_sentence() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OpenNeutronError, OptionError, RuntimeFailure
+from openneutron.machine import structs
 from openneutron.machine.native import library_path
 
 # A library to use in place of the installed one: a debug or sanitizer build.
@@ -70,33 +71,19 @@ class ModelInfo(ctypes.Structure):
 class Event(ctypes.Structure):
     """NeutronEvent."""
 
-    _fields_ = (
-        ("kernel", _u16),
-        ("opcode", _u8),
-        ("reserved", _u8),
-        ("tag", _u32),
-        ("firstRow", _i32),
-        ("rows", _u32),
-        *((n, _u64) for n in ("start", "end", "compute", "memory", "overhead")),
-    )
+    _fields_ = structs.ctypes_fields(structs.EVENT)
 
 
 class MachineCost(ctypes.Structure):
     """nm_cost."""
 
-    _fields_ = tuple((n, _u64) for n in ("compute", "memory", "overhead"))
+    _fields_ = structs.ctypes_fields(structs.COST)
 
 
 class MachineTarget(ctypes.Structure):
-    """nm_target with its nm_constants, flattened: the order of both structs in runtime/machine/machine.h."""
+    """nm_target with its nm_constants, flattened."""
 
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        *((n, _u32) for n in ("hw_version", "subsystem", "tcm_bytes", "memory_bytes")),
-        *((n, _u32) for n in ("cores", "units", "length", "clock_hz")),
-        *((n, _u32) for n in ("mac", "wide", "lane", "row", "weight_byte", "element", "call", "tile_pixels")),
-        *((n, _u32) for n in ("dma_byte", "dma_start", "dma_overlaps")),
-    )
+    _fields_ = structs.ctypes_fields(structs.TARGET, structs.CONSTANTS)
 
 
 EventSink = ctypes.CFUNCTYPE(None, _pointer, ctypes.POINTER(Event))

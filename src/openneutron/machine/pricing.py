@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from typing import NamedTuple
 
-from openneutron.machine import driver
+from openneutron.machine import driver, structs
 from openneutron.machine.targets import Target
 
 
@@ -30,13 +30,8 @@ class Machine:
     """
 
     def __init__(self, target: Target) -> None:
-        c = target.cost
-        self._name = target.name.encode()  # the C struct only points to it
-        self._target = driver.MachineTarget(
-            self._name, target.hw_version, target.subsystem, target.tcm_bytes, target.sram_bytes, target.cores,
-            target.units, target.length, target.clock_hz, c.mac, c.wide, c.lane, c.row, c.weight_byte, c.element, c.call,
-            c.tile_pixels, c.dma_byte, c.dma_start, c.dma_overlaps,
-        )  # fmt: skip
+        self._values = structs.target_values(target)  # the C struct only points to the name
+        self._target = driver.MachineTarget(*self._values)
         self.address = ctypes.addressof(self._target)
 
 

@@ -79,6 +79,8 @@ class Event:
     start: int
     end: int
     cost: Cost
+    macs: int
+    bytes: int
 
 
 class _Buffer:
@@ -288,7 +290,7 @@ class Simulator:
         e = pointer.contents
         cost = Cost(e.compute, e.memory, e.overhead)
         name = driver.kernel_name(e.kernel) if e.kernel else ""
-        event = Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost)
+        event = Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost, e.macs, e.bytes)
         self._events.append(event)
         # An exception cannot pass through the driver's C frames: the first one waits for the end of the run.
         if self._watch is not None and self._failure is None:

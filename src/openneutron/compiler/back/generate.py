@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from pathlib import Path
 
-from openneutron.machine import targets
+from openneutron.machine import structs, targets
 from openneutron.microcode import abi, header, table
 
 _C_TYPES = {"u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "i32": "int32_t"}
@@ -119,15 +119,37 @@ def _roles() -> list[str]:
 
 def c_targets() -> str:
     """`runtime/machine/generated/targets.inc`: the constants of every target, in the order of `nm_target`."""
-    lines = [f"/* {_NOTICE} From src/openneutron/targets. */"]
+    lines = [f"/* {_NOTICE} From src/openneutron/machine/targets. */"]
     for name in targets.names():
-        t = targets.load(name)
-        c = t.cost
-        npu = f'"{t.name}", {t.hw_version}, {int(t.subsystem)}, {t.tcm_bytes}u, {t.sram_bytes}u, {t.cores}, {t.units}'
-        cost = f"{c.mac}, {c.wide}, {c.lane}, {c.row}, {c.weight_byte}, {c.element}, {c.call}, {c.tile_pixels}"
-        copy = f"{c.dma_byte}, {c.dma_start}, {int(c.dma_overlaps)}"
-        lines.append(f"{{{npu}, {t.length}, {t.clock_hz}u, {{{cost}, {copy}}}}},")
+        target = targets.load(name)
+        values = structs.target_values(target)
+        own = ", ".join(f"{value}u" for value in values[1 : len(structs.TARGET.fields)])
+        cost = ", ".join(f"{value}u" for value in values[len(structs.TARGET.fields) :])
+        lines.append(f'{{"{name}", {own}, {{{cost}}}}},')
     return "\n".join(lines) + "\n"
+
+
+def _c_structs(guard: str, *definitions: list[str]) -> str:
+    lines = [f"/* {_NOTICE} */", f"#ifndef {guard}", f"#define {guard}", "", "#include <stdint.h>", ""]
+    # C++ has another name for the same check.
+    lines += ["#ifdef __cplusplus", "#define _Static_assert static_assert", "#endif", ""]
+    lines += [line for definition in definitions for line in definition]
+    return "\n".join([*lines, "#ifdef __cplusplus", "#undef _Static_assert", "#endif", "#endif", ""])
+
+
+def c_event() -> str:
+    """`runtime/include/generated/event.h`, part of the driver's interface."""
+    return _c_structs("NEUTRON_GENERATED_EVENT_H", structs.c_struct(structs.EVENT))
+
+
+def c_machine() -> str:
+    """`runtime/machine/generated/structs.h`: the structs of the cycle model."""
+    return _c_structs(
+        "NEUTRON_GENERATED_STRUCTS_H",
+        structs.c_struct(structs.CONSTANTS),
+        structs.c_struct(structs.TARGET, "nm_constants cost"),
+        structs.c_struct(structs.COST),
+    )
 
 
 def format_page() -> str:
@@ -157,6 +179,8 @@ def files() -> dict[str, str]:
     """Path in the repository → text."""
     return {
         "runtime/include/generated/microcode.h": c_header(),
+        "runtime/include/generated/event.h": c_event(),
+        "runtime/machine/generated/structs.h": c_machine(),
         "runtime/machine/generated/targets.inc": c_targets(),
         "docs/format.md": format_page(),
     }
