@@ -1,11 +1,12 @@
-"""`openneutron.compile`: one verb for PyTorch modules, exported programs and LiteRT files."""
+"""`openneutron.compile`: one verb for PyTorch modules, exported programs, ONNX and LiteRT files."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def compile(
     example_inputs: Sequence[Any] | None = None,
     *,
     calibration: Iterable[Any] | None = None,
+    sizes: Mapping[str, int | Sequence[int]] | None = None,
     train: Callable[..., Any] | None = None,
     name: str = "",
     progress: Progress | None = None,
@@ -35,8 +37,9 @@ def compile(
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
 
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them and `calibration`, an iterable of such
-    inputs that look like real ones), an exported program (already quantized, or with `calibration`), or a LiteRT file by
-    path or as bytes. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding
+    inputs that look like real ones), an exported program (already quantized, or with `calibration`), or an ONNX or LiteRT
+    file by path or as bytes. An ONNX model in float needs `calibration`; `sizes` fixes its open dimensions: a number by the
+    name of a dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding
     in the loop; then no calibration is needed. `name` is what the report calls the model. `progress` is called with the
     name of each stage as it begins.
 
@@ -44,15 +47,24 @@ def compile(
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
         >>> program.save("model.pte")
         >>> compile("model.tflite", target="mcxn94x").report.totals.cycles
+        >>> compile("model.onnx", sizes={"batch": 1}, calibration=[(x,) for x in images]).save("model.pte")
     """
     stage: Progress = progress or (lambda text: None)
     given = checked(options, known={one.name: one for one in PUBLIC})
     if given.get("converter", Options.converter) == "open":
         targets.load(given.get("target", Options.target))
-    is_litert = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
-    if not is_litert:
+    is_file = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
+    is_onnx = is_file and _is_onnx(source)
+    if sizes and not is_onnx:
+        raise OptionError("sizes are for ONNX models", hint="other models have fixed shapes")
+    if is_onnx or not is_file:
         refuse_foreign(given, TORCH, hint="compile a partition's LiteRT model (dump_intermediates) with it")
-        return _compile_torch(source, example_inputs, calibration, stage, name=name, train=train, **given)
+        notes: tuple[str, ...] = ()
+        if is_onnx:
+            stage("importing the model")
+            source, example_inputs, name, notes = _imported(source, sizes, calibration, example_inputs, name)
+        program = _compile_torch(source, example_inputs, calibration, stage, name=name, train=train, **given)
+        return replace(program, report=replace(program.report, notes=(*program.report.notes, *notes)))
     refuse_foreign(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
@@ -75,6 +87,29 @@ def _document(function: Callable[..., Any]) -> None:
 
 
 _document(compile)
+
+
+def _is_onnx(source: Any) -> bool:
+    """Whether a path or bytes are an ONNX model: by the name's ending, or by what the bytes begin with."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return kind_of(bytes(source[:8])) == "onnx"
+    return Path(source).suffix == ".onnx"
+
+
+def _imported(
+    source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
+) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...]]:
+    """An ONNX model as a program or module, example inputs for it, its name and what there is to say about it."""
+    with quiet():
+        from openneutron.onnx.importer import load
+
+    if example_inputs is not None:
+        raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
+    found = load(source, sizes=sizes, name=name)
+    stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
+    if found.quantized and calibration is not None:
+        raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
+    return found.program if found.quantized else found.module, found.example_inputs, stem, found.notes
 
 
 def _compile_litert(source: Any, name: str, stage: Progress, options: dict[str, Any]) -> Program:

@@ -19,6 +19,8 @@ from openneutron.errors import OptionError
 _LITERT = b"TFL3"
 _EXECUTORCH = b"ET"
 _MICROCODE = struct.pack("<I", 0x64434D6E)
+# Keys of the fields a model goes on with: producer, version, domain, model version, text, graph, opsets.
+_ONNX_FIELDS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
 _ZIP = b"PK\x03\x04"
 
 
@@ -96,7 +98,7 @@ def bundle_of(program: str | os.PathLike[str]) -> Path:
 
 
 def kind_of(data: bytes) -> str:
-    """What the first bytes say: "tflite", "pte", "microcode", "zip" (a .pt2 or .npz), or "" when they say nothing.
+    """What the first bytes say: "tflite", "pte", "microcode", "onnx", "zip" (a .pt2 or .npz), or "" when they say nothing.
 
     Example:
         >>> kind_of(b"\\x1c\\x00\\x00\\x00TFL3")
@@ -108,7 +110,11 @@ def kind_of(data: bytes) -> str:
         return "pte"
     if data[:4] == _MICROCODE:
         return "microcode"
-    return "zip" if data[:4] == _ZIP else ""
+    if data[:4] == _ZIP:
+        return "zip"
+    # ONNX has no magic: a protobuf that begins with field 1, a small version, and goes on with another low field.
+    is_onnx = len(data) > 4 and data[0] == 0x08 and 1 <= data[1] <= 0x7F and data[2] in _ONNX_FIELDS
+    return "onnx" if is_onnx else ""
 
 
 def _is_special(path: Path) -> bool:

@@ -8,9 +8,10 @@ import typer
 
 from openneutron.cli.evaluate import DATA_HELP, Data
 from openneutron.cli.shared.completion import model_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
@@ -19,13 +20,15 @@ def bisect_model(
     model: Annotated[
         str,
         typer.Argument(
-            help="A PyTorch model: of the zoo, package.module:factory, or a .pt2 in float.", autocompletion=model_names
+            help="A float model: of the zoo, package.module:factory, a .pt2 or an .onnx.", autocompletion=model_names
         ),
     ],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Without, the calibration data is used.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 32,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -45,19 +48,21 @@ def bisect_model(
     from openneutron import console
 
     with console.progress("starting") as stage:
-        found = _bisect(model, Data(data, limit, mean, std), stage)
+        found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration)
     if as_json:
         console.put(json.dumps({**dataclasses.asdict(found), "proposal": proposal(found)}, indent=2))
         return
     _print(found, top)
 
 
-def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
+def _bisect(
+    model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = ""
+) -> Bisection:
     from openneutron.cli.shared.labelled import check_data
+    from openneutron.cli.shared.loading import found_source
     from openneutron.errors import OptionError
-    from openneutron.executorch.capture.sources import find
 
-    source = find(model)
+    source = found_source(model, sizes, calibration)
     if source.kind == "tflite":
         raise OptionError("a LiteRT file is quantized already", where=model, hint="give the PyTorch model it came from")
     if data.given is not None:
@@ -65,7 +70,7 @@ def _bisect(model: str, data: Data, stage: Callable[[str], None]) -> Bisection:
     stage("loading the model")
     loaded = source.load()
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
-        raise OptionError("only PyTorch modules with example inputs can be bisected", where=model)
+        raise OptionError("only float modules with example inputs can be bisected", where=model)
     samples, classes = _samples(model, source.kind == "zoo", data, loaded)
     from openneutron.executorch.analyze.bisect import bisect
 

@@ -77,6 +77,10 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
     from openneutron.files import read_file
 
     options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
+    if entry.sizes:
+        options["sizes"] = entry.sizes
+    if entry.calibration:
+        options["calibration"] = entry.calibration
     if entry.per_channel:
         options["per_channel"] = True
     program, loaded = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,8 @@ def compare_files(
     rounding: Annotated[
         str, typer.Option(help="silicon: also run both with the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two compiles, two targets, or ours and NXP's file: operators, memory, code size, cycles.
@@ -102,7 +105,8 @@ def compare_files(
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("comparing") as stage:
-        sides = _sides(_columns(files, target or ["imxrt700"]), stage, silicon)
+        given = {"sizes": size or (), "calibration": calibration}
+        sides = _sides(_columns(files, target or ["imxrt700"]), stage, given, silicon)
     if as_json:
         console.put(json.dumps([dataclasses.asdict(side) for side in sides], indent=2))
         return
@@ -149,11 +153,13 @@ def _ratio(ours: object, theirs: object) -> str:
     return ""
 
 
-def _sides(columns: list[tuple[str, str]], stage: Callable[[str], None], silicon: bool = False) -> list[Side]:
+def _sides(
+    columns: list[tuple[str, str]], stage: Callable[[str], None], given: dict[str, Any], silicon: bool = False
+) -> list[Side]:
     """Both columns; a model compiled here tells how many operators it had, which the other one is then measured by."""
     from openneutron.errors import OptionError
 
-    found = [_column(model, target, stage) for model, target in columns]
+    found = [_column(model, target, stage, given) for model, target in columns]
     totals = {total for _, _, _, total, _ in found if total is not None}
     for name, _, contents, _, _ in found:
         if not contents.graphs:
@@ -167,7 +173,7 @@ def _sides(columns: list[tuple[str, str]], stage: Callable[[str], None], silicon
 
 
 def _column(
-    model: str, target: str, stage: Callable[[str], None]
+    model: str, target: str, stage: Callable[[str], None], given: dict[str, Any]
 ) -> tuple[str, bytes, Contents, int | None, Stock | None]:
     """Name, bytes and contents of a compiled file, or of a model compiled now.
 
@@ -178,11 +184,14 @@ def _column(
     from openneutron.files import kind_of, read_file
 
     path = Path(model)
-    if path.is_file() and kind_of(data := read_file(path)) != "zip":
+    if path.is_file() and path.suffix != ".onnx" and kind_of(data := read_file(path)) not in ("zip", "onnx"):
         contents = contents_of(data, model)
         if contents.graphs or kind_of(data) != "tflite":
             return path.name, data, contents, None, None
-    program, loaded = compile_source(model, lambda text: stage(f"{model} for {target}: {text}"), target=target)
+    wanted = given if model.endswith(".onnx") else {}
+    program, loaded = compile_source(
+        model, lambda text: stage(f"{model} for {target}: {text}"), target=target, **wanted
+    )
     name = f"{loaded.name} for {target}, compiled now"
     total = program.report.totals.operators_total if program.kind == "tflite" else None
     return name, program.data, contents_of(program.data, loaded.name), total, program.report.stock

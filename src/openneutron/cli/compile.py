@@ -1,4 +1,4 @@
-"""`openneutron compile`: a PyTorch model or a LiteRT file in, a `.pte` or a converted LiteRT file out."""
+"""`openneutron compile`: a PyTorch, ONNX or LiteRT model in, a `.pte` or a converted LiteRT file out."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import efforts, model_names, target_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 from openneutron.options import PUBLIC, Option, checked, read_text
 
 _SOURCES = (
-    "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program or a .tflite file. "
+    "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program, an .onnx or .tflite file. "
     "A factory gives (module, example_inputs) or (module, example_inputs, calibration)."
 )
 _COMPLETIONS: dict[str, Callable[..., Any]] = {"target": target_names, "optimize": efforts}
@@ -38,6 +39,8 @@ def compile_model(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")
     ] = False,
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     **options: Any,
 ) -> None:
     """Compile a model and print where every node runs, the estimated cycles and the memory.
@@ -48,6 +51,8 @@ def compile_model(
 
     openneutron compile model.tflite -o out.tflite --target mcxn94x
 
+    openneutron compile model.onnx --size batch=1 --calibration samples.npz
+
     openneutron compile cifarnet --recipe imxrt700cm
 
     openneutron compile package.module:factory --int8-io --report report.html
@@ -55,7 +60,11 @@ def compile_model(
     from openneutron.cli.shared.compiling import Request, run_compile
 
     given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
-    run_compile(Request(source, output, intermediates, report, certificate, as_json, checked(given)))
+    run_compile(
+        Request(
+            source, output, intermediates, report, certificate, as_json, checked(given), tuple(size or ()), calibration
+        )
+    )
 
 
 def _value(option: Option, given: Any) -> Any:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from openneutron.analyze.accuracy import Labelled, Score
     from openneutron.cli.shared.labelled import Wanted
@@ -37,6 +38,8 @@ def evaluate_model(
         str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = "imxrt700",
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     rounding: Annotated[
         str, typer.Option(help="silicon: also with the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
@@ -61,7 +64,8 @@ def evaluate_model(
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
-        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, silicon=silicon)
+        given = {"sizes": size or (), "calibration": calibration, "silicon": silicon}
+        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, **given)
     if as_json:
         console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
     else:
@@ -93,19 +97,26 @@ class Data:
 
 
 def measure(
-    model: str, data: Data, target: str, per_channel: bool, stage: Callable[[str], None], *, silicon: bool = False
+    model: str,
+    data: Data,
+    target: str,
+    per_channel: bool,
+    stage: Callable[[str], None],
+    *,
+    silicon: bool = False,
+    sizes: Sequence[str] = (),
+    calibration: str = "",
 ) -> list[Score]:
     """The scores of every form the model has, the first being what the others are compared with.
 
     With `silicon` there is one more, with the board's multipliers.
     """
     from openneutron.cli.shared.labelled import check_data, wanted_by
-    from openneutron.cli.shared.loading import compile_loaded
-    from openneutron.executorch.capture.sources import find
+    from openneutron.cli.shared.loading import compile_loaded, found_source
     from openneutron.files import kind_of, read_file
 
     is_pte = model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte")
-    source = None if is_pte else find(model)
+    source = None if is_pte else found_source(model, sizes, calibration)
     is_zoo = source is not None and source.kind == "zoo"
     if not is_zoo or data.given is not None:
         check_data(data.given, where=model)
@@ -143,15 +154,13 @@ def torch_scores(
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import predictor
 
-    if loaded.example_inputs is None or program.quantized is None or len(loaded.example_inputs) != 1:
+    if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
     check_shape(data, loaded)
     example = loaded.example_inputs[0]
-    forms: dict[str, Any] = {
-        "float": loaded.model,
-        "PT2E": program.quantized,
-        ".pte": program.run,
-    }
+    forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program.run}
+    if program.quantized is None:  # it came with its own scales
+        forms = {"quantized": loaded.model, ".pte": program.run}
     if silicon:
         board = silicon_file(program.data, where=loaded.name)
         forms[SILICON] = dataclasses.replace(program, data=board).run

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import efforts, model_names, target_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +34,8 @@ def write_report(
     per_channel: Annotated[
         bool, typer.Option("--per-channel", help="A weight scale for each output channel of PyTorch models.")
     ] = False,
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     what_if: Annotated[bool, typer.Option(help="Compile again with changes, to show what they give.")] = True,
     accuracy: Annotated[
         bool, typer.Option(help="Run it, to show each layer's SQNR against float and LSB against the reference.")
@@ -69,9 +72,10 @@ def write_report(
         if source.endswith(".json"):
             report = _saved(source)
         else:
-            report = _made(source, stage, options, what_if=what_if, accuracy=accuracy)
-    size = 0 if output is None else write_page(report, output)
-    console.put(to_json(report) if as_json else f"{output}: {size:,} bytes; open it in a browser")
+            model = {"sizes": size or (), "calibration": calibration}
+            report = _made(source, stage, options, model, what_if=what_if, accuracy=accuracy)
+    written = 0 if output is None else write_page(report, output)
+    console.put(to_json(report) if as_json else f"{output}: {written:,} bytes; open it in a browser")
 
 
 def _saved(source: str) -> Report:
@@ -89,6 +93,7 @@ def _made(
     source: str,
     stage: Callable[[str], None],
     options: dict[str, Any],
+    model: dict[str, Any],
     *,
     what_if: bool,
     accuracy: bool,
@@ -97,5 +102,5 @@ def _made(
     from openneutron.cli.shared.loading import compile_source
     from openneutron.cli.shared.reporting import completed
 
-    program, loaded = compile_source(source, stage, dump_intermediates=True, **options)
+    program, loaded = compile_source(source, stage, dump_intermediates=True, **model, **options)
     return completed(program, loaded, options, stage, what_if=what_if, accuracy=accuracy)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+
 if TYPE_CHECKING:
     from openneutron.analyze.layer import Layer
     from openneutron.analyze.verify import Verification
@@ -16,7 +18,7 @@ SHOWN = 20
 
 
 def verify_file(
-    file: Annotated[Path, typer.Argument(help="A .pte, a compiled .tflite, or a .tflite to compile and verify.")],
+    file: Annotated[Path, typer.Argument(help="A .pte, a compiled .tflite, or a .tflite or .onnx to compile and verify.")],
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="Inputs as .npy or .npz; random ones otherwise.")
     ] = None,
@@ -25,8 +27,10 @@ def verify_file(
         Path | None, typer.Option(help="Debug bundle of a .pte (default: NAME.debug beside the file).")
     ] = None,
     reference: Annotated[Path | None, typer.Option(help="The .tflite that a compiled .tflite came from.")] = None,
-    target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
+    target: Annotated[str, typer.Option(help="The chip to compile a .tflite or .onnx for.")] = "imxrt700",
     optimize: Annotated[str, typer.Option(help="How hard to search then: fast, default or max.")] = "default",
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     dump: Annotated[
         list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")
     ] = None,
@@ -46,6 +50,8 @@ def verify_file(
 
     openneutron compile cifarnet -o cifarnet.pte --intermediates cifarnet.debug && openneutron verify cifarnet.pte
 
+    openneutron verify model.onnx --size batch=1 --calibration samples.npz
+
     openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
     """
     from openneutron import console
@@ -56,18 +62,38 @@ def verify_file(
     check_rounding(rounding)
     if dump:
         check_target(output, ".npz", ".npy")
-    with console.progress("running"):
-        found = _verify(file, input, seed, bundle, reference, target, optimize, rounding)
+    steps: list[str] = []
+    with console.progress("running") as stage:
+        if _is_onnx(file):
+            if bundle is not None or reference is not None or rounding != "exact":
+                from openneutron.errors import OptionError
+
+                raise OptionError("--bundle, --reference and --rounding are for compiled files", where=str(file))
+            from openneutron.cli.shared.verify_onnx import verify_onnx
+
+            model = {"sizes": size or (), "calibration": calibration}
+            options = {"target": target, "optimize": optimize}
+            found, steps = verify_onnx(file, input, seed, model, options, stage)
+        else:
+            found = _verify(file, input, seed, bundle, reference, target, optimize, rounding)
     if dump:
         _dump(found, dump, output, str(file))
     if as_json:
         import json
 
-        console.put(json.dumps(as_data(found), indent=2))
+        console.put(json.dumps(as_data(found) | ({"onnxruntime": steps} if steps else {}), indent=2))
     else:
         _print(found, file)
+        for line in steps:
+            console.stdout().print(f"  {line}", markup=False)
     if not found.equal:
         raise typer.Exit(DIFFERS)
+
+
+def _is_onnx(file: Path) -> bool:
+    from openneutron.files import kind_of, read_file
+
+    return file.suffix == ".onnx" or kind_of(read_file(file)) == "onnx"
 
 
 def _verify(
@@ -94,7 +120,7 @@ def _verify(
         return _verify_pte(file, data, given, seed, bundle, rounding)
     if kind != "tflite":
         raise FormatError(
-            "only .pte and .tflite files can be verified", where=where, hint="`openneutron inspect` says what it is"
+            "only .pte, .tflite and .onnx files can be verified", where=where, hint="`openneutron inspect` says what it is"
         )
     if not is_compiled(data, source=where):
         if reference is not None:

@@ -13,12 +13,13 @@ from typing import Any
 from torch._ops import OpOverload
 from torch.fx import Node
 
+from openneutron.onnx.names import ONNX_NODE
+
 _QD = "quantized_decomposed."
 QUANTIZE = frozenset({f"{_QD}quantize_per_tensor.default", f"{_QD}quantize_per_channel.default"})
 DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize_per_channel.default"})
 PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
 GETITEM = "getitem"
-ONNX_NODE = "onnx_node"  # key of the note that names the node of an ONNX model
 _FLOAT = "openneutron_float"  # key of the note on nodes the user wants in float
 
 

@@ -44,7 +44,7 @@ class Representation(_base.BackendRep):
         if missing:
             raise OptionError(f"input {missing[0]!r} is missing", hint="give an array for each input")
         opsets = {one.domain: int(one.version) for one in self.model.opset_import}
-        elaborator = Elaborator(opsets, eager=True)
+        elaborator = Elaborator(opsets)
         values = {name: _value(item) for name, item in given.items()}
         outputs = elaborator.graph(self.model.graph, values)
         return tuple(_array(one) for one in outputs)
@@ -96,7 +96,7 @@ class OpenNeutronBackend(_base.Backend):
             names = [name for name in node.input if name]
             arrays = dict(zip(names, inputs if isinstance(inputs, Sequence) else [inputs], strict=True))
         imports = kwargs.get("opset_imports") or [onnx.helper.make_opsetid("", onnx.defs.onnx_opset_version())]
-        elaborator = Elaborator({one.domain: int(one.version) for one in imports}, eager=True)
+        elaborator = Elaborator({one.domain: int(one.version) for one in imports})
         made = elaborator.node(node, {name: _value(item) for name, item in arrays.items()})
         return tuple(_array(one) for one in made)
 

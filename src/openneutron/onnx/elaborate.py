@@ -31,10 +31,10 @@ _DEFAULT = ("", "ai.onnx")
 class Elaborator:
     """Walks a model; `steps` are the calls that depend on its inputs, in order."""
 
-    def __init__(self, opsets: Mapping[str, int], *, widen: bool = False, eager: bool = False, where: str = "") -> None:
+    def __init__(self, opsets: Mapping[str, int], *, widen: bool = False, keep: bool = False, where: str = "") -> None:
         self.opsets = {("" if name in _DEFAULT else name): version for name, version in opsets.items()}
         self.widen = widen
-        self.eager = eager  # all inputs are data: compute
+        self.keep = keep  # what a rule says stays a call does so
         self.where = where
         self.steps: list[Step] = []
         self.mode = FakeTensorMode()
@@ -120,7 +120,7 @@ class Elaborator:
             if rule.grows:
                 self._check_growth(rule, call)
             results = [_constant(one) for one in self._compute(rule, call.start(_real))]
-            if not rule.keep or self.eager:
+            if not rule.keep or not self.keep:
                 return results
             data = [value.data for value in results]
         else:

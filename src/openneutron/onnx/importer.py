@@ -9,7 +9,8 @@ import inspect
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -17,9 +18,9 @@ import torch.fx.traceback
 from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
-from openneutron.executorch.fx import ONNX_NODE
 from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.fuse import fuse
+from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
 from openneutron.onnx.values import Step, Value, unshifted
@@ -27,18 +28,23 @@ from openneutron.onnx.values import Step, Value, unshifted
 
 @dataclass(frozen=True)
 class Imported:
-    """A model as a program of ATen calls.
+    """A model as a module, and as a program of ATen calls.
 
     `quantized` says that it brings its own scales; `inputs` and `outputs` are the model's names for them.
     """
 
-    program: ExportedProgram
+    module: Replay
     example_inputs: tuple[torch.Tensor, ...]
     quantized: bool
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    nodes: int = field(default=0)
+    where: str = ""
+
+    @cached_property
+    def program(self) -> ExportedProgram:
+        """What `torch.export` makes of the module."""
+        return _exported(self.module, self.example_inputs, self.where)
 
 
 def load(
@@ -57,18 +63,15 @@ def load(
     inputs, notes = resolve(model, sizes or {}, where=where)
     fuse(model.graph)
     opsets = {one.domain: int(one.version) for one in model.opset_import}
-    elaborator = Elaborator(opsets, widen=True, where=where)
+    quantized = any(_quantizes(node) for node in model.graph.node)
+    elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where)
     values = [elaborator.input(one.shape, one.dtype, one.name) for one in inputs]
     outputs = elaborator.graph(model.graph, {one.name: value for one, value in zip(inputs, values, strict=True)})
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
-    module = _Replay(_needed(elaborator.steps, outputs), values, outputs, [one.name for one in inputs])
+    module = Replay(_needed(elaborator.steps, outputs), values, outputs, [one.name for one in inputs])
     examples = tuple(_example(one.shape, one.dtype, position) for position, one in enumerate(inputs))
-    program = _exported(module, examples, where)
-    quantized = any(_is_quantize(node) for node in program.graph.nodes)
-    return Imported(
-        program, examples, quantized, tuple(one.name for one in inputs), names, notes, len(model.graph.node)
-    )
+    return Imported(module, examples, quantized, tuple(one.name for one in inputs), names, notes, where)
 
 
 def _check_outputs(outputs: Sequence[Value], names: Sequence[str], where: str) -> None:
@@ -81,8 +84,9 @@ def _check_outputs(outputs: Sequence[Value], names: Sequence[str], where: str) -
         )
 
 
-def _is_quantize(node: Any) -> bool:
-    return node.op == "call_function" and str(node.target).startswith("quantized_decomposed.quantize")
+def _quantizes(node: Any) -> bool:
+    """Whether a node stores activations with a scale of the model's own; weights alone may be stored so in float models."""
+    return node.op_type.startswith(("QuantizeLinear", "QLinear", "QGemm"))
 
 
 def _needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
@@ -96,8 +100,13 @@ def _needed(steps: Sequence[Step], outputs: Sequence[Value]) -> list[Step]:
     return kept[::-1]
 
 
-class _Replay(torch.nn.Module):
-    """Makes the calls again while `torch.export` watches; constants are buffers."""
+class Replay(torch.nn.Module):
+    """The model as a module: makes the calls, each with a note of the node it stands for, so `torch.export` can watch.
+
+    Weights are parameters, other constants buffers.
+    """
+
+    notes_nodes = True  # `export` keeps the notes
 
     def __init__(self, steps: list[Step], inputs: list[Value], outputs: list[Value], names: list[str]) -> None:
         super().__init__()
@@ -134,7 +143,10 @@ class _Replay(torch.nn.Module):
         name = self._constants.unique(value.name or "constant")
         self._names[id(value)] = name
         self._values.append(value)
-        self.register_buffer(name, value.data)
+        if value.data.is_floating_point() and value.data.dim() and bool(torch.isfinite(value.data).all()):
+            self.register_parameter(name, torch.nn.Parameter(value.data))
+        else:
+            self.register_buffer(name, value.data)
 
     def _replay(self, given: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         made = {id(value): tensor for value, tensor in zip(self._entering, given, strict=True)}
@@ -182,7 +194,7 @@ def _example(shape: Sequence[int], dtype: torch.dtype, seed: int) -> torch.Tenso
     return torch.zeros(tuple(shape), dtype=dtype)
 
 
-def _exported(module: _Replay, examples: tuple[torch.Tensor, ...], where: str) -> ExportedProgram:
+def _exported(module: Replay, examples: tuple[torch.Tensor, ...], where: str) -> ExportedProgram:
     try:
         with torch.no_grad(), torch.fx.traceback.preserve_node_meta():
             return torch.export.export(module, examples)
@@ -194,6 +206,3 @@ def _exported(module: _Replay, examples: tuple[torch.Tensor, ...], where: str) -
             f"torch.export cannot capture the model: {type(error).__name__}: {first}", where=where,
             hint="report the model: its operators were all known",
         ) from error  # fmt: skip
-
-
-__all__ = ["Imported", "load"]

@@ -49,16 +49,6 @@ def read_model(source: str | os.PathLike[str] | bytes, *, name: str = "") -> Any
     return model
 
 
-def looks_like_onnx(data: bytes) -> bool:
-    """Whether bytes may be an ONNX model: it begins with its IR version, which is a small number.
-
-    Example:
-        >>> looks_like_onnx(b"\\x08\\x0a\\x12\\x07pytorch")
-        True
-    """
-    return len(data) > 4 and data[0] == 0x08 and 1 <= data[1] <= 0x7F
-
-
 def opset_of(model: Any, domain: str = "") -> int:
     """The version of a domain's operators that the model was written for; 0 when it imports none."""
     names = ("", "ai.onnx") if domain in ("", "ai.onnx") else (domain,)

@@ -57,7 +57,8 @@ KINDS = {
         Kind("accuracy_drop", "share lost against float, or against the LiteRT reference", is_share=True),
     )
 }
-_OPTIONS = {"source", "target", "optimize", "data", "limit", "mean", "std", "seed", "per_channel", "fit", "budget"}
+_OPTIONS = {"source", "target", "optimize", "data", "limit", "mean", "std", "seed", "per_channel", "fit", "budget",
+            "sizes", "calibration"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Entry:
     mean: str = ""
     std: str = ""
     seed: int = 0
+    sizes: tuple[str, ...] = ()
+    calibration: str = ""
 
     @property
     def is_zoo(self) -> bool:
@@ -137,7 +140,7 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
     if not isinstance(budget, dict) or not budget:
         raise FormatError("it has no [model.budget]", where=where, hint=f"budgets: {', '.join(KINDS)}")
     source = raw["source"]
-    if source.endswith((".tflite", ".pt2")):
+    if source.endswith((".tflite", ".onnx", ".pt2")):
         source = str(path.parent / source)
     data = raw.get("data")
     entry = Entry(
@@ -152,6 +155,8 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
         mean=_of_type(raw, "mean", str, "", where),
         std=_of_type(raw, "std", str, "", where),
         seed=_of_type(raw, "seed", int, 0, where),
+        sizes=_sizes(_of_type(raw, "sizes", dict, {}, where), where),
+        calibration=_data(raw["calibration"], path.parent) if _of_type(raw, "calibration", str, "", where) else "",
     )
     if entry.optimize not in OPTIMIZE:
         raise OptionError(f"optimize is {entry.optimize!r}", where=where, hint=f"one of {', '.join(OPTIMIZE)}")
@@ -161,6 +166,17 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
 
         check_data(entry.data, where=where, option="data")
     return entry
+
+
+def _sizes(raw: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Sizes of an ONNX model as the command line writes them: sizes = { batch = 1, x = [1, 3, 48, 192] }."""
+    for name, value in raw.items():
+        numbers = value if isinstance(value, list) else [value]
+        if not numbers or any(type(one) is not int or one < 1 for one in numbers):
+            raise FormatError(f"the size of {name!r} is {value!r}", where=where, hint="give a number or a list of them")
+    return tuple(
+        f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}" for name, value in raw.items()
+    )
 
 
 def _data(given: str, folder: Path) -> str:

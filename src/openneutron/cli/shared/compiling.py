@@ -26,16 +26,18 @@ class Request:
     certificate: Path | None = None
     as_json: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    size: tuple[str, ...] = ()
+    calibration: str = ""
 
 
 def run_compile(request: Request) -> None:
     """Compile, write the files and print the report."""
     from openneutron import console
-    from openneutron.executorch.capture.sources import find
+    from openneutron.cli.shared.loading import found_source
     from openneutron.files import check_target
 
     r, output = request, request.output
-    found = find(r.source)
+    found = found_source(r.source, r.size, r.calibration)
     suffix = ".tflite" if found.kind == "tflite" else ".pte"
     if output is None and not r.as_json:
         output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")

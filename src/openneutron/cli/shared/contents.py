@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from openneutron.cli.shared.blocks import Blocks, blocks_of_file
@@ -16,7 +17,8 @@ from openneutron.microcode.instructions import Call, Loop, Program
 if TYPE_CHECKING:
     from openneutron.microcode.pte import PlanTensor
 
-KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "": "Neutron payload"}
+KINDS = {"tflite": "LiteRT model", "pte": "ExecuTorch program", "microcode": "Neutron microcode", "onnx": "ONNX model",
+         "": "Neutron payload"}  # fmt: skip
 ONLY_NXP = "made by NXP's converter: only NXP's runtime can run it"
 
 
@@ -65,6 +67,8 @@ def contents_of(data: bytes, where: str) -> Contents:
     kind = kind_of(data)
     if kind == "zip":
         raise FormatError("this is a zip archive (a .pt2 or .npz?), not a compiled model", where=where)
+    if kind == "onnx" or where.endswith(".onnx"):
+        return _of_onnx(data, where)
     graphs = tuple(_graph(blocks) for blocks in blocks_of_file(data, where))
     notes = tuple(f"{graph.where}: {ONLY_NXP}" for graph in graphs if graph.made_by == "nxp")
     if kind == "tflite":
@@ -90,6 +94,17 @@ def contents_of(data: bytes, where: str) -> Contents:
         outputs = tuple(_of_plan(f"output_{at}", one) for at, one in enumerate(plan.outputs))
         return Contents(where, KINDS[kind], len(data), inputs, outputs, plan.operators, plan.delegates, graphs, notes)
     return Contents(where, KINDS[kind], len(data), graphs=graphs, notes=notes)
+
+
+def _of_onnx(data: bytes, where: str) -> Contents:
+    """What an ONNX model says about itself; its open dimensions stand by name."""
+    from openneutron.onnx.describe import describe
+
+    found = describe(where if Path(where).is_file() else data, where)
+    inputs, outputs = (
+        tuple(TensorInfo(one.name, one.dtype, one.shape) for one in side) for side in (found.inputs, found.outputs)
+    )
+    return Contents(where, KINDS["onnx"], len(data), inputs, outputs, found.operators, notes=found.notes)
 
 
 def _of_plan(name: str, tensor: PlanTensor) -> TensorInfo:

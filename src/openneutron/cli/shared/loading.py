@@ -5,23 +5,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.executorch.capture.sources import Loaded, Source
     from openneutron.program import Program
 
+SIZE_HELP = "A size of an ONNX model: an open dimension (batch=1) or a whole input (x=1,3,48,192); repeatable."
+CALIBRATION_HELP = (
+    "Data that sets the ranges of a float model: an .npz with an array of samples for each input (by its name, or x for the "
+    "only one), an .npy, a .pt that torch.save wrote, or package.module:generator that yields inputs."
+)
 
-def compile_source(source: str, stage: Callable[[str], None], **options: Any) -> tuple[Program, Loaded]:
+
+def found_source(source: str, sizes: Sequence[str] = (), calibration: str = "") -> Source:
+    """The source a command line names, with its `--size` and `--calibration`."""
+    from openneutron.executorch.capture.sources import find
+
+    parsed: dict[str, int | tuple[int, ...]] = {}
+    if sizes:
+        from openneutron.onnx.sizes import parse_sizes
+
+        parsed = parse_sizes(sizes)
+    return find(source, sizes=parsed, calibration=calibration)
+
+
+def compile_source(
+    source: str, stage: Callable[[str], None], *, sizes: Sequence[str] = (), calibration: str = "", **options: Any
+) -> tuple[Program, Loaded]:
     """The source compiled as `openneutron compile` does it, and the model itself.
 
-    `options` are those of `openneutron.compile`.
+    `sizes` and `calibration` are as the command line has them, `options` are those of `openneutron.compile`.
 
     Example:
         >>> program, loaded = compile_source("cifarnet", print, target="imxrt700")
     """
-    from openneutron.executorch.capture.sources import find
-
-    found = find(source)
+    found = found_source(source, sizes, calibration)
     stage("loading the model")
     loaded = found.load()
     return compile_loaded(loaded, stage, **options), loaded

@@ -22,7 +22,8 @@ def flags() -> dict[str, tuple[str, str]]:
     """Flag → (field of `Request` or name of the option, how its value is read)."""
     own = {f"--{field.name.replace('_', '-')}": (field.name, "path") for field in fields(Request)[1:5]}
     schema = {one.flag: (one.name, one.kind) for one in SCHEMA.values() if one.flag and one.public}
-    return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **schema}
+    model = {"--size": ("size", "names"), "--calibration": ("calibration", "text")}
+    return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **model, **schema}
 
 
 def parse(words: list[str]) -> Request | None:

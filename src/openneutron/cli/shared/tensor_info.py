@@ -13,7 +13,7 @@ class TensorInfo:
 
     name: str
     dtype: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
     quantization: str = ""
     order: str = ""
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.fx.traceback
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 from torch.utils._pytree import TreeSpec
@@ -24,7 +25,8 @@ Inputs = tuple[torch.Tensor, ...]
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
     """`torch.export` with one sentence instead of a traceback when the model cannot be exported."""
     try:
-        return with_plain_outputs(torch.export.export(model, inputs))
+        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)):
+            return with_plain_outputs(torch.export.export(model, inputs))
     except OpenNeutronError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What can be compiled: a model of the zoo, a factory by its import path, an exported program, a LiteRT file.
+"""What can be compiled: a model of the zoo, a factory by its import path, an exported program, an ONNX or LiteRT file.
 
 Finding out which of them a text names imports no torch; loading does.
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 import importlib
 import sys
 import zipfile
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from openneutron import zoo
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.files import kind_of, read_file
 
-Kind = Literal["zoo", "factory", "pt2", "tflite"]
+Kind = Literal["zoo", "factory", "pt2", "onnx", "tflite"]
 
 _GIVES = (
     "it must give an nn.Module or ExportedProgram, or (module, example_inputs) or (module, example_inputs, calibration)"
@@ -30,11 +30,11 @@ _GIVES = (
 # Files that people try, what they are, and what to give instead.
 _FOREIGN = {
     ".py": ("a Python file", "name the function in it that makes the model: {stem}:factory"),
-    ".onnx": (
-        "an ONNX model, which is not read",
-        "give the PyTorch model it came from, or convert it to a quantized .tflite",
-    ),
 }
+_RANDOM = (
+    "calibrated with random numbers from 0 to 1: where nodes run and the cycles are right, accuracy is not; "
+    "give real data with --calibration"
+)
 _ONE_SAMPLE = "calibrated with the example inputs alone: ranges of real data may differ; give calibration data"
 
 
@@ -69,6 +69,8 @@ class Source:
 
     text: str
     kind: Kind
+    sizes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
+    calibration: str = ""
 
     @property
     def stem(self) -> str:
@@ -79,8 +81,25 @@ class Source:
 
     def load(self) -> Loaded:
         """Load the model; every way to fail is an `OpenNeutronError`."""
+        if self.sizes and self.kind != "onnx":
+            raise OptionError("sizes are for ONNX models", where=self.text, hint="other models have fixed shapes")
         if self.kind == "tflite":
+            if self.calibration:
+                raise OptionError("calibration data is for float models", where=self.text, hint="leave it out")
             return Loaded(Path(self.text).name, self.text)
+        if self.kind == "onnx":
+            return _of_onnx(self.text, self.sizes, self.calibration)
+        loaded = self._load()
+        if not self.calibration:
+            return loaded
+        if loaded.example_inputs is None:
+            raise OptionError("the program is quantized already", where=self.text, hint="leave calibration out")
+        from openneutron.executorch.capture.calibration import read_calibration
+
+        samples = read_calibration(self.calibration, loaded.example_inputs)
+        return replace(loaded, calibration=samples, notes=())
+
+    def _load(self) -> Loaded:
         if self.kind == "zoo":
             model = zoo.load(self.text)
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
@@ -89,17 +108,23 @@ class Source:
         return _made(self.text, self.stem)
 
 
-def find(text: str) -> Source:
+def find(text: str, *, sizes: Mapping[str, int | tuple[int, ...]] | None = None, calibration: str = "") -> Source:
     """The source a text names; an `OptionError` says what else it could have been.
+
+    `sizes` are for open dimensions of an ONNX model, `calibration` names data for a float model.
 
     Example:
         >>> find("cifarnet").kind
         'zoo'
     """
+    return replace(_found(text), sizes=sizes or {}, calibration=calibration)
+
+
+def _found(text: str) -> Source:
     if text in zoo.names():
         return Source(text, "zoo")
     path = Path(text)
-    if path.suffix in (".tflite", ".pt2") or path.exists():
+    if path.suffix in (".tflite", ".pt2", ".onnx") or path.exists():
         return Source(text, _kind_of_file(path))
     module, colon, factory = text.partition(":")
     if colon:
@@ -107,7 +132,7 @@ def find(text: str) -> Source:
             raise OptionError("this is no import path", where=text, hint="write package.module:factory")
         return Source(text, "factory")
     if "/" in text or "." in text:
-        hint = "give a .tflite or .pt2 file, package.module:factory, or a name of the zoo"
+        hint = "give a .tflite, .onnx or .pt2 file, package.module:factory, or a name of the zoo"
         raise OptionError("there is no such file", where=text, hint=hint)
     if path.with_suffix(".py").is_file():
         raise OptionError("this is a Python module", where=text, hint=f"name the function in it: {text}:factory")
@@ -123,6 +148,8 @@ def _kind_of_file(path: Path) -> Kind:
         )
     if kind == "zip" or path.suffix == ".pt2":
         return "pt2"
+    if kind != "tflite" and (path.suffix == ".onnx" or (kind == "onnx" and path.suffix not in _FOREIGN)):
+        return "onnx"
     if kind != "tflite" and path.suffix in _FOREIGN:
         what, hint = _FOREIGN[path.suffix]
         raise OptionError(f"this is {what}", where=str(path), hint=hint.format(stem=path.stem))
@@ -144,6 +171,24 @@ def _exported(text: str) -> Loaded:
             where=text, hint="write it with torch.export.save(torch.export.export(model, example_inputs), file)",
         ) from error  # fmt: skip
     return _of_program(Path(text).stem, program, None, None, where=text)
+
+
+def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration: str) -> Loaded:
+    """An ONNX model: a quantized one as a program, a float one as a module with the data named, or random numbers."""
+    from openneutron.onnx.importer import load
+
+    found = load(text, sizes=sizes)
+    name = Path(text).stem
+    if found.quantized:
+        if calibration:
+            raise OptionError("the model is quantized already", where=text, hint="leave calibration out")
+        return Loaded(name, found.program, found.example_inputs, None, found.notes)
+    if not calibration:
+        return Loaded(name, found.module, found.example_inputs, [found.example_inputs], (*found.notes, _RANDOM))
+    from openneutron.executorch.capture.calibration import read_calibration
+
+    samples = read_calibration(calibration, found.example_inputs, found.inputs)
+    return Loaded(name, found.module, found.example_inputs, samples, found.notes)
 
 
 def _is_checkpoint(text: str) -> bool:

@@ -1,0 +1,68 @@
+"""An ONNX model compiled and verified: every layer against LiteRT's reference, the outputs against onnxruntime."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openneutron.analyze.verify import Verification
+
+
+def verify_onnx(
+    file: Path,
+    given: Path | None,
+    seed: int,
+    model: Mapping[str, Any],
+    options: Mapping[str, Any],
+    stage: Callable[[str], None],
+) -> tuple[Verification, list[str]]:
+    """The comparison of all layers, and a line for each output about how far it is from onnxruntime's.
+
+    `model` is the command line's sizes and calibration, `options` are those of `openneutron.compile`.
+    """
+    from openneutron.analyze.program_layers import verify_pte
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.cli.shared.loading import compile_source
+    from openneutron.executorch.run.arrays import run_arrays, tensors_of
+    from openneutron.files import bundle_of, make_folder, write_file
+    from openneutron.litert.graph import DType, Tensor
+    from openneutron.microcode.pte import read_plan
+    from openneutron.run.runner import bind_inputs, random_inputs
+
+    program, loaded = compile_source(str(file), stage, dump_intermediates=True, **model, **options)
+    plan = read_plan(program.data, where=str(file))
+    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
+    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
+    bound = bind_inputs(tensors, arrays, source=str(file))
+    stage("verifying every layer")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{file.stem}.pte"
+        write_file(path, program.data)
+        debug = make_folder(bundle_of(path))
+        for name, content in program.intermediates.items():
+            write_file(debug / name, content)
+        found = verify_pte(path, debug, tensors_of(bound))
+    stage("running onnxruntime")
+    return found, _against_onnxruntime(file, bound, run_arrays(program.run, bound), loaded.model)
+
+
+def _against_onnxruntime(file: Path, inputs: Sequence[Any], outputs: Sequence[Any], model: Any) -> list[str]:
+    import numpy as np
+
+    from openneutron.onnx.reference import output_scales, run_reference
+
+    lines = []
+    scales = output_scales(model)
+    for at, (name, wanted) in enumerate(run_reference(str(file), inputs).items()):
+        got = np.asarray(outputs[at], np.float64)
+        apart = np.abs(got - wanted)
+        power = float((wanted.astype(np.float64) ** 2).sum())
+        noise = float(((got - wanted) ** 2).sum())
+        sqnr = f"{10 * np.log10(power / noise):.1f} dB" if noise and power else "exact" if not noise else "no signal"
+        steps = f", at most {apart.max() / scales[at]:.0f} steps" if at < len(scales) and scales[at] else ""
+        lines.append(f"{name} against onnxruntime: SQNR {sqnr}, at most {apart.max():.4g} apart{steps}")
+    return lines
