@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -37,8 +38,12 @@ class Elaborator:
         self.keep = keep  # what a rule says stays a call does so
         self.where = where
         self.steps: list[Step] = []
-        self.mode = FakeTensorMode()
         self._count = 0
+
+    @cached_property
+    def mode(self) -> FakeTensorMode:
+        """Shapes without data; made when asked for, because torch imports its compiler for it."""
+        return FakeTensorMode()
 
     def graph(self, graph: Any, values: Mapping[str, Value]) -> list[Value]:
         """The outputs of a graph; `values` are its inputs and what it sees of the graphs around it."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,9 @@ from openneutron.onnx.names import ONNX_NODE
 from openneutron.onnx.read import read_model
 from openneutron.onnx.sizes import Sizes, resolve
 from openneutron.onnx.values import Step, Value, unshifted
+
+# Their inputs 3 and 4 are statistics, which no gradient reaches.
+_NORMS = ("BatchNormalization",)
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Imported:
     outputs: tuple[str, ...]
     notes: tuple[str, ...] = ()
     where: str = ""
+    fixed: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def program(self) -> ExportedProgram:
@@ -65,13 +69,17 @@ def load(
     opsets = {one.domain: int(one.version) for one in model.opset_import}
     quantized = any(_quantizes(node) for node in model.graph.node)
     elaborator = Elaborator(opsets, widen=True, keep=quantized, where=where)
+    fixed = {one.name: one.number for one in inputs if one.number is not None}
+    inputs = [one for one in inputs if one.number is None]
     values = [elaborator.input(one.shape, one.dtype, one.name) for one in inputs]
-    outputs = elaborator.graph(model.graph, {one.name: value for one, value in zip(inputs, values, strict=True)})
+    known = {name: Value(data=torch.tensor(number), name=name) for name, number in fixed.items()}
+    known |= {one.name: value for one, value in zip(inputs, values, strict=True)}
+    outputs = elaborator.graph(model.graph, known)
     names = tuple(one.name for one in model.graph.output)
     _check_outputs(outputs, names, where)
     module = Replay(_needed(elaborator.steps, outputs), values, outputs, [one.name for one in inputs])
     examples = tuple(_example(one.shape, one.dtype, position) for position, one in enumerate(inputs))
-    return Imported(module, examples, quantized, tuple(one.name for one in inputs), names, notes, where)
+    return Imported(module, examples, quantized, tuple(one.name for one in inputs), names, notes, where, fixed)
 
 
 def _check_outputs(outputs: Sequence[Value], names: Sequence[str], where: str) -> None:
@@ -118,6 +126,9 @@ class Replay(torch.nn.Module):
         self._entering = inputs
         self._constants = _Names()
         kept: set[int] = set()
+        self._statistics = {
+            id(one) for step in steps if step.call.node.op_type in _NORMS for one in step.call.inputs[3:5]
+        }
         for step in steps:
             for value in (*step.call.inputs, *step.call.own):
                 # What only decided something while importing was never asked for as a tensor.
@@ -143,7 +154,8 @@ class Replay(torch.nn.Module):
         name = self._constants.unique(value.name or "constant")
         self._names[id(value)] = name
         self._values.append(value)
-        if value.data.is_floating_point() and value.data.dim() and bool(torch.isfinite(value.data).all()):
+        trains = value.data.is_floating_point() and value.data.dim() and id(value) not in self._statistics
+        if trains and bool(torch.isfinite(value.data).all()):
             self.register_parameter(name, torch.nn.Parameter(value.data))
         else:
             self.register_buffer(name, value.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,8 @@ from openneutron.errors import ConverterError, OptionError
 from openneutron.onnx.extra import need
 
 
-def run_reference(path: str, inputs: Sequence[Any]) -> dict[str, Any]:
-    """The outputs of a model by name, by onnxruntime's CPU provider.
+def run_reference(path: str, inputs: Sequence[Any], fixed: Mapping[str, int] | None = None) -> dict[str, Any]:
+    """The outputs of a model by name, by onnxruntime's CPU provider; `fixed` are inputs that the program does not take.
 
     Example:
         >>> run_reference("model.onnx", [image])
@@ -23,10 +23,14 @@ def run_reference(path: str, inputs: Sequence[Any]) -> dict[str, Any]:
     options.log_severity_level = 4
     try:
         session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-        wanted = session.get_inputs()
+        everything = session.get_inputs()
+        wanted = [one for one in everything if one.name not in (fixed or {})]
         if len(wanted) != len(inputs):
             raise OptionError(f"it takes {len(wanted)} inputs, there are {len(inputs)}", where=path)
         given = {one.name: np.asarray(array).astype(_type(one.type)) for one, array in zip(wanted, inputs, strict=True)}
+        given |= {
+            one.name: np.array((fixed or {})[one.name], _type(one.type)) for one in everything if one not in wanted
+        }
         return dict(zip((one.name for one in session.get_outputs()), session.run(None, given), strict=True))
     except OptionError:
         raise

@@ -1,4 +1,8 @@
-"""The shapes of a model's inputs, with the user's sizes for open dimensions."""
+"""The shapes of a model's inputs, with the user's sizes for open dimensions.
+
+A scalar input of integers (a sampling rate, a switch) may be given as if it were a size: then it is fixed to that number,
+and the branches it decides are chosen while importing.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,7 @@ class Input:
     name: str
     shape: tuple[int, ...]
     dtype: torch.dtype
+    number: int | None = None  # of an input that is fixed: the program does not take it
 
 
 def parse_sizes(texts: Sequence[str], *, option: str = "--size") -> dict[str, int | tuple[int, ...]]:
@@ -51,10 +56,15 @@ def open_dimensions(model: Any) -> dict[str, list[int | str]]:
     for one in model.graph.input:
         if one.name not in stored:
             dims = one.type.tensor_type.shape.dim
-            found[one.name] = [
-                int(dim.dim_value) if dim.WhichOneof("value") == "dim_value" else dim.dim_param or "?" for dim in dims
-            ]
+            found[one.name] = [int(dim.dim_value) if dim.dim_value > 0 else dim.dim_param or "?" for dim in dims]
     return found
+
+
+def fixed_inputs(path: str, sizes: Sizes) -> dict[str, int]:
+    """The inputs of a file that `sizes` fix to a number."""
+    from openneutron.onnx.read import read_model
+
+    return {one.name: one.number for one in resolve(read_model(path), sizes, where=path)[0] if one.number is not None}
 
 
 def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple[str, ...]]:
@@ -84,14 +94,18 @@ def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple
             raise UnsupportedError(
                 f"input `{one.name}` holds {type_name(code)}", where=where, hint="cut the model after what reads it"
             ) from error
-        inputs.append(Input(one.name, shape, WIDENED.get(dtype, dtype)))
+        number = sizes.get(one.name) if not shape and not dtype.is_floating_point else None
+        if isinstance(number, int):
+            used.add(one.name)
+            notes.append(f"input `{one.name}` is fixed to {number}")
+        inputs.append(Input(one.name, shape, WIDENED.get(dtype, dtype), number if isinstance(number, int) else None))
         if dtype in WIDENED:
             notes.append(f"input `{one.name}` is {type_name(code)} in the model and FLOAT in the program")
     unused = [name for name in sizes if name not in used]
     if unused:
         known = ", ".join(f"{name} {dims}" for name, dims in open_dimensions(model).items())
         raise OptionError(f"nothing is called {unused[0]!r}", where=where, hint=f"the inputs are {known}")
-    if not inputs:
+    if all(one.number is not None for one in inputs):
         raise UnsupportedError("the model has no inputs", where=where, hint="there is nothing to run")
     return inputs, tuple(dict.fromkeys(notes))
 
@@ -149,10 +163,8 @@ def _fits(dims: Sequence[Any], shape: Sequence[int]) -> bool:
     """Whether a shape agrees with the dimensions that are not open."""
     if len(dims) != len(shape):
         return False
-    return all(
-        dim.WhichOneof("value") != "dim_value" or dim.dim_value in (size, 0)
-        for dim, size in zip(dims, shape, strict=True)
-    )
+    fixed = [(int(dim.dim_value), size) for dim, size in zip(dims, shape, strict=True) if dim.dim_value > 0]
+    return all(declared == size for declared, size in fixed)
 
 
 def _check(sizes: Sizes, where: str) -> None:

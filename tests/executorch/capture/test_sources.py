@@ -161,7 +161,7 @@ def test_finding_imports_no_torch() -> None:
         ("weights.pt", "weights.pt: this is no exported program: torch.save wrote it"),
         ("script.py", "script.py: this is a Python file.*script:factory"),
         ("script", "script: this is a Python module.*script:factory"),
-        ("net.onnx", "net.onnx: this is an ONNX model, which is not read"),
+        ("net.onnx", "net.onnx: this is no ONNX model: it has no graph"),
         ("program.pte", "a compiled ExecuTorch program already"),
         (".", "this is a folder"),
     ],

@@ -31,6 +31,7 @@ def verify_onnx(
     from openneutron.files import bundle_of, make_folder, write_file
     from openneutron.litert.graph import DType, Tensor
     from openneutron.microcode.pte import read_plan
+    from openneutron.onnx.sizes import fixed_inputs, parse_sizes
     from openneutron.run.runner import bind_inputs, random_inputs
 
     program, loaded = compile_source(str(file), stage, dump_intermediates=True, **model, **options)
@@ -47,17 +48,20 @@ def verify_onnx(
             write_file(debug / name, content)
         found = verify_pte(path, debug, tensors_of(bound))
     stage("running onnxruntime")
-    return found, _against_onnxruntime(file, bound, run_arrays(program.run, bound), loaded.model)
+    fixed = fixed_inputs(str(file), parse_sizes(model["sizes"]))
+    return found, _against_onnxruntime(file, bound, run_arrays(program.run, bound), loaded.model, fixed)
 
 
-def _against_onnxruntime(file: Path, inputs: Sequence[Any], outputs: Sequence[Any], model: Any) -> list[str]:
+def _against_onnxruntime(
+    file: Path, inputs: Sequence[Any], outputs: Sequence[Any], model: Any, fixed: Mapping[str, int]
+) -> list[str]:
     import numpy as np
 
     from openneutron.onnx.reference import output_scales, run_reference
 
     lines = []
     scales = output_scales(model)
-    for at, (name, wanted) in enumerate(run_reference(str(file), inputs).items()):
+    for at, (name, wanted) in enumerate(run_reference(str(file), inputs, fixed).items()):
         got = np.asarray(outputs[at], np.float64)
         apart = np.abs(got - wanted)
         power = float((wanted.astype(np.float64) ** 2).sum())
