@@ -39,9 +39,9 @@ def compile(
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them and `calibration`, an iterable of such
     inputs that look like real ones), an exported program (already quantized, or with `calibration`), or an ONNX or LiteRT
     file by path or as bytes. An ONNX model in float needs `calibration`; `sizes` fixes its open dimensions: a number by the
-    name of a dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding
-    in the loop; then no calibration is needed. `name` is what the report calls the model. `progress` is called with the
-    name of each stage as it begins.
+    name of a dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
+    `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
+    calls the model. `progress` is called with the name of each stage as it begins.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
