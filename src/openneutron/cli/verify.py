@@ -18,7 +18,9 @@ SHOWN = 20
 
 
 def verify_file(
-    file: Annotated[Path, typer.Argument(help="A .pte, a compiled .tflite, or a .tflite or .onnx to compile and verify.")],
+    file: Annotated[
+        Path, typer.Argument(help="A .pte, a compiled .tflite, or a .tflite or .onnx to compile and verify.")
+    ],
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="Inputs as .npy or .npz; random ones otherwise.")
     ] = None,
@@ -120,7 +122,9 @@ def _verify(
         return _verify_pte(file, data, given, seed, bundle, rounding)
     if kind != "tflite":
         raise FormatError(
-            "only .pte, .tflite and .onnx files can be verified", where=where, hint="`openneutron inspect` says what it is"
+            "only .pte, .tflite and .onnx files can be verified",
+            where=where,
+            hint="`openneutron inspect` says what it is",
         )
     if not is_compiled(data, source=where):
         if reference is not None:
