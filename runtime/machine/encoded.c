@@ -75,13 +75,13 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     if (call.kernel >= NEUTRON_KERNEL_LIMIT || !basics[call.kernel].known)
         return NEUTRON_ERROR_KERNEL_MISSING;
     const uint32_t operands = basics[call.kernel].operands;
-    const size_t before = sizeof head + sizeof call + operands * sizeof(NeutronOperandRecord);
-    if (head.operands != operands ||
-        head.words != before / sizeof(uint32_t) + basics[call.kernel].params) {
+    const size_t bytes = sizeof head + sizeof call + operands * sizeof(NeutronOperandRecord);
+    const size_t before = bytes / sizeof(uint32_t); /* words */
+    if (head.operands != operands || head.words != before + basics[call.kernel].params) {
         return NEUTRON_ERROR_INSTRUCTION;
     }
 
-    const uint32_t *params = words + before / sizeof(uint32_t);
+    const uint32_t *params = words + before;
     const NeutronOperandRecord *input = operand_at(words, (uint32_t)places[call.kernel].input);
     const NeutronOperandRecord *output = operand_at(words, basics[call.kernel].output);
     if (row0 < 0 || row1 < row0 || (uint32_t)row1 > output->height) return NEUTRON_ERROR_OPERAND;
