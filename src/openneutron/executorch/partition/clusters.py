@@ -15,6 +15,7 @@ from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.executorch.lower.ops import lowerings
 from openneutron.options import Options
 from openneutron.verdict import Reason, Verdict
 
@@ -54,6 +55,12 @@ def is_border(node: Node) -> bool:
     return is_quantize(node) or is_dequantize(node)
 
 
+def is_stored(node: Node) -> bool:
+    """Whether the node's result is a stored value: quantized, or an integer that its operator makes."""
+    rule = lowerings().get(operator_name(node))
+    return is_quantize(node) or (rule is not None and rule.stored)
+
+
 def find_clusters(graph: Graph) -> list[Cluster]:
     """All clusters that lie between stored values on both sides, in graph order.
 
@@ -71,8 +78,8 @@ def find_clusters(graph: Graph) -> list[Cluster]:
     for node in calls:
         parent[node] = node
         for source in node.all_input_nodes:
-            # An edge that carries a stored value ends a cluster: what quantize makes and dequantize reads.
-            if source in parent and not is_quantize(source) and not is_dequantize(node):
+            # An edge that carries a stored value ends a cluster: what quantize makes and dequantize reads, and integers.
+            if source in parent and not is_stored(source) and not is_dequantize(node):
                 parent[root(node)] = root(source)
     groups: dict[Node, list[Node]] = {}
     for node in calls:
@@ -81,7 +88,7 @@ def find_clusters(graph: Graph) -> list[Cluster]:
 
 
 def _is_between_stored_values(nodes: list[Node]) -> bool:
-    return any(is_quantize(node) for node in nodes) and any(is_dequantize(node) for node in nodes)
+    return any(is_stored(node) for node in nodes) and any(is_dequantize(node) for node in nodes)
 
 
 def stored_inputs(nodes: Sequence[Node], constants: Constants) -> list[Node]:
@@ -99,7 +106,7 @@ def stored_inputs(nodes: Sequence[Node], constants: Constants) -> list[Node]:
 def stored_outputs(nodes: Sequence[Node]) -> list[Node]:
     """The stored values that something outside reads."""
     inside = set(nodes)
-    return [node for node in nodes if is_quantize(node) and any(user not in inside for user in node.users)]
+    return [node for node in nodes if is_stored(node) and any(user not in inside for user in node.users)]
 
 
 def examine(cluster: Cluster, constants: Constants, check: Check, options: Options) -> None:
@@ -142,7 +149,7 @@ def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason]
             return node, Reason("dynamic_shape", f"its shape is {_shape(node)}, which is not fixed", node.name, hint)
         if is_quantize(node):
             continue
-        for user in node.users:
+        for user in () if is_stored(node) else node.users:
             if user not in inside:
                 what = "the program's output" if user.op == "output" else user.name
                 hint = "quantize its readers too"

@@ -110,6 +110,12 @@ class Annotator:
         if self.is_float(x):
             self.write(node, {x: self.input_spec(x)}, output or self.specs.activation())  # type: ignore[index,arg-type]
 
+    def read(self, node: Node) -> None:
+        """One tensor in, a result that nothing quantizes: an index."""
+        x = node.args[0]
+        if self.is_float(x):
+            self.write(node, {x: self.input_spec(x)}, None)  # type: ignore[index,arg-type]
+
     def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
         """One tensor in, a result whose range is known beforehand."""
         self.unary(node, fixed(scale, zero_point))

@@ -37,7 +37,8 @@ class LoweringRule:
     knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
     ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
     entries is better than what `lower` emits, or the only form (see `unary_table.py`). `tolerance` is the largest difference,
-    in steps of the output, from the converted PT2E graph. `cpu` is its cost class where it stays on the CPU.
+    in steps of the output, from the converted PT2E graph. `cpu` is its cost class where it stays on the CPU. Results of
+    `stored` operators are integers, which leave a partition as they are.
     """
 
     operator: str
@@ -50,6 +51,7 @@ class LoweringRule:
     table: Callable[[Node], bool] | None
     tolerance: int
     cpu: str
+    stored: bool
     file: str
 
 
@@ -76,6 +78,7 @@ def lowers(
     table: bool | Callable[[Node], bool] = False,
     tolerance: int = 1,
     cpu: str = "element",
+    stored: bool = False,
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
 
@@ -103,6 +106,7 @@ def lowers(
                 tabled,
                 tolerance,
                 cpu,
+                stored,
                 function.__module__,
             )
         return function

@@ -1,0 +1,34 @@
+"""Flip: dimensions read from their ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.litert.graph import DType
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.flip.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values move and do not change."""
+    a.shared(node)
+
+
+@lowers("aten.flip.default", cpu="move")
+def lower(call: Call) -> Value:
+    """A GATHER with falling indices for each dimension; LiteRT's REVERSE_V2 has no kernel here."""
+    value = call.activation("self")
+    order = call.common_order([value])
+    for dim in {call.dim(one, value.rank) for one in call["dims"]}:
+        falling = call.constant(f"indices_{dim}", range(value.shape[dim] - 1, -1, -1), DType.INT32)
+        source = call.tensor(value, order)
+        value, made = call.result(order, value.quantization, value.shape, name=f"{call.node.name}_{dim}")
+        call.emit("GATHER", [source, falling], [made], axis=order.index(dim), batch_dims=0)
+    return value
