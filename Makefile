@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real fuzz test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean
+.PHONY: help setup demo test test-full test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ test-real: setup ## compile and run real models: make test-real MODELS=folder-or
 # Seconds for all targets together. The same seed damages the same models, as many as the time allows.
 SECONDS ?= 600
 SEED ?= 0
+fuzz-compile: setup ## random models through compiler, verifier, checker and LiteRT: make fuzz-compile [SECONDS=600] [SEED=0]
+	@$(BIN)/python tests/fuzz/fuzz_compile.py --seconds $(SECONDS) --seed $(SEED)
+
 fuzz: setup ## damaged models, microcode, payloads and delegates: make fuzz [SECONDS=600] [SEED=0] [MODELS=folder]
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) --seed $(SEED) --models "$(MODELS)"
 

@@ -46,7 +46,7 @@ class Network:
         mode = SAME if padding == "SAME" else VALID
         size = [axis(s, kernel, stride, 1, mode)[0] for s in (h, w)]
         s, z = self._fresh()
-        y = self._tensor((1, *size, channels), s * 10 * kernel, z)
+        y = self._tensor((self.shape(x)[0], *size, channels), s * 10 * kernel, z)
         self.g.op("CONV_2D", [x, wt, bt], [y], padding=padding, stride_h=stride, stride_w=stride, dilation_h_factor=1,
                   dilation_w_factor=1, fused_activation_function=act)  # fmt: skip
         return y
@@ -60,7 +60,7 @@ class Network:
         )
         size = [axis(s, kernel, stride, 1, SAME)[0] for s in (h, w)]
         s, z = self._fresh()
-        y = self._tensor((1, *size, c), s * 3, z)
+        y = self._tensor((self.shape(x)[0], *size, c), s * 3, z)
         self.g.op("DEPTHWISE_CONV_2D", [x, wt, bt], [y], padding="SAME", stride_h=stride, stride_w=stride, depth_multiplier=1,
                   dilation_h_factor=1, dilation_w_factor=1)  # fmt: skip
         return y

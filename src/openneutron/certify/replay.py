@@ -17,6 +17,10 @@ from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
 from openneutron.certify.world import Computation, World
 
 MOST_STEPS = 4_000_000  # calls and copies in one run: far above any model, minutes of work
+# What the firmware accepts of a window; it refuses the file otherwise.
+_FRAME = ("before_batch", "before_height", "before_width", "before_channels", "pad_top", "pad_left")
+_WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
+_LIMITS = dict.fromkeys(_WINDOW, (1, 32_767)) | dict.fromkeys(_FRAME, (0, 1 << 30))
 Interval = tuple[str, int, int, int]  # region, index, start, end
 
 
@@ -123,6 +127,10 @@ class Machine:
         if call.at not in self.memo:
             for role, operand in call.operands.items():
                 self._inside(call, role, operand)
+            for name, value in call.params.items():
+                low, top = _LIMITS.get(name, (value, value))
+                if not low <= value <= top:
+                    raise Refused(f"{self.where}: {call.kernel}: {name} is {value}, not {low} to {top}", call.at)
             self.memo[call.at] = None
         self.reads, self.writes = [], []
         rule(self, call, first, last)
@@ -137,6 +145,8 @@ class Machine:
             end += (o.batch - 1) * o.plane + (o.ring - 1) * o.pitch + (o.width - 1) * o.pixel
         if end > size:
             raise Refused(f"{self.where}: {call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
+        if o.ring > o.height and not RULES[call.kernel].flat:
+            raise Refused(f"{self.where}: {call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
         if o.offset % o.item:
             raise Refused(f"{self.where}: {call.kernel}: {role} is not aligned", call.at)
 

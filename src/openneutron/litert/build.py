@@ -117,8 +117,11 @@ class GraphBuilder:
         self.graph.operators.append(operator)
         return operator
 
-    def table(self, source: int, entries: npt.ArrayLike, output: int) -> Operator:
-        """Append a look-up of each INT8 value in `entries`, 256 INT8 values from the one for -128 on."""
+    def table(self, source: int, entries: npt.ArrayLike, output: int, function: str = "") -> Operator:
+        """Append a look-up of each INT8 value in `entries`, 256 INT8 values from the one for -128 on.
+
+        `function` says what they were computed from, for whoever computes them again (`certify/functions.py`).
+        """
         if not self.called:
             self.called.append(decomposition())
         made = self.graph.tensors[output]
@@ -131,7 +134,7 @@ class GraphBuilder:
             q.zero_point if q else None,
             data=entries,
         )
-        return self.op(COMPOSITE, [source, table], [output], **table_options(1))
+        return self.op(COMPOSITE, [source, table], [output], **table_options(1, function))
 
     def finish(
         self, inputs: Sequence[int], outputs: Sequence[int], *, description: str = "", signature: str = ""

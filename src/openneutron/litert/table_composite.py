@@ -22,12 +22,12 @@ CODE: Final = "STABLEHLO_COMPOSITE"
 NAME: Final = "openneutron.table"
 ENTRIES: Final = 256  # one per INT8 value, the smallest first
 _OFFSET: Final = 128  # position of the entry for 0
-# An empty map in FlexBuffers: LiteRT demands attributes, and a table has none.
-_NO_ATTRIBUTES: Final = bytes.fromhex("00000100002401")
 
 
-def table_options(graph: int) -> dict[str, Any]:
+def table_options(graph: int, function: str = "") -> dict[str, Any]:
     """The options of a composite whose decomposition is graph number `graph` of the model.
+
+    `function` goes into the attributes: the operators that the table was computed from, one a line.
 
     Example:
         >>> builder.op(CODE, [x, table], [y], **table_options(1))
@@ -35,8 +35,15 @@ def table_options(graph: int) -> dict[str, Any]:
     return {
         "name": NAME,
         "decomposition_subgraph_index": graph,
-        "composite_attributes": np.frombuffer(_NO_ATTRIBUTES, np.uint8),
+        "composite_attributes": np.frombuffer(_attributes(function), np.uint8),
     }
+
+
+def _attributes(function: str) -> bytes:
+    """A FlexBuffers map: LiteRT demands one even where there is nothing to say."""
+    from flatbuffers import flexbuffers
+
+    return bytes(flexbuffers.Dumps({"function": function} if function else {}))
 
 
 def is_table(options: Any) -> bool:

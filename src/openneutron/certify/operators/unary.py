@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Callable
 
+from openneutron.certify.functions import Unknown, function_of, wrong_entries
 from openneutron.certify.numbers import (
     activation,
     away,
@@ -21,6 +22,7 @@ from openneutron.certify.numbers import (
     wrap,
 )  # fmt: skip
 from openneutron.certify.operators import Context, rule
+from openneutron.certify.refused import Refused
 from openneutron.certify.tags import value_of
 
 _BYTES = ("INT8", "UINT8")
@@ -304,4 +306,12 @@ def composite(c: Context) -> list[array[int]] | None:
     entries = value_of(c.tags(1))
     if entries is None or len(entries) != 256 or c.tensor(0).dtype != "INT8":
         return None
+    text = function_of(bytes(c.op.options.get("CompositeAttributes") or b""))
+    if text:
+        try:
+            wrong = wrong_entries(text, c.tensor(0).quantization, c.out.quantization, entries)
+        except Unknown:
+            wrong = {}  # an operator that is not known here: the table is the source's word
+        for stored in wrong:
+            raise Refused(f"operator {c.op.number}: the entry for {stored} is not that of its function", c.op.offset)
     return [c.world.symbols.through(c.tags(0), entries[128:] + entries[:128])]

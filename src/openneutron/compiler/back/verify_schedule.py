@@ -159,7 +159,7 @@ class _Replay:
         """The kernel must be told the tensor's own type and shape, or one that divides its rows otherwise."""
         shape = self.graph.nodes[call.node].seen(position, value.shape)
         given = (operand.batch, operand.height, operand.width, operand.channels)
-        if given != shape or operand.dtype is not value.dtype:
+        if given != shape or operand.dtype is not value.dtype or operand.ring > operand.height:
             raise InternalError(f"node {call.node} is told that {value.name} is {operand.dtype.name} {list(given)}")
 
     def in_place(self, call: Call, data: npt.NDArray[Any], at: int) -> None:

@@ -208,7 +208,8 @@ class Lowering:
         check_activation(node, encoding)
         order = self.common_order([source], node)
         made, tensor = self.layouts.produced(node.name, source.shape, order, DType.INT8, encoding.quantization)
-        self.builder.table(self.layouts.tensor(source, order), table.entries(node, self.constants), tensor)
+        entries, function = table.entries(node, self.constants), table.text(self.constants)
+        self.builder.table(self.layouts.tensor(source, order), entries, tensor, function)
         self.owners.append(self.current)
         return made
 

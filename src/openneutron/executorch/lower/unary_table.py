@@ -64,6 +64,26 @@ class Tabulated:
         rounded = torch.clamp(torch.round(result * inverse) + to.quantization.zero_point[0], to.low, to.high)
         return rounded.to(torch.int8).numpy()
 
+    def text(self, constants: Constants) -> str:
+        """The operators, one a line, for those who compute the table again (`certify/functions.py`)."""
+        names: dict[Node, str] = {}
+
+        def value(given: Any) -> str:
+            if not isinstance(given, Node):
+                return repr(given) if isinstance(given, (bool, int, float, str)) else "None"
+            if given in names:
+                return names[given]
+            if is_dequantize(given):
+                return repr(float(_constant(given, constants))) if given.args[0] in constants else "x"
+            return repr(float(_scalar(constants.array(given))))
+
+        lines = []
+        for node in self.chain:
+            given = ",".join(f"{key}={value(one)}" for key, one in arguments(node).items())
+            names[node] = f"v{len(names)}"
+            lines.append(f"{names[node]}={operator_name(node)}({given})")
+        return "\n".join(lines)
+
 
 def find_tables(nodes: Sequence[Node], constants: Constants) -> dict[Node, Tabulated]:
     """The quantizes that must become tables: what lies before them has no other form, or a worse one."""

@@ -1,0 +1,113 @@
+"""One random model through everything: compile, verify, prove, run, compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from openneutron.certify.prove import prove
+from openneutron.convert import convert
+from openneutron.errors import UnsupportedError
+from openneutron.machine import targets
+from openneutron.options import Options
+from openneutron.run.runner import LiteRtRunner, random_inputs
+from tests.compiler.networks import Network, random_network
+
+RUNS = 3  # runs of a model: state is kept between them
+
+
+def check(source: bytes, options: Options, seed: int) -> None:
+    """Compile a model; where it fits, prove it and compare it with LiteRT."""
+    try:
+        compiled = convert(source, options).model
+    except UnsupportedError:
+        return  # a budget that nothing fits
+    prove(compiled, source)
+    ours, reference = LiteRtRunner(compiled), LiteRtRunner(source)
+    for run in range(RUNS):
+        inputs = random_inputs(reference.inputs, seed=seed + run)
+        wanted, got = reference.run(inputs).outputs, ours.run(inputs).outputs
+        for key, value in wanted.items():
+            assert np.array_equal(value, got[key]), f"{key} differs in run {run}"
+
+
+def _branches(data: st.DataObject) -> bytes:
+    """A small network drawn step by step, which hypothesis can make smaller: branches, several outputs, batches."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 16)))
+    batch = data.draw(st.integers(1, 3))
+    size = data.draw(st.integers(3, 16))
+    net = Network(rng, (batch, size, size + data.draw(st.integers(0, 3)), data.draw(st.integers(1, 9))))
+    tensors = [net.input]
+    for _ in range(data.draw(st.integers(1, 7))):
+        x = data.draw(st.sampled_from(tensors))
+        tensors.append(_step(data, net, x, tensors))
+    outputs = data.draw(st.lists(st.sampled_from(tensors[1:]), min_size=1, max_size=3, unique=True))
+    return net.finish(*outputs)
+
+
+def _step(data: st.DataObject, net: Network, x: int, tensors: list[int]) -> int:
+    _, height, width, channels = net.shape(x)
+    kind = data.draw(st.sampled_from(["conv", "depthwise", "add", "logistic", "requantize", "concat", "pad", "pool"]))
+    if kind == "conv":
+        return net.conv(
+            x, data.draw(st.integers(1, 17)), data.draw(st.sampled_from([1, 3, 5])), data.draw(st.integers(1, 2))
+        )
+    if kind == "depthwise":
+        return net.depthwise(x, data.draw(st.sampled_from([1, 3])), data.draw(st.integers(1, 2)))
+    same = [one for one in tensors if net.shape(one) == net.shape(x)]
+    if kind == "add":
+        return net.add(x, data.draw(st.sampled_from(same)))
+    if kind == "concat" and channels < 40:
+        return net.concat([x, x], data.draw(st.integers(1, 3)))
+    if kind == "pad":
+        return net.pad(x, *(data.draw(st.integers(0, 2)) for _ in range(4)))
+    if kind == "pool" and min(height, width) >= 2:
+        return net.max_pool(x)
+    if kind == "requantize":
+        return net.requantize(x, data.draw(st.floats(0.02, 0.2)), data.draw(st.integers(-20, 20)))
+    return net.logistic(x)
+
+
+def compile_once(data: st.DataObject) -> None:
+    """One LiteRT graph for a random target, level and budget."""
+    number = data.draw(st.integers(0, 1 << 16))
+    source = _branches(data) if data.draw(st.booleans()) else random_network(number)[0]
+    options = Options(
+        target=data.draw(st.sampled_from(targets.names())),
+        optimize=data.draw(st.sampled_from(["fast", "default"])),
+        fetch_constants_to_sram=data.draw(st.booleans()),
+        fit_bytes=data.draw(st.one_of(st.none(), st.integers(200, 60_000))),
+    )
+    check(source, options, number)
+
+
+def torch_once(seed: int) -> None:
+    """One PyTorch network, exported, compiled and proved delegate by delegate."""
+    import torch
+
+    import openneutron
+    from openneutron.certify.program import prove_program
+
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    channels = int(rng.integers(2, 9))
+    layers: list[Any] = [torch.nn.Conv2d(3, channels, int(rng.choice([1, 3])), padding=int(rng.integers(2)))]
+    kinds = (torch.nn.ReLU, torch.nn.Sigmoid, torch.nn.Hardswish, torch.nn.SiLU, torch.nn.Softplus, torch.nn.Tanh)
+    for _ in range(int(rng.integers(1, 4))):
+        layers.append(kinds[int(rng.integers(len(kinds)))]())
+        layers.append(torch.nn.Conv2d(channels, channels, 3, padding=1, groups=int(rng.choice([1, channels]))))
+    layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels, int(rng.integers(1, 6)))]
+    module = torch.nn.Sequential(*layers).eval()
+    inputs = (torch.randn(1, 3, int(rng.integers(6, 14)), int(rng.integers(6, 14))),)
+    names = targets.names()
+    program = openneutron.compile(
+        module, inputs, calibration=[inputs], target=names[int(rng.integers(len(names)))], dump_intermediates=True
+    )
+
+    def part(name: str) -> bytes:
+        found = program.intermediates[name]
+        return found.encode() if isinstance(found, str) else found
+
+    prove_program(program.data, part)

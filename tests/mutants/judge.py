@@ -1,0 +1,99 @@
+"""Who finds a planted fault: the compiler with its verifier, the checker, a comparison of outputs, or nobody: it is none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from openneutron.certify.prove import prove
+from openneutron.certify.refused import Refused
+from openneutron.convert import convert
+from openneutron.errors import OpenNeutronError
+from openneutron.options import Options
+from openneutron.run.runner import LiteRtRunner, random_inputs
+from tests import tiny
+from tests.compiler.networks import random_network
+from tests.mutants.plant import STAGES, Missed, planted
+
+OUTCOMES = ("verifier", "checker", "simulation", "equivalent")
+TRIES = 3  # inputs on which a mutant that nobody refused must agree
+TARGETS = ("imxrt700", "mcxn94x", "imx95")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault and who found it."""
+
+    seed: int
+    model: str
+    target: str
+    stage: str
+    what: str
+    outcome: str
+
+
+@cache
+def models() -> dict[str, bytes]:
+    """A dozen small models."""
+    made = {"convnet": tiny.convnet(), "sandwich": tiny.sandwich()}
+    for seed in range(10):
+        made[f"network {seed}"] = random_network(seed)[0]
+    return made
+
+
+def judge(seed: int) -> Mutant | None:
+    """One mutant; None when nothing could be broken in the way that was drawn."""
+    rng = np.random.default_rng(seed)
+    name = sorted(models())[seed % len(models())]
+    stage, target = STAGES[seed // len(models()) % len(STAGES)], TARGETS[int(rng.integers(len(TARGETS)))]
+    optimize = ("fast", "default")[int(rng.integers(2))]
+    data = models()[name]
+    options = Options(target=target, optimize=optimize, fetch_constants_to_sram=bool(rng.integers(2)))
+
+    def found(outcome: str) -> Mutant:
+        return Mutant(seed, name, target, stage, said[0] if said else "", outcome)
+
+    with planted(stage, rng) as said:
+        try:
+            result = convert(data, options)
+        except Missed:
+            return None
+        except Exception:  # whatever stops a compile of a broken stage has found it
+            return found("verifier")
+    if not said:
+        return None
+    try:
+        prove(result.model, data)
+    except Refused:
+        return found("checker")
+    return found("equivalent" if _agree(result.model, data) else "simulation")
+
+
+def _agree(compiled: bytes, source: bytes) -> bool:
+    try:
+        ours, reference = LiteRtRunner(compiled), LiteRtRunner(source)
+        for seed in range(TRIES):
+            inputs = random_inputs(reference.inputs, seed=seed)
+            wanted, got = reference.run(inputs).outputs, ours.run(inputs).outputs
+            if any(not np.array_equal(wanted[key], got[key]) for key in wanted):
+                return False
+    except OpenNeutronError:
+        return False
+    return True
+
+
+def table(mutants: Iterable[Mutant]) -> str:
+    """Stages by outcomes, as Markdown."""
+    counts = Counter((one.stage, one.outcome) for one in mutants)
+    rows = [f"| fault planted behind | {' | '.join(OUTCOMES)} | all |", f"|---|{'---:|' * (len(OUTCOMES) + 1)}"]
+    for stage in (*STAGES, "all stages"):
+        numbers = [
+            sum(n for (s, o), n in counts.items() if o == outcome and stage in (s, "all stages"))
+            for outcome in OUTCOMES
+        ]
+        rows.append(f"| {stage} | {' | '.join(f'{n:,}' for n in numbers)} | {sum(numbers):,} |")
+    return "\n".join(rows)

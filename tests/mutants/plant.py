@@ -1,0 +1,200 @@
+"""Plants one fault behind one stage of the compiler; which one is decided by a seeded generator."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from openneutron.compiler import l2, pipeline
+from openneutron.compiler.l1 import KernelGraph
+from openneutron.microcode import instructions as m
+
+STAGES = ("legalize", "fuse", "schedule", "allocate", "emit", "encode")
+_OPERAND = ("offset", "plane", "pitch", "pixel", "ring", "batch", "height", "width", "channels")
+_STEPS = (-16, -4, -2, -1, 1, 2, 4, 16)
+
+
+class Missed(Exception):
+    """Nothing here can be broken in the way that was drawn."""
+
+
+Random = np.random.Generator
+
+
+def _pick(rng: Random, items: Any) -> Any:
+    if not len(items):
+        raise Missed
+    return items[int(rng.integers(len(items)))]
+
+
+def _node(rng: Random, graph: KernelGraph) -> str:
+    """Break one node of L1: a parameter, a constant, the order of operands, the rounding."""
+    at = int(rng.integers(len(graph.nodes)))
+    node = graph.nodes[at]
+    kind = _pick(rng, ("parameter", "parameter", "constant", "stale constant", "operands"))
+    if kind == "parameter":
+        field = _pick(rng, [f for f in dataclasses.fields(node.params) if f.metadata["size"] == 1])
+        value = getattr(node.params, field.name) + int(_pick(rng, _STEPS))
+        node.params = dataclasses.replace(node.params, **{field.name: value})
+        return f"{node.kernel}.{field.name}"
+    arrays = [p for p, o in enumerate(node.operands) if isinstance(o, np.ndarray)]
+    if kind == "constant":
+        position = _pick(rng, arrays)
+        data = node.operands[position].copy()
+        data[int(rng.integers(data.size))] ^= 1 << int(rng.integers(8))
+        node.operands[position] = data
+        return f"{node.kernel} constant {position}"
+    if kind == "stale constant":
+        position = _pick(rng, arrays)
+        others = [
+            o for other in graph.nodes for o in other.operands
+            if isinstance(o, np.ndarray) and o.size == node.operands[position].size and o is not node.operands[position]
+        ]  # fmt: skip
+        node.operands[position] = _pick(rng, others) if others else np.roll(node.operands[position], 7)
+        return f"{node.kernel} constant {position} of another"
+    values = [p for p, o in enumerate(node.operands) if isinstance(o, int) and o != node.output]
+    position = _pick(rng, values)
+    same = [
+        v for v, value in enumerate(graph.values)
+        if v != node.operands[position] and value.shape == graph.values[node.operands[position]].shape
+        and value.dtype is graph.values[node.operands[position]].dtype and value.alias is None
+        and (v in graph.inputs or any(other.output == v for other in graph.nodes[:at]))
+    ]  # fmt: skip
+    node.operands[position] = _pick(rng, same)
+    return f"{node.kernel} operand {position}"
+
+
+def _changed(rng: Random, record: Any, names: tuple[str, ...]) -> tuple[Any, str]:
+    name = _pick(rng, names)
+    return dataclasses.replace(record, **{name: getattr(record, name) + int(_pick(rng, _STEPS))}), name
+
+
+def _call(rng: Random, call: Any) -> tuple[Any, str]:
+    kind = _pick(rng, ("rows", "operand", "operand", "operand", "swap"))
+    if kind == "rows":
+        return _changed(rng, call, ("first_row", "rows", "row_step"))
+    present = [p for p, o in enumerate(call.operands) if o is not None and o.channels]
+    operands = list(call.operands)
+    position = _pick(rng, present)
+    if kind == "operand":
+        operands[position], name = _changed(rng, operands[position], _OPERAND)
+        return dataclasses.replace(call, operands=tuple(operands)), f"operand.{name}"
+    other = _pick(rng, [p for p in present if p != position])
+    operands[position], operands[other] = operands[other], operands[position]
+    return dataclasses.replace(call, operands=tuple(operands)), "swapped operands"
+
+
+def _list(rng: Random, items: list[Any], call: Any, dma: Any, wait: Any, loop: Any) -> str:
+    """Break one instruction of a list of tasks, of either level."""
+    at = int(rng.integers(len(items)))
+    item = items[at]
+    kind = _pick(rng, ("this", "this", "this", "drop", "twice", "swap"))
+    if kind == "drop":
+        del items[at]
+        return f"dropped {type(item).__name__.lower()}"
+    if kind == "twice":
+        items.insert(at, item)
+        return f"repeated {type(item).__name__.lower()}"
+    if kind == "swap":
+        if at + 1 == len(items):
+            raise Missed
+        items[at], items[at + 1] = items[at + 1], items[at]
+        return "swapped instructions"
+    if isinstance(item, loop):
+        if rng.integers(3) == 0:
+            items[at] = dataclasses.replace(item, iterations=item.iterations + int(_pick(rng, (-1, 1))))
+            return "iterations"
+        body = list(item.body)
+        what = _list(rng, body, call, dma, wait, loop)
+        items[at] = dataclasses.replace(item, body=tuple(body))
+        return f"loop: {what}"
+    if isinstance(item, call):
+        items[at], what = _call(rng, item)
+        return what
+    if isinstance(item, dma):
+        items[at], what = _changed(rng, item, ("source_offset", "target_offset", "bytes", "channel"))
+        return f"copy.{what}"
+    items[at] = dataclasses.replace(item, channel=item.channel + 1)
+    return "wait.channel"
+
+
+def _tasks(rng: Random, tasks: l2.TaskList) -> str:
+    return _list(rng, tasks.tasks, l2.Call, l2.Dma, l2.Wait, l2.Loop)
+
+
+def _offsets(rng: Random, tasks: l2.TaskList) -> str:
+    buffer = _pick(rng, [b for b in tasks.buffers if b.first >= 0 and b.size])
+    buffer.offset = max(buffer.offset + int(_pick(rng, (-256, -64, -16, 16, 64, 256))), 0)
+    return f"offset of {buffer.region.name.lower()}"
+
+
+def _program(rng: Random, program: m.Program) -> tuple[m.Program, str]:
+    if rng.integers(8) == 0:
+        weights = bytearray(program.weights)
+        weights[int(rng.integers(len(weights)))] ^= 1 << int(rng.integers(8))
+        return dataclasses.replace(program, weights=bytes(weights)), "weights"
+    items = list(program.instructions)
+    what = _list(rng, items, m.Call, m.Dma, m.Wait, m.Loop)
+    return dataclasses.replace(program, instructions=tuple(items)), what
+
+
+def _block(rng: Random, block: bytes, program: m.Program) -> tuple[bytes, str]:
+    """Change one word of the code, the checksum made right again."""
+    import zlib
+
+    code, size, identity = (struct.unpack_from("<I", block, at)[0] for at in (64, 68, 16))
+    at = code + 4 * int(rng.integers(size // 4))
+    made = bytearray(block)
+    (word,) = struct.unpack_from("<i", made, at)
+    struct.pack_into("<I", made, at, (word + int(_pick(rng, _STEPS))) & 0xFFFFFFFF)
+    struct.pack_into("<I", made, identity + 28, 0)
+    struct.pack_into(
+        "<I", made, identity + 28, zlib.crc32(program.kernels, zlib.crc32(program.weights, zlib.crc32(made)))
+    )
+    return bytes(made), "a word of the code"
+
+
+@contextmanager
+def planted(stage: str, rng: Random) -> Iterator[list[str]]:
+    """Compiles inside are broken behind `stage`; the list gets a line that says how."""
+    said: list[str] = []
+
+    def after(name: str, act: Callable[[Any, tuple[Any, ...]], Any]) -> Any:
+        original = getattr(pipeline, name)
+
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            made = original(*args, **kwargs)
+            return made if said else act(made, args)
+
+        return patch.object(pipeline, name, wrapped)
+
+    def on_graph(made: Any, args: tuple[Any, ...]) -> Any:
+        said.append(_node(rng, made if stage == "legalize" else args[0]))
+        return made
+
+    def on_plan(made: Any, args: tuple[Any, ...]) -> Any:
+        said.append((_offsets if stage == "allocate" else _tasks)(rng, made.tasks))
+        return made
+
+    def on_program(made: Any, args: tuple[Any, ...]) -> Any:
+        broken, what = _program(rng, made)
+        said.append(what)
+        return broken
+
+    def on_block(made: Any, args: tuple[Any, ...]) -> Any:
+        broken, what = _block(rng, made, args[0])
+        said.append(what)
+        return broken
+
+    places = {
+        "legalize": ("legalize", on_graph), "fuse": ("fuse", on_graph), "schedule": ("plan", on_plan),
+        "allocate": ("plan", on_plan), "emit": ("emit", on_program), "encode": ("encode", on_block),
+    }  # fmt: skip
+    with after(*places[stage]):
+        yield said

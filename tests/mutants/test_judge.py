@@ -1,0 +1,32 @@
+"""A few hundred planted faults: every one is refused by the verifier or the checker, or changes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.mutants.judge import judge, table
+from tests.mutants.plant import STAGES
+
+COUNT = 252
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_no_fault_is_seen_by_simulation_alone(part: int) -> None:
+    mutants = [one for seed in range(part * COUNT // 6, (part + 1) * COUNT // 6) if (one := judge(seed)) is not None]
+    missed = [one for one in mutants if one.outcome == "simulation"]
+    assert not missed, "\n".join(map(str, missed)) + "\n" + table(mutants)
+    assert Counter(one.outcome for one in mutants)["checker"] > 0
+
+
+# Faults that an earlier checker did not see: a stride, a ring, a frame that only the firmware refused.
+@pytest.mark.parametrize("seed", [15, 173, 224])
+def test_faults_of_the_past(seed: int) -> None:
+    mutant = judge(seed)
+    assert mutant is None or mutant.outcome != "simulation"
+
+
+def test_every_stage_is_broken() -> None:
+    found = {one.stage for seed in range(0, 12 * len(STAGES), 12) if (one := judge(seed)) is not None}
+    assert len(found) >= len(STAGES) - 1
