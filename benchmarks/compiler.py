@@ -115,7 +115,7 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 def measure_quality(models: Sequence[Model], peer: str) -> None:
     """Memory and cycles of `fast`, `default` and the smallest fit."""
-    memory, cycles = [], []
+    memory, cycles, flash = [], [], []
     for model in models:
         fast, report = totals(model, optimize="fast"), converted(model)
         default = report.totals
@@ -138,6 +138,16 @@ def measure_quality(models: Sequence[Model], peer: str) -> None:
                 f"{least.cycles / fastest:.2f}x",
                 f"{fast.peak_bytes / 1024:.1f}",
                 f"{default.scratch_bytes:,}",
+            )
+        )
+        stock = report.stock.weight_bytes
+        flash.append(
+            (
+                model.name,
+                f"{default.weight_bytes / 1024:.1f}",
+                f"{stock / 1024:.1f}",
+                f"{theirs.weight_bytes / 1024:.1f}" if theirs else "-",
+                f"{default.weight_bytes / theirs.weight_bytes:.2f}x" if theirs and theirs.weight_bytes else "-",
             )
         )
         limit = bound(model)
@@ -174,6 +184,11 @@ def measure_quality(models: Sequence[Model], peer: str) -> None:
         if "cifarnet" in row[0]:
             scratch = int(row[-1].replace(",", ""))
             print(f"  scratch of {row[0]}: {scratch / CIFARNET_SCRATCH_BYTES:.2f}x of NXP's {CIFARNET_SCRATCH_BYTES:,}")
+    print_table(
+        f"Weights in KiB, {TARGET}",
+        ("model", "default", "NXP's converter, estimated", "Vela", "ours/Vela"),
+        flash,
+    )
     print_table(
         f"Cycles, {TARGET}",
         ("model", "default", "lower bound", "default/bound", "fast", "default/fast", "Vela's machine", "converted"),

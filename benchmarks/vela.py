@@ -24,10 +24,11 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What Vela says of a model: SRAM, and cycles on its own machine."""
+    """What Vela says of a model: SRAM, cycles on its own machine, and the bytes of its encoded weights."""
 
     sram_kib: float
     cycles: int
+    weight_bytes: int
 
 
 def find(named: str = "") -> str:
@@ -48,4 +49,8 @@ def estimate(vela: str, model: Path) -> Estimate:
         (summary,) = Path(folder).glob("*_summary_*.csv")
         with summary.open(encoding="utf-8") as file:
             (row,) = csv.DictReader(file)
-    return Estimate(float(row["sram_memory_used"]), round(float(row["cycles_total"])))
+    return Estimate(
+        float(row["sram_memory_used"]),
+        round(float(row["cycles_total"])),
+        round(float(row["total_npu_encoded_weights"])),
+    )
