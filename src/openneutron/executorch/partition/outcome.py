@@ -25,7 +25,8 @@ from openneutron.verdict import Reason
 
 # What to write instead of operators that have no INT8 form; the reasons of the others say it themselves.
 _INSTEAD = {
-    "aten.div.Tensor": "multiply by torch.reciprocal of the divisor, which becomes a table",
+    "aten._upsample_bilinear2d_aa.default": "interpolate without antialias, or after an average pooling",
+    "aten._upsample_bicubic2d_aa.default": "interpolate without antialias, or after an average pooling",
     "aten.embedding.default": "looking rows up is little work: the layers behind it are what the NPU is for",
 }
 _IMAGE_RANK = 4

@@ -19,9 +19,15 @@ from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batc
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
+from openneutron.executorch.quantize.passes.replace_channel_average import replace_channel_average
+from openneutron.executorch.quantize.passes.replace_division import replace_division
+from openneutron.executorch.quantize.passes.replace_index import replace_index
 from openneutron.executorch.quantize.passes.replace_masked_fill import replace_masked_fill
 from openneutron.executorch.quantize.passes.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace_scalars import replace_scalars
+from openneutron.executorch.quantize.passes.replace_where import replace_where
+from openneutron.executorch.quantize.passes.split_probabilities import split_probabilities
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
 
 Pass = Callable[[GraphModule], int]
@@ -39,8 +45,14 @@ PASSES: tuple[Pass, ...] = (
     decompose_lstm,
     decompose_rnn,
     replace_max,
+    replace_where,
+    replace_roll,
+    replace_index,
+    replace_channel_average,
+    replace_division,
     decompose_batch_norm,
     remove_dropout,
+    split_probabilities,
     split_to_slices,
     fold_constants,
     replace_scalars,

@@ -1,0 +1,44 @@
+"""Rows picked by a constant list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.litert.graph import DType
+from openneutron.verdict import OK, Verdict, limit, no
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.lower.call import Call
+    from openneutron.executorch.quantize.annotator import Annotator
+
+
+@annotates("aten.index_select.default")
+def annotate(node: Node, a: Annotator) -> None:
+    """Stored values are copied, so the parameters are shared."""
+    a.shared(node)
+
+
+@limit("the positions must be constant")
+def constant_positions(call: Call) -> Verdict:
+    """The CPU looks up what is computed."""
+    index = call["index"]
+    return OK if index in call.lowering.constants else no(f"{index.name} is computed at run time")
+
+
+@lowers("aten.index_select.default", limits=(constant_positions,), shape_only=True)
+def lower(call: Call) -> Value:
+    """GATHER."""
+    x = call.activation("self")
+    order = call.common_order([x])
+    dim = call.dim(call["dim"], x.rank)
+    picked = call.lowering.constants.required(call["index"], call.node, "the positions")
+    indices = call.constant("positions", np.mod(picked, x.shape[dim]), DType.INT32)
+    value, made = call.result(order, x.quantization)
+    call.emit("GATHER", [call.tensor(x, order), indices], [made], axis=order.index(dim), batch_dims=0)
+    return value

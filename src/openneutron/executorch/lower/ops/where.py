@@ -1,0 +1,28 @@
+"""Steps: 0 or 1 by a comparison with a number. They are tables (see `unary_table.py`), which other choices are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.lower.ops import annotates
+from openneutron.executorch.quantize.specs import fixed
+
+if TYPE_CHECKING:
+    from torch.fx import Node
+
+    from openneutron.executorch.quantize.annotator import Annotator
+
+_COMPARISONS = frozenset(f"aten.{name}.Scalar" for name in ("gt", "ge", "lt", "le", "eq", "ne"))
+
+
+@annotates("aten.where.Scalar")
+def annotate(node: Node, a: Annotator) -> None:
+    """One number where the comparison holds, another where not; with 0 on one side the other is exact."""
+    condition, *numbers = node.args
+    if operator_name(condition) not in _COMPARISONS or not a.is_float(condition.args[0]):  # type: ignore[arg-type,union-attr]
+        return
+    x = condition.args[0]  # type: ignore[union-attr]
+    scale = max(abs(float(number)) for number in numbers) or 1.0  # type: ignore[arg-type]
+    a.write(condition, {x: a.input_spec(x)}, None)  # type: ignore[arg-type,dict-item]
+    a.write(node, {}, fixed(scale, 0) if 0 in numbers else a.specs.activation())
