@@ -24,6 +24,7 @@ from openneutron.sizes import parse_size
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
+OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
 
 Kind = Literal["text", "switch", "bytes", "count", "names"]
 # What a model can come from; an option that only one of them has is refused for the others.
@@ -103,6 +104,14 @@ class Options:
     per_channel: bool = _option(
         False, "A weight scale for each output channel of PyTorch models.", flag="--per-channel", fronts=(TORCH,)
     )
+    observer: str = _option(
+        "histogram", "What finds the ranges of activations of PyTorch models: histogram, minmax, moving_average or percentile.",
+        flag="--observer", fronts=(TORCH,), choices=OBSERVERS,
+    )  # fmt: skip
+    exclude: tuple[str, ...] = _option(
+        (), "Leave this layer of a PyTorch model in float: module path, class or operator (name or glob; repeatable).",
+        flag="--exclude", fronts=(TORCH,),
+    )  # fmt: skip
     channels_last: bool = _option(
         False, "Channels-last inputs for PyTorch models.", flag="--channels-last", fronts=(TORCH,)
     )

@@ -25,7 +25,7 @@ def test_layers_and_fixes_are_listed(command, folder: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(folder)
     outcome = command("bisect", "small_model:factory")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "Layers by what their quantization costs" in outcome.out and "per_channel=True" in outcome.out
+    assert "Layers by what their quantization costs" in outcome.out and "--per-channel" in outcome.out
     found = json.loads(command("bisect", "small_model:factory", "--json").out)
     assert found["quantized"]["accuracy"] == -1 and found["layers"] and found["fixes"]
     assert found["proposal"] in outcome.out
@@ -33,7 +33,7 @@ def test_layers_and_fixes_are_listed(command, folder: Path, monkeypatch: pytest.
 
 
 def fix(how: str, sqnr: float) -> Fix:
-    return Fix(how, how, Measure(sqnr, 0.9))
+    return Fix(how, how, Measure(sqnr, 0.9), how)
 
 
 @pytest.mark.parametrize(
@@ -41,15 +41,15 @@ def fix(how: str, sqnr: float) -> Fix:
     {
         "on the NPU": (
             [("per_channel=True", 33.0), ("observer='minmax'", 20.0)],
-            r"Propose: NeutronQuantizer\(per_channel=True\) gains 3.0 dB, \+10.0 points of accuracy$",
+            r"Propose: `openneutron compile … per_channel=True` gains 3.0 dB, \+10.0 points of accuracy$",
         ),
         "on the CPU": (
             [("exclude=['0']", 35.0), ("per_channel=True", 30.0)],
-            r"exclude=\['0'\]\) gains 5.0 dB.*then runs on the CPU$",
+            r"exclude=\['0'\]` gains 5.0 dB.*then runs on the CPU$",
         ),
         "both": (
             [("exclude=['0']", 35.0), ("per_channel=True", 31.0)],
-            r"per_channel=True\) gains 1.0 dB.*; or .*exclude.*then running on the CPU$",
+            r"per_channel=True` gains 1.0 dB.*; or .*exclude.*then running on the CPU$",
         ),
         "none": ([("per_channel=True", 30.05)], "None of these changes helps"),
     }.values(),

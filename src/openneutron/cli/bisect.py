@@ -135,13 +135,13 @@ def _print(found: Bisection, top: int) -> None:
         )
     screen.print(layers)
     fixes = Table(title="Changes, measured", title_justify="left", header_style="cyan", box=None)
-    for heading in ("change", "NeutronQuantizer(…)"):
+    for heading in ("change", "openneutron compile …"):
         fixes.add_column(heading, overflow="fold")
     for heading in figures:
         fixes.add_column(heading, justify="right")
     for fix in found.fixes:
         style = "green" if fix.measure.sqnr > found.quantized.sqnr else "dim"
-        fixes.add_row(fix.change, Text(fix.how), *_text(fix.measure), style=style)
+        fixes.add_row(fix.change, Text(fix.flags), *_text(fix.measure), style=style)
     screen.print(fixes)
     screen.print(proposal(found), markup=False, style="bold")
 
@@ -163,4 +163,4 @@ def proposal(found: Bisection) -> str:
 def _said(found: Bisection, fix: Fix, gain: float) -> str:
     points = 100 * (fix.measure.accuracy - found.quantized.accuracy)
     accuracy = f", {points:+.1f} points of accuracy" if found.quantized.accuracy >= 0 else ""
-    return f"NeutronQuantizer({fix.how}) gains {gain:.1f} dB{accuracy}"
+    return f"`openneutron compile … {fix.flags}` gains {gain:.1f} dB{accuracy}"

@@ -36,6 +36,10 @@ def compile_model(
     certificate: Annotated[
         Path | None, typer.Option(help="Write the proof of the schedule here, for `openneutron certify`.")
     ] = None,
+    must_fit: Annotated[
+        bool,
+        typer.Option("--must-fit", help="Exit with 1 when the whole program does not fit the chip's RAM or flash."),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")
     ] = False,
@@ -57,14 +61,21 @@ def compile_model(
 
     openneutron compile package.module:factory --int8-io --report report.html
     """
+    from openneutron.cli.main import DIFFERS
     from openneutron.cli.shared.compiling import Request, run_compile
 
     given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
+<<<<<<< HEAD
     run_compile(
         Request(
             source, output, intermediates, report, certificate, as_json, checked(given), tuple(size or ()), calibration
         )
     )
+=======
+    fits = run_compile(Request(source, output, intermediates, report, certificate, as_json, checked(given)))
+    if must_fit and not fits:
+        raise typer.Exit(DIFFERS)
+>>>>>>> 8abc549 (Every compile measures its accuracy and whether it fits; observer and excluded layers are options; bisect proposes commands)
 
 
 def _value(option: Option, given: Any) -> Any:

@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
+from openneutron.executorch.analyze.loss import loss
 from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
 from openneutron.executorch.capture.export import (
     Inputs,
@@ -27,6 +28,7 @@ from openneutron.executorch.capture.export import (
     converted,
     evaluation,
     export,
+    one_thread,
     prepare,
     with_plain_outputs,
 )
@@ -39,6 +41,7 @@ from openneutron.executorch.partition.passes.make_islands_contiguous import Copi
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.engines import Engines, engines_of
 from openneutron.executorch.place.whole_program import whole_program
+from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES, output_sqnr, run_all
 from openneutron.executorch.run.runtime import SUPPORTED_EXECUTORCH, runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.microcode.pte import read_plan
@@ -123,6 +126,8 @@ def build(
     progress: Progress | None = None,
     name: str = "",
     per_channel: bool = False,
+    observer: str = "histogram",
+    exclude: Sequence[str] = (),
     channels_last: bool = False,
     int8_io: bool = False,
     target: str = "imxrt700",
@@ -142,6 +147,7 @@ def build(
     engines.check_target(target)
     spec = spec_options({"target": target, **options})
     quantized: GraphModule | None = None
+    sqnr: tuple[float, ...] = ()
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
     if isinstance(source, ExportedProgram) and not calibration:
@@ -157,10 +163,11 @@ def build(
             example_inputs = _examples(source)
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
-        quantized, program = quantize(
-            source, example_inputs, calibration, per_channel=per_channel, channels_last=channels_last,
-            stages=stages, engines=engines,
+        made = quantize(
+            source, example_inputs, calibration, per_channel=per_channel, observer=observer, exclude=exclude,
+            channels_last=channels_last, stages=stages, engines=engines,
         )  # fmt: skip
+        quantized, program, sqnr = made.module, made.program, made.sqnr
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     lowered = lower_program(program, spec, stages, int8_io=int8_io, engines=engines, placement=placement)
@@ -176,9 +183,23 @@ def build(
         seconds=_seconds(stages, partitions),
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
-        notes=(*report.notes, *_notes(lowered.copies), *map(str, lowered.borders)),
+        output_sqnr=min(sqnr, default=None),
+        notes=(*report.notes, *_notes(lowered.copies), *map(str, lowered.borders), *_each(sqnr)),
     )
+    if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
+        with stages("looking for the layer that loses accuracy"):
+            samples = [in_layout(batch, channels_last) for batch in calibration[:1]]
+            report = dataclasses.replace(report, warnings=(*report.warnings, loss(report, source, quantized, samples)))
     return Built(lowered.pte, report, tuple(partitions), quantized, lowered.edge)
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """The converted PT2E module, its exported program, and the SQNR of each of its outputs against float."""
+
+    module: GraphModule
+    program: ExportedProgram
+    sqnr: tuple[float, ...] = ()
 
 
 def quantize(
@@ -187,11 +208,13 @@ def quantize(
     calibration: Sequence[Inputs],
     *,
     per_channel: bool = False,
+    observer: str = "histogram",
+    exclude: Sequence[str] = (),
     channels_last: bool = False,
     stages: Stages | None = None,
     engines: Engines | None = None,
-) -> tuple[GraphModule, ExportedProgram]:
-    """Post-training quantization: the converted PT2E module, and its exported program."""
+) -> Quantized:
+    """Post-training quantization, and how close it comes on a few calibration samples."""
     check_model(model)
     check_samples(example_inputs, calibration)
     if isinstance(model, ExportedProgram):
@@ -203,13 +226,16 @@ def quantize(
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         with stages("preparing for quantization"):
-            prepared = prepare(exported, engines.quantizer(per_channel=per_channel))
+            prepared = prepare(exported, engines.quantizer(per_channel=per_channel, observer=observer, exclude=exclude))
+        batches = [in_layout(batch, channels_last) for batch in calibration]
         with stages("calibrating"):
-            calibrate(prepared, [in_layout(batch, channels_last) for batch in calibration])
+            wanted = calibrate(prepared, batches, keep=SAMPLES)
         with stages("quantizing"):
             quantized = converted(prepared)
+        with stages("measuring accuracy"), one_thread():
+            sqnr = output_sqnr(wanted, run_all(quantized, batches))
         with stages("exporting again"):
-            return quantized, export(quantized, inputs, what="the quantized model")
+            return Quantized(quantized, export(quantized, inputs, what="the quantized model"), sqnr)
 
 
 def _trained(
@@ -363,6 +389,12 @@ def _notes(copies: Copies) -> tuple[str, ...]:
     if not copies.count:
         return ()
     return (f"{copies.count} tensors ({copies.bytes:,} bytes) are copied to contiguous order for operators on the CPU",)
+
+
+def _each(sqnr: Sequence[float]) -> tuple[str, ...]:
+    if len(sqnr) < 2:
+        return ()
+    return ("SQNR of the outputs: " + ", ".join(f"{one:.1f} dB" for one in sqnr),)
 
 
 def _seconds(stages: Stages, partitions: Sequence[Partition]) -> dict[str, float]:

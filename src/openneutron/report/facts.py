@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from openneutron.report.fits import warnings_of
 from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, Node, Operator, Report
 
@@ -55,6 +56,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     if report.seconds:
         rows.append(("seconds", ", ".join(f"{stage} {took:.2f}" for stage, took in report.seconds.items())))
     rows += [("note", note) for note in report.notes]
+    rows += [("warning", text) for text in warnings_of(report)]
     return rows
 
 
@@ -74,7 +76,7 @@ def _exactness(report: Report) -> list[tuple[str, str]]:
 def _whole(report: Report) -> list[tuple[str, str]]:
     """NPU and CPU together, where a CPU model exists."""
     whole = report.whole
-    if not whole.recipe or not whole.cpu_milliseconds:
+    if not whole.recipe:
         return []
     engines = {
         engine: sum(node.engine == engine for node in report.nodes) for engine in ("neutron", "cortex_m", "portable")
@@ -83,12 +85,14 @@ def _whole(report: Report) -> list[tuple[str, str]]:
     between = whole.call_milliseconds + whole.copy_milliseconds
     parts = f"NPU {whole.npu_milliseconds:.3f} + CPU {whole.cpu_milliseconds:.3f} + calls and copies {between:.3f}"
     memory = f"{whole.arena_bytes:,} arena + {whole.delegate_bytes:,} delegates"
+    time = f"{latency(whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)} estimated ({parts})"
+    if not whole.timed:
+        time = (
+            f"no estimate: there is no model of the CPU of {report.target}, which runs {whole.cpu_operators} operators"
+        )
     return [
         ("engines", f"{shares} (recipe {whole.recipe})"),
-        (
-            "whole program",
-            f"{latency(whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)} estimated ({parts})",
-        ),
+        ("whole program", time),
         ("whole memory", f"{whole.memory_bytes:,} bytes ({memory})"),
     ]
 

@@ -209,7 +209,8 @@ class Whole:
     """A program from PyTorch as a whole; times are estimates, and 0 for the CPU where no model of it exists.
 
     `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what delegates allocate: scratch, prefetch and
-    transposed copies of `copies` tensors at their borders.
+    transposed copies of `copies` tensors at their borders. `timed` says whether there is a model of the target's CPU: without
+    one, `milliseconds` are those of the NPU alone and nobody should call them the program's.
     """
 
     recipe: str = ""
@@ -224,6 +225,7 @@ class Whole:
     delegate_bytes: int = 0
     milliseconds_low: float = 0.0
     milliseconds_high: float = 0.0
+    timed: bool = True
 
     @property
     def milliseconds(self) -> float:
@@ -240,7 +242,8 @@ class Whole:
 class Report:
     """Everything learnt about one compiled program.
 
-    `output_sqnr` is how close its output is to that of the float model, in decibels, where that was measured.
+    `output_sqnr` is how close its output is to that of the float model, in decibels, where that was measured; of several
+    outputs the worst. `warnings` are what a user must know before relying on the program.
     """
 
     target: str = ""
@@ -262,6 +265,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     version: int = VERSION
 
     def table(self, what: str = "kernels") -> Any:

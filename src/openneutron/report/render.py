@@ -44,7 +44,7 @@ def summary(report: Report) -> RenderableType:
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, sentence in facts(report):
-        grid.add_row(label, Text(sentence))
+        grid.add_row(label, Text(sentence, style="bold red" if label == "warning" else ""))
     return Panel(grid, title=Text(title(report)), title_align="left", expand=False)
 
 

@@ -30,8 +30,8 @@ class Request:
     calibration: str = ""
 
 
-def run_compile(request: Request) -> None:
-    """Compile, write the files and print the report."""
+def run_compile(request: Request) -> bool:
+    """Compile, write the files and print the report; returns whether the whole program fits the chip."""
     from openneutron import console
     from openneutron.cli.shared.loading import found_source
     from openneutron.files import check_target
@@ -66,6 +66,9 @@ def run_compile(request: Request) -> None:
         size = write_page(report, r.report)
         report = replace(report, files={**report.files, r.report.name: size})
     _print(report, r.as_json)
+    from openneutron.report.fits import shortfalls
+
+    return not shortfalls(replace(report, files=program.report.files))
 
 
 def _print(report: Report, as_json: bool) -> None:

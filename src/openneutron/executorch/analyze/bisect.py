@@ -12,6 +12,7 @@ Example:
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from torch.fx import GraphModule, Interpreter, Node
 from openneutron.executorch.capture.export import Inputs, calibrate, evaluation, export, prepare
 from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.options import SCHEMA
 
 Progress = Callable[[str], None]
 
@@ -60,11 +62,15 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Fix:
-    """A change of the quantizer and what it reaches; `how` are the arguments of `NeutronQuantizer`."""
+    """A change of the quantizer and what it reaches.
+
+    `how` are the arguments of `openneutron.compile` and of `NeutronQuantizer`, `flags` those of the command.
+    """
 
     change: str
     how: str
     measure: Measure
+    flags: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,19 @@ def bisect(
         for change, how in changes:
             stage(f"trying: {change}")
             text = ", ".join(f"{key}={value!r}" for key, value in how.items())
-            fixes.append(Fix(change, text, measured(quantized(**how))))
+            fixes.append(Fix(change, text, measured(quantized(**how)), _flags(how)))
         fixes.sort(key=lambda fix: -fix.measure.sqnr)
         return Bisection(_measure(wanted, wanted, classes), base, tuple(layers), tuple(fixes))
+
+
+def _flags(how: dict[str, Any]) -> str:
+    """The change as options of the command line."""
+    words: list[str] = []
+    for name, value in how.items():
+        flag = SCHEMA[name].flag
+        given = value if isinstance(value, list) else [value]
+        words += [flag] if value is True else [f"{flag} {shlex.quote(str(one))}" for one in given]
+    return " ".join(words)
 
 
 def _converted(prepared: GraphModule) -> GraphModule:

@@ -12,7 +12,7 @@ import torch
 import torch.fx.traceback
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import TreeSpec
+from torch.utils._pytree import TreeSpec, tree_map
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.fx import is_quantize, is_static, is_view, operator_name, value_of
@@ -107,11 +107,19 @@ def changes_what_others_see(graph: Graph) -> bool:
     return False
 
 
-def calibrate(prepared: GraphModule, batches: Sequence[Inputs]) -> None:
-    """Run the calibration data through the observers."""
+def calibrate(prepared: GraphModule, batches: Sequence[Inputs], *, keep: int = 0) -> list[Any]:
+    """Run the calibration data through the observers; returns the first `keep` results, which are the float network's."""
+    kept: list[Any] = []
     with torch.no_grad(), one_thread():
         for batch in batches:
-            prepared(*batch)
+            result = prepared(*batch)
+            if len(kept) < keep:
+                kept.append(tree_map(_copied, result))  # a result may be a buffer that the next run overwrites
+    return kept
+
+
+def _copied(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 def converted(prepared: GraphModule) -> GraphModule:

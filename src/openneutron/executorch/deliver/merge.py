@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.report.model import Node, Report, Totals
@@ -14,7 +15,7 @@ def merge_reports(
 ) -> Report:
     """Sum what adds up, number graphs by partition, and tie operators to debug handles.
 
-    Memory adds up too: the delegate keeps the scratch of each partition for itself.
+    Of memory the largest graph counts; `Whole` has what all delegates allocate together.
     """
     report = Report(
         target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=_totals(partitions)
@@ -54,6 +55,13 @@ def merge_reports(
     )
 
 
+# Graphs run one after the other, so of these the largest counts.
+_LARGEST = frozenset({"peak_bytes", "io_bytes", "scratch_bytes", "prefetch_bytes", "tcm_bytes"})
+
+
 def _totals(partitions: Sequence[Partition]) -> Totals:
-    names = [field.name for field in dataclasses.fields(Totals)]
-    return Totals(**{name: sum(getattr(p.report.totals, name) for p in partitions) for name in names})
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(Totals):
+        each = [getattr(p.report.totals, field.name) for p in partitions]
+        values[field.name] = max(each, default=0) if field.name in _LARGEST else sum(each)
+    return Totals(**values)

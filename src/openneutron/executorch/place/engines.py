@@ -44,9 +44,11 @@ class Engines:
                 hint='take recipe="neutron", which is for every target',
             )
 
-    def quantizer(self, *, per_channel: bool, is_qat: bool = False) -> Quantizer:
+    def quantizer(
+        self, *, per_channel: bool, is_qat: bool = False, observer: str = "histogram", exclude: Sequence[str] = ()
+    ) -> Quantizer:
         """The quantizer, composed where two engines share the program."""
-        neutron = NeutronQuantizer(is_qat=is_qat, per_channel=per_channel)
+        neutron = NeutronQuantizer(is_qat=is_qat, per_channel=per_channel, observer=observer, exclude=exclude)
         if not self.cortex_m:
             return neutron
         from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend

@@ -45,6 +45,7 @@ def whole_program(
 
     return Whole(
         recipe=recipe,
+        timed=bool(clock),
         npu_milliseconds=sum(p.report.totals.milliseconds for p in partitions),
         cpu_milliseconds=milliseconds(cycles),
         call_milliseconds=milliseconds(DELEGATE_CALL * len(partitions)),

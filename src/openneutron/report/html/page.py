@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from openneutron.machine import targets
 from openneutron.report import columns
 from openneutron.report.facts import left_on_cpu, share, title
+from openneutron.report.fits import warnings_of
 from openneutron.report.html.advice import advice
 from openneutron.report.html.graph_view import Box, drawing
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline
 from openneutron.report.html.text import short, size
-from openneutron.report.model import Kernel, Report
+from openneutron.report.model import Kernel, Report, Totals, Whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -68,6 +69,7 @@ def page(report: Report) -> str:
         tried=[one for one in offers if not one.helps],
         rewrites={name: count for name, count in report.passes.items() if count},
         left=left_on_cpu(report),
+        warnings=warnings_of(report),
         # "<" would let a name close the script element.
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         style=_asset("page.css"),
@@ -81,20 +83,29 @@ def tiles(report: Report) -> list[Tile]:
     totals = report.totals
     known = targets.load(report.target) if report.target in targets.names() else None
     found: list[Tile] = []
-    if totals.cycles:
-        clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
-        between = (
-            f"{totals.milliseconds_low:.3g} to {totals.milliseconds_high:.3g} ms, " if totals.milliseconds_high else ""
+    clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
+    if report.whole.recipe and report.whole.timed:
+        whole = report.whole
+        note = (
+            f"{_interval(whole)}NPU {whole.npu_milliseconds:.3g}, CPU {whole.cpu_milliseconds:.3g}, calls and copies "
         )
-        note = f"{between}{totals.cycles:,} cycles{clock}"
-        found.append(Tile("Estimated latency", f"{totals.milliseconds:.3g}", "ms", note))
-        figure, unit = size(totals.peak_bytes).split(" ")
-        part = totals.peak_bytes / known.sram_bytes if known and known.sram_bytes else -1.0
-        of = f"{part:.1%} of {size(known.sram_bytes)} SRAM" if known and part >= 0 else "I/O + scratch + prefetch"
-        found.append(Tile("Peak memory", figure, unit, of, part))
+        note += f"{whole.call_milliseconds + whole.copy_milliseconds:.3g}"
+        found.append(Tile("Whole program", f"{whole.milliseconds:.3g}", "ms", note))
+    if totals.cycles:
+        label = "NPU alone" if report.whole.recipe else "Estimated latency"
+        note = f"{_interval(totals)}{totals.cycles:,} cycles{clock}"
+        found.append(Tile(label, f"{totals.milliseconds:.3g}", "ms", note))
+    if report.whole.recipe:
+        found.append(_memory("Whole memory", report.whole.memory_bytes, known, "arena + delegates"))
+    if totals.cycles:
+        label = "Largest graph" if report.whole.recipe else "Peak memory"
+        found.append(_memory(label, totals.peak_bytes, known, "I/O + scratch + prefetch"))
     if totals.weight_bytes or totals.microcode_bytes:
         figure, unit = size(totals.weight_bytes + totals.microcode_bytes).split(" ")
-        found.append(Tile("Flash", figure, unit, f"{size(totals.weight_bytes)} weights, the rest microcode"))
+        stored = report.files.get("pte", totals.weight_bytes + totals.microcode_bytes)
+        part = stored / known.flash_bytes if known and known.flash_bytes else -1.0
+        note = f"{size(totals.weight_bytes)} weights, the rest microcode"
+        found.append(Tile("Flash", figure, unit, note, part))
     converted, total = totals.operators_converted, totals.operators_total
     if report.nodes:
         converted, total = sum(node.delegated for node in report.nodes), len(report.nodes)
@@ -115,6 +126,19 @@ def tiles(report: Report) -> list[Tile]:
         beside = f"; {others} layer{'' if others == 1 else 's'} from another golden, see the layers" if others else ""
         found.append(Tile("Exactness", f"{max(exact):g}", "LSB", f"largest difference from LiteRT's reference{beside}"))
     return found
+
+
+def _interval(times: Whole | Totals) -> str:
+    high = times.milliseconds_high
+    return f"{times.milliseconds_low:.3g} to {high:.3g} ms, " if high else ""
+
+
+def _memory(label: str, count: int, known: targets.Target | None, otherwise: str) -> Tile:
+    figure, unit = size(count).split(" ")
+    if known is None or not known.sram_bytes:
+        return Tile(label, figure, unit, otherwise)
+    part = count / known.sram_bytes
+    return Tile(label, figure, unit, f"{part:.1%} of {size(known.sram_bytes)} SRAM", part)
 
 
 def _details(box: Box, report: Report) -> dict[str, Any]:

@@ -1,0 +1,43 @@
+"""Loss: where a quantized network loses its accuracy, in one sentence with the commands that help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch.fx import GraphModule
+
+from openneutron.errors import OpenNeutronError
+from openneutron.executorch.analyze.layer_sqnr import LayerSqnr, measure
+from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.report.model import Report
+
+
+def loss(
+    report: Report,
+    model: torch.nn.Module | torch.export.ExportedProgram,
+    quantized: GraphModule,
+    samples: Sequence[tuple[torch.Tensor, ...]],
+) -> str:
+    """The warning for a program below `GOOD` decibels: how far, which layer is the first below, and what to try.
+
+    Example:
+        >>> loss(report, model, quantized, samples)
+        'the output is 12.3 dB SQNR from float, below 20 dB; fc1 (net.py:12) is the first layer below; …'
+    """
+    assert report.output_sqnr is not None
+    try:
+        layers, _ = measure(model, quantized, samples)
+    except OpenNeutronError:
+        layers = []
+    first = next((layer for layer in layers if layer.sqnr < GOOD and layer.elements > 1), None)
+    where = f"{_named(report, first)} is the first layer below ({first.sqnr:.1f} dB); " if first is not None else ""
+    return (
+        f"the output is {report.output_sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {where}"
+        f"`openneutron bisect` measures what helps, --per-channel and --observer minmax among it"
+    )
+
+
+def _named(report: Report, layer: LayerSqnr) -> str:
+    node = next((one for one in report.nodes if one.origin == layer.origin), None)
+    return f"{layer.origin} ({node.source})" if node is not None and node.source else layer.origin

@@ -1,0 +1,55 @@
+"""Whether a program fits its chip: RAM and flash of the whole program against what the target has.
+
+Example:
+    >>> [str(one) for one in shortfalls(report)]
+    ['it does not fit the RAM of mcxn94x: 1,363,600 bytes are needed, 524,288 there: 839,312 too many (…)']
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.machine import targets
+from openneutron.report.model import Report
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """One memory that is too small: what it is, how much is needed and there, and what takes it."""
+
+    memory: str
+    target: str
+    needed: int
+    there: int
+    taken_by: str
+
+    def __str__(self) -> str:
+        return (
+            f"it does not fit the {self.memory} of {self.target}: {self.needed:,} bytes are needed, {self.there:,} there: "
+            f"{self.needed - self.there:,} too many ({self.taken_by})"
+        )
+
+
+def shortfalls(report: Report) -> list[Shortfall]:
+    """The memories of the target that the program does not fit; none for a target that is not known."""
+    if report.target not in targets.names():
+        return []
+    target = targets.load(report.target)
+    totals, whole = report.totals, report.whole
+    found: list[Shortfall] = []
+    needed, parts = totals.peak_bytes, "I/O, scratch and prefetch of the largest graph"
+    if whole.recipe:
+        needed = whole.memory_bytes
+        parts = f"{whole.arena_bytes:,} of ExecuTorch's arena, {whole.delegate_bytes:,} of delegates"
+    if target.sram_bytes and needed > target.sram_bytes:
+        found.append(Shortfall("RAM", target.name, needed, target.sram_bytes, parts))
+    stored = report.files.get("pte", totals.weight_bytes + totals.microcode_bytes)
+    if target.flash_bytes and stored > target.flash_bytes:
+        parts = f"{totals.weight_bytes:,} of weights, {totals.microcode_bytes:,} of microcode"
+        found.append(Shortfall("flash", target.name, stored, target.flash_bytes, parts))
+    return found
+
+
+def warnings_of(report: Report) -> list[str]:
+    """Everything to be told in red: what does not fit, and what was found while compiling."""
+    return [*map(str, shortfalls(report)), *report.warnings]

@@ -1,0 +1,76 @@
+"""Operators as people write them: each is rewritten to what the NPU computes, exactly, and close to float."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional
+
+from openneutron.executorch.pipeline import Built, build
+from openneutron.executorch.quantize.accuracy import output_sqnr
+from openneutron.executorch.run.runtime import load_program
+from tests.executorch import harness
+
+Case = Callable[["Network", torch.Tensor], torch.Tensor]
+
+CASES: dict[str, Case] = {
+    "divided by a constant of each channel": lambda s, x: (x - s.mean) / s.std,
+    "divided by a tensor": lambda s, x: x / (x.abs() + 1.0),
+    "normalized": lambda s, x: functional.normalize(x, dim=1),
+    "where, constant mask and number": lambda s, x: torch.where(s.mask, x, 0.5),
+    "where, constant mask": lambda s, x: torch.where(s.mask, x, -x),
+    "where, comparison with a number": lambda s, x: torch.where(x > 0, x, x * 0.1),
+    "where, comparison with a tensor": lambda s, x: torch.where(x >= s.shifted(x), x, s.shifted(x)),
+    "evenly indexed": lambda s, x: x[:, [0, 2]] * 2.0,
+    "unevenly indexed": lambda s, x: x[:, :, [5, 0, 3, 3]] * 2.0,
+    "index_select": lambda s, x: torch.index_select(x, 3, s.positions).relu(),
+    "rolled": lambda s, x: torch.roll(x, (1, -2), (2, 3)).relu(),
+    "padded around": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="circular").relu(),
+    "local response": lambda s, x: functional.local_response_norm(x, 3),
+    "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
+}
+
+
+class Network(nn.Module):
+    """Every case behind the same convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 4, 3, padding=1)
+        self.register_buffer("mean", torch.rand(1, 4, 1, 1))
+        self.register_buffer("std", torch.rand(1, 4, 1, 1) + 0.5)
+        self.register_buffer("mask", torch.arange(8) % 3 == 0)
+        self.register_buffer("positions", torch.tensor([1, 6, 2]))
+
+    def shifted(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean(1, keepdim=True)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = self.conv(x)
+        return tuple(case(self, y) for case in CASES.values())
+
+
+def test_all_of_them_run_on_the_npu_exactly_and_close_to_float() -> None:
+    torch.manual_seed(0)
+    model, image = Network().eval(), (torch.rand(1, 3, 8, 8),)
+    built = build(model, image, calibration=[image])
+    left = [f"{v.operator}: {v.reason}" for v in built.report.nodes if not v.delegated and v.code != "border"]
+    assert not left
+    got = load_program(built.pte).run(*image)
+    with torch.no_grad():
+        sqnr = dict(zip(CASES, output_sqnr([model(*image)], [tuple(got)]), strict=True))
+    assert min(sqnr.values()) > 20, sqnr
+    assert_exact(built, image, got)
+
+
+def assert_exact(built: Built, image: tuple[torch.Tensor, ...], got: tuple[torch.Tensor, ...]) -> None:
+    """0 LSB from LiteRT's reference."""
+    exact = harness.representable(built, image)
+    stored = dict(zip(built.edge.graph_signature.user_inputs, exact, strict=True))
+    results = load_program(built.pte).run(*exact)
+    for (golden, scale, zero), result in zip(harness._expected(built, stored), results, strict=True):
+        here = np.rint(result.numpy().astype(np.float64) / scale).astype(int) + zero
+        assert np.array_equal(here, golden.astype(int))
