@@ -35,7 +35,9 @@ def test_a_loss_is_a_warning_that_names_the_layer_and_the_command() -> None:
     report = on.compile(Outlier().eval(), image, calibration=[image]).report
     assert report.output_sqnr is not None and report.output_sqnr < 20
     (warning,) = report.warnings
-    assert f"{report.output_sqnr:.1f} dB" in warning and "(test_accuracy.py" in warning and "openneutron bisect" in warning
+    assert (
+        f"{report.output_sqnr:.1f} dB" in warning and "(test_accuracy.py" in warning and "openneutron bisect" in warning
+    )
     assert "warning" in dict(report_facts(report))
 
 
