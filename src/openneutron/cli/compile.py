@@ -65,17 +65,13 @@ def compile_model(
     from openneutron.cli.shared.compiling import Request, run_compile
 
     given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
-<<<<<<< HEAD
-    run_compile(
+    fits = run_compile(
         Request(
             source, output, intermediates, report, certificate, as_json, checked(given), tuple(size or ()), calibration
         )
     )
-=======
-    fits = run_compile(Request(source, output, intermediates, report, certificate, as_json, checked(given)))
     if must_fit and not fits:
         raise typer.Exit(DIFFERS)
->>>>>>> 8abc549 (Every compile measures its accuracy and whether it fits; observer and excluded layers are options; bisect proposes commands)
 
 
 def _value(option: Option, given: Any) -> Any:
