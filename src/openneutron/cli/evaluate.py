@@ -64,7 +64,7 @@ def evaluate_model(
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
-        given = {"sizes": size or (), "calibration": calibration, "silicon": silicon}
+        given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "silicon": silicon}
         scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, **given)
     if as_json:
         console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
