@@ -136,3 +136,14 @@ def test_the_checker_needs_nothing_but_the_standard_library() -> None:
     assert (
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
     )
+
+
+def test_an_endless_operand_is_refused_at_once() -> None:
+    data = tiny.convnet()
+
+    def change(blocks: Blocks) -> None:
+        code = struct.unpack_from("<I", blocks[0], 64)[0]
+        struct.pack_into("<I", blocks[0], code + 24 + 28, 1 << 31)  # rows of the first call's input
+
+    with pytest.raises(Refused, match="elements"):
+        prove(forged(convert(data, Options()).model, change), data)

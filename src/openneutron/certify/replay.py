@@ -17,6 +17,8 @@ from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
 from openneutron.certify.world import Computation, World
 
 MOST_STEPS = 4_000_000  # calls and copies in one run: far above any model, minutes of work
+MOST_ROWS = 20_000_000
+MOST_BYTES = 1 << 28  # of one operand, gaps not counted
 # What the firmware accepts of a window; it refuses the file otherwise.
 _FRAME = ("before_batch", "before_height", "before_width", "before_channels", "pad_top", "pad_left")
 _WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
@@ -45,6 +47,7 @@ class Machine:
     reads: list[Interval] = field(default_factory=list)
     writes: list[tuple[Interval, array[int]]] = field(default_factory=list)
     steps: int = 0
+    rows: int = 0
     hints: dict[tuple[str, int], int] | None = None
 
     def start(self, weights: bytes, inputs: list[array[int]], states: list[array[int]]) -> None:
@@ -132,6 +135,9 @@ class Machine:
                 if not low <= value <= top:
                     raise Refused(f"{self.where}: {call.kernel}: {name} is {value}, not {low} to {top}", call.at)
             self.memo[call.at] = None
+        self.rows += call.output.batch * (last - first)
+        if self.rows > MOST_ROWS:
+            raise Refused(f"{self.where}: more than {MOST_ROWS} rows", call.at)
         self.reads, self.writes = [], []
         rule(self, call, first, last)
         self._commit(call)
@@ -145,6 +151,8 @@ class Machine:
             end += (o.batch - 1) * o.plane + (o.ring - 1) * o.pitch + (o.width - 1) * o.pixel
         if end > size:
             raise Refused(f"{self.where}: {call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
+        if o.batch * o.height * o.width * o.channels * o.item > MOST_BYTES:
+            raise Refused(f"{self.where}: {call.kernel}: {role} has {o.shape} elements", call.at)
         if o.ring > o.height and not RULES[call.kernel].flat:
             raise Refused(f"{self.where}: {call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
         if o.offset % o.item:
@@ -240,6 +248,10 @@ class Machine:
             number = self.hints.get((self.where, call.at), -1)
             last = found[number] if 0 <= number < len(found) else None
         return found if last is None else [last, *(one for one in found if one is not last)]
+
+    def forget(self, mark: int) -> None:
+        """Reads since `mark` were those of a search that led nowhere."""
+        del self.reads[mark:]
 
     def recognised(self, call: Call, kind: str, one: Computation) -> None:
         """Remember what a call is."""

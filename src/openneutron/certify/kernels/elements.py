@@ -126,10 +126,11 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
     if x.dtype != o.dtype:
         raise m.unknown(call, first, "input and output differ in type")
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    mark = len(m.reads)
     for one in m.candidates(call, "pool"):
         if one.what["meaning"] != meaning or one.what["shape"] != x.shape or one.what["out"] != o.shape:
             continue
-        m.reads.clear()
+        m.forget(mark)
         agree = all(
             m.row(call, "input", image, at) == _line(one, image, at)
             for image, y in rows
@@ -302,6 +303,7 @@ def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
     dtype = DTYPES[x.dtype]
     meaning = (p["scale_height"], p["scale_width"], p["half_pixel"], dtype)
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
+    mark = len(m.reads)
     for one in m.candidates(call, "bilinear"):
         if (one.what["meaning"], one.what["shape"], one.what["out"]) != (
             meaning,
@@ -309,7 +311,7 @@ def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
             o.shape,
         ) or x.dtype != o.dtype:
             continue
-        m.reads.clear()
+        m.forget(mark)
         if all(
             m.row(call, "input", image, at) == _line(one, image, at)
             for image, y in rows

@@ -114,7 +114,7 @@ def resize_nearest(m: Any, call: Any, first: int, last: int) -> None:
             raise m.unknown(call, first, f"a table of {role} leaves the image")
         tables.append(numbers)
     width = x.channels * x.item
-    if (x.batch, x.channels) != (y.batch, y.channels):
+    if (x.batch, x.channels, x.dtype, call.params["item"]) != (y.batch, y.channels, y.dtype, x.item):
         raise m.unknown(call, first, "batch or channels differ")
     for image in range(y.batch):
         for row in range(first, last):

@@ -176,6 +176,7 @@ def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Ch
             return None
         return _direct(call, one, rows) or (_merged(call, one, rows) if kind == "dense" else None)
 
+    mark = len(m.reads)
     for one, place in _places(m, call, kind, fits):
         if all(_rows_agree(m, call, one, place, image, y) for image in range(o.batch) for y in range(first, last)):
             m.recognised(call, kind, one)
@@ -183,7 +184,7 @@ def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Ch
                 for y in range(first, last):
                     _emit(m, call, one, image, y, place[1])
             return
-        m.reads.clear()
+        m.forget(mark)
     why = "no operator of the source has these weights, biases, multipliers and parameters"
     if _places(m, call, kind, fits):
         why = "the bytes it reads are not those its operator should read"
@@ -274,6 +275,7 @@ def transposed(m: Any, call: Any, first: int, last: int) -> None:
     taps = p["kernel_h"] * p["kernel_w"]
     rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, taps, x.channels, 1)))
     geometry = tuple(p[name] for name in ("kernel_h", "kernel_w", "stride_h", "stride_w", "pad_top", "pad_left"))
+    mark = len(m.reads)
     for one in m.candidates(call, "transposed"):
         w = one.what
         if call.rounding != 1 or (w["geometry"], w["common"], w["shape"], w["out"]) != (
@@ -285,7 +287,7 @@ def transposed(m: Any, call: Any, first: int, last: int) -> None:
             continue
         if list(w["rows"]) != rows:
             continue
-        m.reads.clear()
+        m.forget(mark)
         agree = True
         for image in range(o.batch):
             for y in range(first, last):
@@ -330,6 +332,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
                 m.world.seen.add(key)
         return ("vectors", at)
 
+    mark = len(m.reads)
     for one, place in _places(m, call, "vectors", fits):
         depth, count = one.what["depth"], one.what["count"]
         tags = one.what["tags"]
@@ -344,7 +347,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
                     made.extend(one.part(vector * count + place[1], o.channels))
                 m.put(call, image, y, m.finished(call, made))
             return
-        m.reads.clear()
+        m.forget(mark)
     raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
 
 
@@ -356,11 +359,12 @@ def matmul(m: Any, call: Any, first: int, last: int) -> None:
         bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"], p["multiplier"],
         p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
     )  # fmt: skip
+    mark = len(m.reads)
     for one in m.candidates(call, "matmul"):
         out = one.what["out"]
         if one.what["common"] != common or (out[0] * out[1], out[2], out[3], out[4]) != o.shape or p["inner"] != out[1]:
             continue
-        m.reads.clear()
+        m.forget(mark)
         if all(
             _matrix_agrees(m, call, one, role, image, y)
             for role in ("left", "right")
