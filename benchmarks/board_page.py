@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from openneutron import zoo  # noqa: E402
+from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
 from openneutron.analyze.fits import Around, Need, needs  # noqa: E402
 from openneutron.cli.evaluate import Data, measure  # noqa: E402
 from openneutron.cli.shared.loading import compile_source  # noqa: E402
@@ -25,7 +25,7 @@ from openneutron.report.latency import latency  # noqa: E402
 
 PAGE = ROOT / "docs/board.md"
 COMPILED_FOR = "imxrt700"  # programs are cut once, for this target
-TRAINED = ("cifarnet", "resnet8", "mobilenet_v2_cifar")
+REFERENCE = ("autoencoder", "cifarnet", "ds_cnn", "ds_cnn_s", "resnet8", "vww", "mobilenet_v1_025_128")
 IMAGES = 1000  # of the test set that comes along
 ZOO_HEAD = (
     "| model | chip | NXP's converter: memory | flash | latency | open schedule: memory | flash | latency |",
@@ -40,6 +40,14 @@ ROUNDING_HEAD = (
 def _cells(need: Need) -> str:
     time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
     return f"{need.sram_bytes:,} | {need.flash_bytes:,} | {time}"
+
+
+def reference_rows() -> Iterator[str]:
+    """A row for each reference network and chip."""
+    for name in REFERENCE:
+        for target in targets.names():
+            stock, ours = needs([BOARD_NETWORKS[name]()], target, source=name)
+            yield f"| {name} | {target} | {_cells(stock)} | {_cells(ours)} |"
 
 
 def zoo_rows(names: Sequence[str]) -> Iterator[str]:
@@ -72,15 +80,15 @@ def replaced(page: str, name: str, lines: Sequence[str]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page, or print the rows of some models."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("models", nargs="*", help="only these models")
+    parser.add_argument("models", nargs="*", help="print rows of these zoo models instead")
+    parser.add_argument("--rounding", action="store_true", help="print their accuracy by rounding")
     given = parser.parse_args(arguments)
     if given.models:
-        for row in zoo_rows(given.models):
+        head, rows = (ROUNDING_HEAD, rounding_rows) if given.rounding else (ZOO_HEAD, zoo_rows)
+        for row in (*head, *rows(given.models)):
             print(row)
         return 0
-    page = PAGE.read_text("utf-8")
-    page = replaced(page, "zoo", (*ZOO_HEAD, *zoo_rows(zoo.names())))
-    page = replaced(page, "rounding", (*ROUNDING_HEAD, *rounding_rows(TRAINED)))
+    page = replaced(PAGE.read_text("utf-8"), "reference", (*ZOO_HEAD, *reference_rows()))
     PAGE.write_text(page, "utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")
     return 0
