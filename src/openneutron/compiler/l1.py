@@ -121,6 +121,8 @@ class Node:
     downward: bool = False  # rows must be made from the top down, because a call builds on the one before
     in_place: tuple[int, ...] = ()  # operand positions whose buffer the output may overwrite element by element
     notes: tuple[str, ...] = ()  # what fusing did, for the report
+    loop: int = -1  # nodes with the same number are the body of one loop, a row per iteration; -1: none
+    upward: bool = False  # the loop runs from the last row to the first
 
     def seen(self, position: int, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
         """The shape under which the kernel sees a densely stored operand: `merge` pixels are one wider pixel."""

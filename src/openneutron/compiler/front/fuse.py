@@ -14,6 +14,8 @@ from openneutron.compiler.passes.fuse_copies import fuse_copies
 from openneutron.compiler.passes.fuse_lut import fuse_lut
 from openneutron.compiler.passes.fuse_pad import fuse_pad
 from openneutron.compiler.passes.merge_pixels import merge_pixels
+from openneutron.compiler.passes.roll_copies import roll_copies
+from openneutron.compiler.passes.roll_steps import roll_steps
 from openneutron.compiler.passes.stream_pooling import stream_pooling
 from openneutron.compiler.passes.tabulate import tabulate
 from openneutron.errors import OptionError
@@ -24,11 +26,13 @@ PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
     fuse_pad,
     tabulate,
     fuse_lut,
+    roll_steps,
     elide_concat,
     elide_slice,
     merge_pixels,
     stream_pooling,
     drop_unused,
+    roll_copies,
 )
 # Only for programs that copy their constants before use.
 FETCH_PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (chunk_weights,)

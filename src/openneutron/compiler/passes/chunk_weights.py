@@ -62,7 +62,7 @@ def chunk_weights(graph: KernelGraph, target: Target) -> int:
     nodes: list[Node] = []
     acted = 0
     for node in graph.nodes:
-        plain = node.kernel in _KERNELS and not node.merge and getattr(node.params, "groups", 1) == 1
+        plain = node.kernel in _KERNELS and node.loop < 0 and not node.merge and getattr(node.params, "groups", 1) == 1
         pieces = _pieces(graph, node, target) if plain else [(0, 0)]
         if len(pieces) == 1:
             nodes.append(node)

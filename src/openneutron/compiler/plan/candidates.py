@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
 from openneutron.compiler.plan.body import Body
-from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, slot_of
+from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of, slot_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
 from openneutron.records import dataclass
@@ -23,6 +23,7 @@ from openneutron.records import dataclass
 MAX_SEGMENT = (
     32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
 )
+IMPOSSIBLE = 1 << 61  # cycles of what cannot be; twice that still fits INT64
 FRINGE = 4  # nodes beside those that need company: what they make or read may have to be streamed too
 ALONE_PRICE = (103, 100)  # cycles that stripes may cost a node that is to run alone
 DESCENT = (2, 3)  # least memory is looked for in steps of this ratio
@@ -142,7 +143,9 @@ class _Growth:
         return made.demand is not None and self.structure.graph.values[made.output].shape[0] == 1
 
     def alone(self, node: int, stream: bool) -> list[_Row]:
-        """One node on whole tensors, and in stripes."""
+        """One node on whole tensors, and in stripes; the last node of a loop's body stands for all of it."""
+        if self.structure.graph.nodes[node].loop >= 0:
+            return [self._looped(node)]
         shape = self.structure.graph.values[self.structure.graph.nodes[node].output].shape
         found = [
             (
@@ -157,6 +160,25 @@ class _Growth:
             for rows in _stripe_heights(shape[1], shape[2]):
                 found += self.grow(node, node, rows)
         return found
+
+    def _looped(self, last: int) -> _Row:
+        """The whole loop that ends at `last`; a body's other nodes never end a segment."""
+        graph = self.structure.graph
+        number = graph.nodes[last].loop
+        if last + 1 < len(graph.nodes) and graph.nodes[last + 1].loop == number:
+            return last, 0, 0, 0, IMPOSSIBLE
+        first = next(at for at in range(last, -1, -1) if at == 0 or graph.nodes[at - 1].loop != number)
+        segment = loop_of(self.structure, first, last)
+        memory = self.before[first] + sum(align(graph.nodes[at].workspace) for at in range(first, last + 1))
+        for value, stream in segment.streams.items():
+            root = graph.root(value)
+            if stream.ring:
+                memory += align(self.rows[value])
+            elif root in self.spans and self.spans[root][0] >= first:
+                memory += self.sizes[root]
+        memory += max(sum(self.fetched[first : last + 1]) - self.room, 0)
+        cycles = segment.iterations * sum(self.costs.cycles(at, 1) for at in range(first, last + 1))
+        return first, 1, 0, memory, cycles
 
     def grow(self, stop: int, last: int, rows: int, pixels: int = 0, ceiling: int = 1 << 62) -> list[_Row]:
         """Segments that end at `last` and start at `stop` or later, with this stripe height, smaller than `ceiling`."""

@@ -94,6 +94,12 @@ def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]
         return _dense(b, value, b.touch(buffer, transient=stream.transient), 0, stream.ring)
     v = b.graph.values[value]
     root = b.graph.root(value)
+    if v.alias is not None and root in rings:
+        # A part of each row of a loop's value, of which one row is held.
+        buffer, stream = rings[root]
+        place, (n, h, w, c) = v.alias, v.shape
+        held = b.touch(buffer, transient=stream.transient)
+        return Operand(held, place.offset, place.plane, place.pitch, place.pixel, stream.ring, n, h, w, c, v.dtype)
     data = b.graph.values[root].data
     if data is not None:
         buffer, offset = b.weights_buffer, b.constants.offset(data)

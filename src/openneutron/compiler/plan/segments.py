@@ -108,6 +108,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
     Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
     one reads the reader's ring between the two calls, so the row is free as early as that.
     """
+    if value in structure.aliased:
+        return -1  # others read parts of it
     made, uses, graph = streams[value], structure.uses[value], structure.graph
     reader = graph.nodes[uses[0].node]
     target = streams.get(reader.output)
@@ -140,7 +142,7 @@ def extend(
     graph = structure.graph
     made = graph.nodes[node]
     value = graph.values[made.output]
-    if made.demand is None or value.shape[0] != 1 or (reverse and made.downward):
+    if made.demand is None or value.shape[0] != 1 or (reverse and made.downward) or made.loop >= 0:
         return None
     if made.output in structure.aliased:
         root = graph.root(made.output)
@@ -161,10 +163,32 @@ def segment_of(
     structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
 ) -> Segment:
     """The segment of nodes [first, last], known to be legal."""
+    if structure.graph.nodes[first].loop >= 0:
+        return loop_of(structure, first, last)
     made = try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
     if made is None:
         raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
     return made
+
+
+def loop_of(structure: Structure, first: int, last: int) -> Segment:
+    """The body of a loop as a segment: one row of everything per iteration, in the loop's direction.
+
+    What only the body reads is held for one row; what others read, or the next iteration, is stored whole.
+    """
+    graph = structure.graph
+    stored = {graph.root(value) for value in structure.outputs}
+    for value, uses in structure.uses.items():
+        if uses[-1].node > last or uses[0].node < first:
+            stored.add(graph.root(value))
+    streams: dict[int, Stream] = {}
+    for at in range(first, last + 1):
+        output = graph.nodes[at].output
+        whole = graph.values[output].alias is not None or output in stored
+        streams[output] = Stream(1, 0, 0) if whole else Stream(1, 0, 1, transient=True)
+    steps = graph.values[graph.nodes[first].output].shape[1]
+    body = tuple((at, 0) for at in range(first, last + 1))
+    return Segment(first, last, 0, steps, streams, body, reverse=graph.nodes[first].upward)
 
 
 def try_segment(
@@ -172,6 +196,8 @@ def try_segment(
 ) -> Segment | None:
     """The segment of nodes [first, last] with this stripe height; None where they do not stream so."""
     graph = structure.graph
+    if any(node.loop >= 0 for node in graph.nodes[first : last + 1]):
+        return None  # a loop runs as `loop_of` says
     streams: dict[int, Stream] = {}
     body = Body() if pixels else None
     for node in range(last, first - 1, -1):

@@ -14,7 +14,7 @@ import numpy as np
 
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.compiler.plan.candidates import Candidate, Columns, candidates
+from openneutron.compiler.plan.candidates import IMPOSSIBLE, Candidate, Columns, candidates
 from openneutron.compiler.plan.segments import Segment, Structure, segment_of, whole
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Region
@@ -22,7 +22,6 @@ from openneutron.records import dataclass
 
 TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near neighbours
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
-_INFINITE = 1 << 61  # cycles; twice that still fits INT64
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,14 @@ class Tiling:
 
 def _best(found: list[Columns], budget: int) -> tuple[int, list[Candidate]] | None:
     """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
-    cost = np.full(len(found) + 1, _INFINITE, np.int64)
+    cost = np.full(len(found) + 1, IMPOSSIBLE, np.int64)
     cost[0] = 0
     taken = [0] * len(found)
     for last, (first, _, _, memory, cycles) in enumerate(found):
-        total = np.where(memory <= budget, cost[first] + cycles, _INFINITE)
+        total = np.where(memory <= budget, cost[first] + cycles, IMPOSSIBLE)
         taken[last] = at = int(total.argmin())
-        cost[last + 1] = min(total[at], _INFINITE)
-    if cost[-1] >= _INFINITE:
+        cost[last + 1] = min(total[at], IMPOSSIBLE)
+    if cost[-1] >= IMPOSSIBLE:
         return None
     chosen: list[Candidate] = []
     end = len(found)
@@ -86,7 +85,7 @@ def tile(
     assert fastest is not None
     if optimize == "fast" and scratch_budget is None:
         return [_tiling(structure, fastest[1], ())]
-    limit = fastest[0] * SLACK[0] // SLACK[1] if scratch_budget is None else _INFINITE - 1
+    limit = fastest[0] * SLACK[0] // SLACK[1] if scratch_budget is None else IMPOSSIBLE - 1
     low, high = 0, len(budgets) - 1
     while low < high:
         middle = (low + high) // 2

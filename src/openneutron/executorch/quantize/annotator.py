@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import (
     FixedQParamsQuantizationSpec,
     QuantizationAnnotation,
+    QuantizationSpec,
     QuantizationSpecBase,
     SharedQuantizationSpec,
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
 
 # Activations that a convolution, linear or addition before them takes over, so nothing is quantized in between.
@@ -142,6 +144,39 @@ class Annotator:
     def argument(self, node: Node, name: str) -> Any:
         """An argument of the node by its schema's name."""
         return arguments(node)[name]
+
+
+def share_roles(model: GraphModule) -> None:
+    """Let the steps of a recurrent layer share observers: with one set of scales they are one body of a loop."""
+    first: dict[Any, Any] = {}  # role → the first edge or node that plays it
+    for node in model.graph.nodes:
+        found = node.meta.get(Q_ANNOTATION_KEY)
+        if found is None:
+            continue
+        for source in found.input_qspec_map:
+            # What the first step begins with plays the role of the states to come.
+            role = source.meta.get(ROLE_KEY) if source.op == "get_attr" else None
+            if role is None:
+                continue
+            known = _fixed_role(model, role)
+            if known is not None:
+                found.input_qspec_map[source] = known
+            elif first.setdefault(role, (source, node)) != (source, node):
+                found.input_qspec_map[source] = SharedQuantizationSpec(first[role])
+        role = node.meta.get(ROLE_KEY)
+        if role is not None and isinstance(found.output_qspec, QuantizationSpec):
+            anchor = first.setdefault(role, node)
+            if anchor is not node:
+                found.output_qspec = SharedQuantizationSpec(anchor)
+
+
+def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec | None:
+    """The parameters that results of this role have beforehand, such as those of a tanh."""
+    for node in model.graph.nodes:
+        found = node.meta.get(Q_ANNOTATION_KEY)
+        if found is not None and node.meta.get(ROLE_KEY) == role:
+            return found.output_qspec if isinstance(found.output_qspec, FixedQParamsQuantizationSpec) else None
+    return None
 
 
 def _scalar(node: Node) -> float | None:

@@ -14,6 +14,10 @@ from openneutron.executorch.fx import value_of
 _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 
 
+# Nodes that are the same operator in different steps of a recurrent layer: one observer sees them all.
+ROLE_KEY = "openneutron_role"
+
+
 class Insert:
     """Inserts calls before `node` on its behalf: they keep its source line and module path, and know their shapes.
 
@@ -26,12 +30,16 @@ class Insert:
         self.model = model
         self.node = node
         self.mode = _mode(value_of(node))
+        self.role: list[Any] = []  # of the nodes made from here on; equal roles share their quantization
 
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """The node of a new call."""
         with self.model.graph.inserting_before(self.node):
             made = self.model.graph.call_function(target, args, kwargs)
         made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
+        if self.role:
+            self.role[-1] += 1
+            made.meta[ROLE_KEY] = tuple(self.role)
         if self.mode is not None:
             with self.mode:
                 made.meta["val"] = target(*map_arg(args, value_of), **map_arg(kwargs, value_of))

@@ -1,7 +1,7 @@
 """Unrolling recurrent layers: what GRU, LSTM and plain layers have in common.
 
-Every layer and direction multiplies the whole sequence by its input weights at once, then walks over the steps. A state
-that begins as zero is None until the first step has made one, so the first step multiplies nothing by zero.
+Every layer and direction multiplies the whole sequence by its input weights at once, then walks over the steps. All steps
+have the same operators, the first one too, so that the compiler can make one loop of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
-from openneutron.executorch.quantize.passes._insert import Insert, is_zero
+from openneutron.executorch.quantize.passes._attributes import add_constant
+from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert, is_zero
 
 aten = torch.ops.aten
 
@@ -77,8 +78,12 @@ def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
     _replace(model, layer.node, [sequence, *finals], steps, time)
 
 
-def _begin(call: Insert, initial: Node, index: int) -> Node | None:
-    return None if is_zero(call.model, initial) else call(aten.select.int, initial, 0, index)
+def _begin(call: Insert, initial: Node, index: int) -> Node:
+    """The state before the first step; zeros are a constant, which has the scale of the states to come."""
+    if not is_zero(call.model, initial):
+        return call(aten.select.int, initial, 0, index)
+    with call.model.graph.inserting_before(call.node):
+        return add_constant(call.model, "zero_state", torch.zeros(value_of(initial).shape[1:]))
 
 
 def _walk(
@@ -89,8 +94,15 @@ def _walk(
     count = value_of(sequence).shape[time]
     made: list[Any] = [None] * count
     for step in reversed(range(count)) if backwards else range(count):
+        call.role = [gates.name, 0]
+        for kind, one in enumerate(state):
+            if one.op == "get_attr":
+                one.meta[ROLE_KEY] = (gates.name, "state", kind)
         state = cell(call, call(aten.select.int, gates, time, step), state, weights)
+        for kind, one in enumerate(state):
+            one.meta[ROLE_KEY] = (gates.name, "state", kind)
         made[step] = state[0]
+    call.role = []
     return made, state
 
 

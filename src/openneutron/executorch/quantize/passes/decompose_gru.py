@@ -23,19 +23,14 @@ def decompose_gru(model: GraphModule) -> int:
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:
-    """One step; a state of None is zero."""
+    """One step."""
     h = state[0]
     size = value_of(gates).shape[-1] // 3
-    from_state = weights.state_bias if h is None else call(aten.linear.default, h, weights.states, weights.state_bias)
-    both, new = part(call, gates, 0, size, 2), part(call, gates, 2, size)
-    if from_state is not None:
-        both = call(aten.add.Tensor, both, part(call, from_state, 0, size, 2))
+    from_state = call(aten.linear.default, h, weights.states, weights.state_bias)
+    both = call(aten.add.Tensor, part(call, gates, 0, size, 2), part(call, from_state, 0, size, 2))
     opened = call(aten.sigmoid.default, both)
     reset, update = part(call, opened, 0, size), part(call, opened, 1, size)
-    if from_state is not None:
-        new = call(aten.add.Tensor, new, call(aten.mul.Tensor, reset, part(call, from_state, 2, size)))
-    new = call(aten.tanh.default, new)
-    if h is None:
-        return (call(aten.sub.Tensor, new, call(aten.mul.Tensor, update, new)),)
+    new = call(aten.mul.Tensor, reset, part(call, from_state, 2, size))
+    new = call(aten.tanh.default, call(aten.add.Tensor, part(call, gates, 2, size), new))
     kept = call(aten.mul.Tensor, update, call(aten.sub.Tensor, h, new))
     return (call(aten.add.Tensor, new, kept),)

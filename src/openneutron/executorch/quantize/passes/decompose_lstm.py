@@ -23,17 +23,15 @@ def decompose_lstm(model: GraphModule) -> int:
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:
-    """One step; a state of None is zero."""
+    """One step."""
     h, c = state
     size = value_of(gates).shape[-1] // 4
-    from_state = weights.state_bias if h is None else call(aten.linear.default, h, weights.states, weights.state_bias)
-    if from_state is not None:
-        gates = call(aten.add.Tensor, gates, from_state)
+    gates = call(aten.add.Tensor, gates, call(aten.linear.default, h, weights.states, weights.state_bias))
     opened = call(aten.sigmoid.default, part(call, gates, 0, size, 2))
     new = call(aten.tanh.default, part(call, gates, 2, size))
     output = call(aten.sigmoid.default, part(call, gates, 3, size))
     added = call(aten.mul.Tensor, part(call, opened, 0, size), new)
-    cells = added if c is None else call(aten.add.Tensor, call(aten.mul.Tensor, part(call, opened, 1, size), c), added)
+    cells = call(aten.add.Tensor, call(aten.mul.Tensor, part(call, opened, 1, size), c), added)
     result = call(aten.mul.Tensor, output, call(aten.tanh.default, cells))
     if weights.projection is not None:
         result = call(aten.linear.default, result, weights.projection, None)

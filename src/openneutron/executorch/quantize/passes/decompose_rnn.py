@@ -21,10 +21,8 @@ def decompose_rnn(model: GraphModule) -> int:
 
 
 def _sum(call: Insert, gates: Node, state: State, weights: Weights) -> Node:
-    """What a step's activation reads; a state of None is zero."""
-    h = state[0]
-    from_state = weights.state_bias if h is None else call(aten.linear.default, h, weights.states, weights.state_bias)
-    return gates if from_state is None else call(aten.add.Tensor, gates, from_state)
+    """What a step's activation reads."""
+    return call(aten.add.Tensor, gates, call(aten.linear.default, state[0], weights.states, weights.state_bias))
 
 
 def _tanh(call: Insert, gates: Node, state: State, weights: Weights) -> State:

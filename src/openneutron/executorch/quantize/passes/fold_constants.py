@@ -13,6 +13,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 
 # Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
 _LARGEST_FILLED = 1 << 16
@@ -24,8 +25,8 @@ def fold_constants(model: GraphModule) -> int:
     folded: dict[Node, None] = {}
     changing = _changed_elsewhere(model)
     for node in model.graph.nodes:
-        if node in changing:
-            continue
+        if node in changing or ROLE_KEY in node.meta:
+            continue  # the first step of a loop stays like the others, though it begins with a constant
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data

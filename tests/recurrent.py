@@ -1,0 +1,99 @@
+"""Recurrent layers as a converter unrolls them: the same operators for every step, with the same weights and scales."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from openneutron.litert import DType, GraphBuilder
+from openneutron.litert.write import write_model
+
+CELLS = 12
+INPUTS = 6
+_STATE = (1 / 128, 0)
+
+
+class Unrolled:
+    """Builds one layer step by step."""
+
+    def __init__(self, steps: int, batch: int = 1) -> None:
+        self.g = GraphBuilder()
+        self.rng = np.random.default_rng(5)
+        self.steps, self.batch = steps, batch
+        self.count = 0
+
+    def tensor(self, width: int, scale: float, zero: int = 0) -> int:
+        self.count += 1
+        return self.g.tensor(f"t{self.count}", (self.batch, width), DType.INT8, scale, zero)
+
+    def weights(self, rows: int, columns: int, source: float) -> tuple[int, int]:
+        g, rng = self.g, self.rng
+        self.count += 1
+        matrix = rng.integers(-127, 128, (rows, columns))
+        w = g.tensor(f"w{self.count}", (rows, columns), DType.INT8, 0.004, 0, data=matrix)
+        bias = rng.integers(-300, 300, rows)
+        return w, g.tensor(f"b{self.count}", (rows,), DType.INT32, 0.004 * source, 0, data=bias)
+
+    def dense(self, x: int, weights: tuple[int, int], width: int, scale: float) -> int:
+        y = self.tensor(width, scale)
+        self.g.op("FULLY_CONNECTED", [x, *weights], [y])
+        return y
+
+    def binary(self, code: str, a: int, b: int, width: int, scale: float, zero: int = 0) -> int:
+        y = self.tensor(width, scale, zero)
+        self.g.op(code, [a, b], [y])
+        return y
+
+    def unary(self, code: str, x: int, width: int, scale: float, zero: int) -> int:
+        y = self.tensor(width, scale, zero)
+        self.g.op(code, [x], [y])
+        return y
+
+    def part(self, x: int, first: int, width: int) -> int:
+        """Channels of a tensor."""
+        tensor = self.g.graph.tensors[x]
+        assert tensor.quantization is not None
+        self.count += 1
+        begin = self.g.tensor(f"begin{self.count}", (2,), DType.INT32, data=(0, first))
+        size = self.g.tensor(f"size{self.count}", (2,), DType.INT32, data=(self.batch, width))
+        y = self.tensor(width, *tensor.quantization.scalar)
+        self.g.op("SLICE", [x, begin, size], [y])
+        return y
+
+    def step_of(self, x: int, step: int, width: int, scale: float) -> int:
+        """Row `step` of [steps, batch, width]."""
+        self.count += 1
+        data = ((step, 0, 0), (step + 1, self.batch, width), (1, 1, 1))
+        arguments = [self.g.tensor(f"s{self.count}_{at}", (3,), DType.INT32, data=one) for at, one in enumerate(data)]
+        y = self.tensor(width, scale)
+        self.g.op("STRIDED_SLICE", [x, *arguments], [y], shrink_axis_mask=1)
+        return y
+
+
+def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False) -> bytes:
+    """A GRU layer; its last state, or with `sequence` all of them, is the output."""
+    u = Unrolled(steps, batch)
+    g = u.g
+    x = g.tensor("x", (steps, batch, INPUTS), DType.INT8, 1 / 32, 3)
+    h = g.tensor("h", (batch, CELLS), DType.INT8, *_STATE)
+    wx, wh = u.weights(3 * CELLS, INPUTS, 1 / 32), u.weights(3 * CELLS, CELLS, 1 / 128)
+    gates = g.tensor("gates", (steps, batch, 3 * CELLS), DType.INT8, 0.05, 0)
+    g.op("FULLY_CONNECTED", [x, *wx], [gates], keep_num_dims=True)
+    made: list[int] = [-1] * steps
+    initial = h
+    for step in reversed(range(steps)) if backwards else range(steps):
+        given = u.step_of(gates, step, 3 * CELLS, 0.05)
+        carried = u.dense(h, wh, 3 * CELLS, 0.05)
+        both = u.binary("ADD", u.part(given, 0, 2 * CELLS), u.part(carried, 0, 2 * CELLS), 2 * CELLS, 0.06)
+        opened = u.unary("LOGISTIC", both, 2 * CELLS, 1 / 256, -128)
+        reset, update = u.part(opened, 0, CELLS), u.part(opened, CELLS, CELLS)
+        new = u.binary("MUL", reset, u.part(carried, 2 * CELLS, CELLS), CELLS, 0.05)
+        new = u.binary("ADD", u.part(given, 2 * CELLS, CELLS), new, CELLS, 0.06)
+        new = u.unary("TANH", new, CELLS, 1 / 128, 0)
+        kept = u.binary("MUL", update, u.binary("SUB", h, new, CELLS, 1 / 64), CELLS, 1 / 64)
+        h = u.binary("ADD", new, kept, CELLS, *_STATE)
+        made[step] = h
+    if not sequence:
+        return write_model(g.finish([x, initial], [h]))
+    y = g.tensor("y", (steps, batch, CELLS), DType.INT8, *_STATE)
+    g.op("PACK", made, [y], values_count=steps, axis=0)
+    return write_model(g.finish([x, initial], [y]))
