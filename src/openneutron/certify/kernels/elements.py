@@ -59,6 +59,16 @@ def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
     return gathered(tags, 1, [o.width, o.channels], strides)
 
 
+def row_starts(o: Any, rows: list[tuple[int, int]], size: int, whole: int) -> list[int] | None:
+    """Where rows of an output lie in an operator's result of `whole` elements; None where they are none of it.
+
+    A loop over the steps of a recurrent layer has a row for each step, and each step is an operator of its own.
+    """
+    if whole == size * o.batch * o.height:
+        return [(image * o.height + y) * size for image, y in rows]
+    return [0] if o.batch == len(rows) == 1 and whole == size else None
+
+
 @rule("add", "mul", "minmax", "prelu", "squared_difference", elementwise=True)
 def binary(m: Any, call: Any, first: int, last: int) -> None:
     """Two tensors element by element."""
@@ -72,9 +82,9 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
     sides = [[_wide(m, call, role, image, y) for image, y in rows] for role in roles]
     size = o.width * o.channels
     for one in m.candidates(call, "elements"):
-        if one.what["meaning"] != meaning or one.size != size * o.batch * o.height:
+        starts = row_starts(o, rows, size, one.size)
+        if one.what["meaning"] != meaning or starts is None:
             continue
-        starts = [(image * o.height + y) * size for image, y in rows]
         if all(
             one.what["left"][at : at + size] == a and one.what["right"][at : at + size] == b
             for at, a, b in zip(starts, *sides, strict=True)

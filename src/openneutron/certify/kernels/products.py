@@ -7,6 +7,7 @@ from array import array
 from typing import Any
 
 from openneutron.certify.kernels import rule
+from openneutron.certify.kernels.elements import row_starts
 from openneutron.certify.microcode import DTYPES
 from openneutron.certify.numbers import rounds_as_double
 from openneutron.certify.world import Computation
@@ -316,7 +317,8 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
     def fits(one: Computation) -> Any:
         if one.what["common"] != common or one.what["depth"] != x.channels:
             return None
-        if one.size != o.batch * o.height * o.width * one.what["count"]:
+        vectors = (o.batch * o.height * o.width, o.width) if o.batch == 1 else (o.batch * o.height * o.width,)
+        if one.size not in [count * one.what["count"] for count in vectors]:
             return None
         plain = [(weights, bias) for weights, bias, _ in rows]
         wanted = [(weights, bias) for weights, bias, _ in one.what["rows"]]
@@ -336,9 +338,11 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
     for one, place in _places(m, call, "vectors", fits):
         depth, count = one.what["depth"], one.what["count"]
         tags = one.what["tags"]
-        starts = [
-            ((image, y), (image * o.height + y) * o.width) for image in range(o.batch) for y in range(first, last)
-        ]
+        rows_of = [(image, y) for image in range(o.batch) for y in range(first, last)]
+        begin = row_starts(o, rows_of, o.width * count, one.size)
+        if begin is None:
+            continue
+        starts = [(row, at // count) for row, at in zip(rows_of, begin, strict=True)]
         if all(m.row(call, "input", *at) == tags[v * depth : (v + o.width) * depth] for at, v in starts):
             m.recognised(call, "vectors", one)
             for (image, y), v in starts:
