@@ -10,70 +10,74 @@
 
 /* One input on its way to the common scale. */
 typedef struct {
-    int16x8_t zero; /* 128 lower for UINT8, whose bytes are flipped to signed ones */
+    int16x8_t zero; /* minus the zero point, which is 128 lower for UINT8: its bytes are flipped */
     uint8x16_t toggle;
     nk_lanes4 lanes;
-    int plain; /* the larger scale, whose rescaling is d * 2^19 */
+    int kind;
 } side;
+
+/* The larger scale, whose rescaling is d * 2^19; a smaller one, which shifts right; any other. */
+enum { LARGER, SMALLER, ANY };
 
 static side side_of(int is_signed, int32_t zero, int32_t multiplier, int32_t shift) {
     side s;
-    s.zero = vdupq_n_s16((int16_t)(zero - (is_signed ? 0 : 128)));
+    s.zero = vdupq_n_s16((int16_t)((is_signed ? 0 : 128) - zero));
     s.toggle = vdupq_n_u8(is_signed ? 0 : 0x80);
     s.lanes = nk_lanes4_of(vdupq_n_s32(multiplier), vdupq_n_s32(shift));
-    s.plain = multiplier == 1 << 30 && shift == 0;
+    s.kind = multiplier == 1 << 30 && shift == 0 ? LARGER : shift < 0 ? SMALLER : ANY;
     return s;
 }
 
-/* Four differences in the upper halves of words. */
-NK_INLINE int32x4_t scaled(const side *s, int32x4_t d, const int plain) {
-    return plain ? vshlq_n_s32(d, 3) : nk_rescale4(&s->lanes, vshlq_n_s32(d, 4), 0);
-}
-
-NK_INLINE void widen(const side *s, const uint8_t *at, uint32_t step, int32x4_t d[4]) {
+/* Differences of 9 bits, times 8 or 16 while they are 16 bits wide and times 2^16 with the
+ * widening: the larger side's result, or what the others' multiplier wants. */
+NK_INLINE void scaled(const side *s, const uint8_t *at, uint32_t step, const int kind,
+                      int32x4_t d[4]) {
     const uint8x16_t bytes = step ? vld1q_u8(at) : vld1q_dup_u8(at);
     const int8x16_t x = vreinterpretq_s8_u8(veorq_u8(bytes, s->toggle));
-    const int16x8_t low = vsubq_s16(vmovl_s8(vget_low_s8(x)), s->zero);
-    const int16x8_t high = vsubq_s16(vmovl_high_s8(x), s->zero);
+    int16x8_t low = vaddw_s8(s->zero, vget_low_s8(x)), high = vaddw_high_s8(s->zero, x);
+    low = kind == LARGER ? vshlq_n_s16(low, 3) : vshlq_n_s16(low, 4);
+    high = kind == LARGER ? vshlq_n_s16(high, 3) : vshlq_n_s16(high, 4);
     d[0] = vshll_n_s16(vget_low_s16(low), 16), d[1] = vshll_high_n_s16(low, 16);
     d[2] = vshll_n_s16(vget_low_s16(high), 16), d[3] = vshll_high_n_s16(high, 16);
+    if (kind == LARGER) return;
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) d[i] = nk_rescale4(&s->lanes, d[i], kind == SMALLER);
 }
 
 typedef struct {
     side a, b;
-    int subtract, plain;
+    int subtract;
+    int usual; /* one side at least of the larger scale, and a result that shifts right */
     nk_lanes4 lanes;
     nk_clamps clamps;
 } sum;
 
 /* LANES elements; a step of 0 repeats the input's one element. */
 NK_INLINE void block(const sum *s, const uint8_t *a, uint32_t step_a, const uint8_t *b,
-                     uint32_t step_b, uint8_t *out, const int plain_a, const int plain_b,
+                     uint32_t step_b, uint8_t *out, const int kind_a, const int kind_b,
                      const int plain) {
-    int32x4_t x[4], y[4], v[4];
-    widen(&s->a, a, step_a, x);
-    widen(&s->b, b, step_b, y);
+    int32x4_t x[4], y[4];
+    scaled(&s->a, a, step_a, kind_a, x);
+    scaled(&s->b, b, step_b, kind_b, y);
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-        const int32x4_t left = scaled(&s->a, x[i], plain_a), right = scaled(&s->b, y[i], plain_b);
-        v[i] = nk_rescale4(&s->lanes, s->subtract ? vsubq_s32(left, right) : vaddq_s32(left, right),
+    for (int i = 0; i < 4; ++i)
+        x[i] = nk_rescale4(&s->lanes, s->subtract ? vsubq_s32(x[i], y[i]) : vaddq_s32(x[i], y[i]),
                            plain);
-    }
-    vst1q_u8(out, nk_bytes16(&s->clamps, v[0], v[1], v[2], v[3], plain));
+    vst1q_u8(out, nk_bytes16(&s->clamps, x[0], x[1], x[2], x[3], plain));
 }
 
 NK_INLINE void run(const sum *shared, const uint8_t *a, uint32_t step_a, const uint8_t *b,
-                   uint32_t step_b, uint8_t *out, uint32_t count, const int plain_a,
-                   const int plain_b, const int plain) {
+                   uint32_t step_b, uint8_t *out, uint32_t count, const int kind_a,
+                   const int kind_b, const int plain) {
     const sum s = *shared;
     uint32_t i = 0;
     for (; i + LANES <= count; i += LANES)
-        block(&s, a + i * step_a, step_a, b + i * step_b, step_b, out + i, plain_a, plain_b, plain);
+        block(&s, a + i * step_a, step_a, b + i * step_b, step_b, out + i, kind_a, kind_b, plain);
     if (i == count) return;
     uint8_t left[LANES] = {0}, right[LANES] = {0}, result[LANES];
     memcpy(left, a + i * step_a, step_a ? count - i : 1);
     memcpy(right, b + i * step_b, step_b ? count - i : 1);
-    block(&s, left, step_a, right, step_b, result, plain_a, plain_b, plain);
+    block(&s, left, step_a, right, step_b, result, kind_a, kind_b, plain);
     memcpy(out + i, result, count - i);
 }
 
@@ -84,10 +88,11 @@ static sum sum_of(const nk_call *call, int *fits) {
     s.a = side_of(is_signed, p->zero1, p->multiplier1, p->shift1);
     s.b = side_of(is_signed, p->zero2, p->multiplier2, p->shift2);
     s.subtract = p->subtract;
-    s.plain = p->output_shift < 0;
+    s.usual = p->output_shift < 0 && s.a.kind != ANY && s.b.kind != ANY &&
+              (s.a.kind == LARGER || s.b.kind == LARGER);
     s.lanes = nk_lanes4_of(vdupq_n_s32(p->output_multiplier), vdupq_n_s32(p->output_shift));
     *fits =
-        nk_clamps_of(&s.clamps, is_signed, p->output_zero, p->clamp_low, p->clamp_high, s.plain);
+        nk_clamps_of(&s.clamps, is_signed, p->output_zero, p->clamp_low, p->clamp_high, s.usual);
     return s;
 }
 
@@ -95,10 +100,10 @@ static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, cons
                     uint32_t step_b, uint8_t *out, uint32_t count) {
     int fits;
     const sum s = sum_of(call, &fits);
-    if (!s.plain) run(&s, a, step_a, b, step_b, out, count, 0, 0, 0);
-    else if (s.a.plain) run(&s, a, step_a, b, step_b, out, count, 1, 0, 1);
-    else if (s.b.plain) run(&s, a, step_a, b, step_b, out, count, 0, 1, 1);
-    else run(&s, a, step_a, b, step_b, out, count, 0, 0, 1);
+    if (!s.usual) run(&s, a, step_a, b, step_b, out, count, ANY, ANY, 0);
+    else if (s.a.kind == SMALLER) run(&s, a, step_a, b, step_b, out, count, SMALLER, LARGER, 1);
+    else if (s.b.kind == SMALLER) run(&s, a, step_a, b, step_b, out, count, LARGER, SMALLER, 1);
+    else run(&s, a, step_a, b, step_b, out, count, LARGER, LARGER, 1);
 }
 
 int nk_add_neon(const nk_call *call) {

@@ -72,16 +72,13 @@ static inline void nk_weight_sums(const int8_t *weights, uint32_t blocks, int32x
     sums[1] = vpaddq_s32(pairs[2], pairs[3]);
 }
 
-NK_INLINE void nk_store_two(const nk_slab *l, uint8x16_t bytes, uint8_t *to, int both) {
+/* Two pixels of a slab that is not 8 bytes wide, or has a table to pass. */
+static __attribute__((noinline)) void nk_store_slowly(const nk_slab *l, uint8x16_t bytes,
+                                                      uint8_t *to, int both) {
     const size_t pixel = l->d->out->pixel;
     const uint32_t count = l->leave.count;
-    if (l->leave.stage->lut) bytes = nk_look_up16(l->leave.stage->lut, bytes);
-    if (count == NK_PACK) {
-        vst1_u8(to, vget_low_u8(bytes));
-        if (both) vst1_u8(to + pixel, vget_high_u8(bytes));
-        return;
-    }
     uint8_t rest[16];
+    if (l->leave.stage->lut) bytes = nk_look_up16(l->leave.stage->lut, bytes);
     vst1q_u8(rest, bytes);
     memcpy(to, rest, count);
     if (both) memcpy(to + pixel, rest + NK_PACK, count);
@@ -92,15 +89,23 @@ NK_INLINE void nk_leave_tile(const nk_slab *l, int32x4_t (*sum)[2], uint8_t *to,
     const nk_leave *k = &l->leave;
     const size_t pixel = l->d->out->pixel;
     if (k->form == NK_PLAIN) {
+        uint8x16_t bytes[4]; /* stored at the end: a store to bytes may change any constant */
 #pragma GCC unroll 8
-        for (int p = 0; p < P; p += 2, to += 2 * pixel) {
+        for (int p = 0; p < P; p += 2) {
             const int q = p + 1 < P ? p + 1 : p;
-            const uint8x16_t bytes = nk_bytes16(&k->clamps, nk_rescale4(&k->lanes[0], sum[p][0], 1),
-                                                nk_rescale4(&k->lanes[1], sum[p][1], 1),
-                                                nk_rescale4(&k->lanes[0], sum[q][0], 1),
-                                                nk_rescale4(&k->lanes[1], sum[q][1], 1), 1);
-            nk_store_two(l, bytes, to, q > p);
+            bytes[p / 2] = nk_bytes16(&k->clamps, nk_rescale4(&k->lanes[0], sum[p][0], 1),
+                                      nk_rescale4(&k->lanes[1], sum[p][1], 1),
+                                      nk_rescale4(&k->lanes[0], sum[q][0], 1),
+                                      nk_rescale4(&k->lanes[1], sum[q][1], 1), 1);
         }
+        const int whole = k->count == NK_PACK && !k->stage->lut;
+#pragma GCC unroll 8
+        for (int p = 0; p < P && whole; p += 2, to += 2 * pixel) {
+            vst1_u8(to, vget_low_u8(bytes[p / 2]));
+            if (p + 1 < P) vst1_u8(to + pixel, vget_high_u8(bytes[p / 2]));
+        }
+        for (int p = 0; p < P && !whole; p += 2, to += 2 * pixel)
+            nk_store_slowly(l, bytes[p / 2], to, p + 1 < P);
         return;
     }
     int32_t acc[8 * NK_PACK];
@@ -116,7 +121,7 @@ NK_INLINE void nk_leave_tile(const nk_slab *l, int32x4_t (*sum)[2], uint8_t *to,
         }
         const int32x4_t low = nk_rescale4(&k->lanes[0], vld1q_s32(acc + p * NK_PACK), 0);
         const int32x4_t high = nk_rescale4(&k->lanes[1], vld1q_s32(acc + p * NK_PACK + 4), 0);
-        nk_store_two(l, nk_bytes16(&k->clamps, low, high, low, high, 0), to, 0);
+        nk_store_slowly(l, nk_bytes16(&k->clamps, low, high, low, high, 0), to, 0);
     }
 }
 
@@ -148,8 +153,10 @@ static void nk_product_arm(const nk_dense *d, const nk_block *b, const void *sta
     (void)state;
     for (uint32_t channel = 0; channel < d->outputs; channel += NK_PACK) {
         const uint32_t count = d->outputs - channel < NK_PACK ? d->outputs - channel : NK_PACK;
-        nk_slab l = {.d = d, .b = b, .weights = d->weights + channel / NK_PACK * d->group_bytes};
-        l.leave = nk_leave_of(d->stage, is_signed, d->first_out + channel, count);
+        nk_slab l;
+        l.d = d, l.b = b, l.paired = 0;
+        l.weights = d->weights + channel / NK_PACK * d->group_bytes;
+        nk_leave_by(&l.leave, d->stage, is_signed, d->first_out + channel, count, 2);
         l.start[0] = l.leave.bias[0], l.start[1] = l.leave.bias[1];
         if (!d->flip) {
             int32x4_t sums[2];

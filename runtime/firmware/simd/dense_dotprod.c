@@ -24,21 +24,25 @@ NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const i
     for (uint32_t o = 0; o < b->outer; ++o, panel += b->outer_step) {
         const uint8_t *a = panel;
         uint32_t i = 0;
-        for (; i + 2 <= b->length; i += 2, a += 16, w += 128) {
+        for (; i + 2 <= b->length; i += 2, a += 16) {
             int8x16_t x[NK_TILE_MOST];
 #pragma GCC unroll 8
             for (int p = 0; p < P; ++p) x[p] = vreinterpretq_s8_u8(vld1q_u8(a + p * step));
 #pragma GCC unroll 2
-            for (int h = 0; h < 2; ++h) {
-                const int32x4x2_t w0 = four(w + 32 * h), w1 = four(w + 64 + 32 * h);
+            for (int h = 0; h < 2; ++h, w += 32) {
+                const int32x4x2_t now = four(w);
 #pragma GCC unroll 8
-                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], w0.val[0], x[p], 0);
+                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], now.val[0], x[p], 0);
 #pragma GCC unroll 8
-                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], w0.val[1], x[p], 1);
+                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], now.val[1], x[p], 1);
+            }
+#pragma GCC unroll 2
+            for (int h = 0; h < 2; ++h, w += 32) {
+                const int32x4x2_t now = four(w);
 #pragma GCC unroll 8
-                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], w1.val[0], x[p], 2);
+                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], now.val[0], x[p], 2);
 #pragma GCC unroll 8
-                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], w1.val[1], x[p], 3);
+                for (int p = 0; p < P; ++p) sum[p][h] = DOT(sum[p][h], now.val[1], x[p], 3);
             }
         }
         if (i == b->length) continue;

@@ -206,7 +206,7 @@ static void fill_block(block *b, const nk_stage *stage, const int8_t *packed, ui
         total[3] = vaddw_high_s16(total[3], odd);
     }
     b->paired = vminvq_s8(least) != -128;
-    b->leave = nk_leave_of(stage, b->out->dtype == NEUTRON_DTYPE_INT8, channel, count);
+    nk_leave_by(&b->leave, stage, b->out->dtype == NEUTRON_DTYPE_INT8, channel, count, 4);
     for (int i = 0; i < 4; ++i) {
         const int32x4_t moved = nk_flip(b->in) ? vdupq_n_s32(0) : vshlq_n_s32(total[i], 7);
         b->start[i] = nk_wrap_add4(b->leave.bias[i], moved);

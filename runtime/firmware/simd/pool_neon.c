@@ -13,9 +13,21 @@
 /* Up to this many taps the float quotient below is exact. */
 #define MAX_TAPS 1024
 
+#define MAX_ROWS 256 /* of a window; 2 KiB of addresses */
+
+/* The taps of one output pixel: rows by address, because those of a ring wrap around. */
 typedef struct {
-    nk_span rows, columns;
+    const uint8_t *rows[MAX_ROWS];
+    int32_t count; /* rows inside the image */
+    nk_span columns;
+    size_t pixel;
 } taps;
+
+static void find_rows(taps *t, const nk_operand *in, uint32_t image, nk_span rows) {
+    t->count = nk_max(rows.last - rows.first, 0);
+    t->pixel = in->pixel;
+    for (int32_t i = 0; i < t->count; ++i) t->rows[i] = nk_row(in, image, rows.first + i);
+}
 
 typedef struct {
     int32x4_t low, high;
@@ -31,41 +43,57 @@ static int clamp_fits(const nk_stage *stage, int32_t lowest) {
            stage->zero == 0;
 }
 
-/* Largest of the taps for 16 channels; bytes are flipped so that they order as signed. */
-NK_INLINE int8x16_t max16(const nk_operand *in, uint32_t image, taps t, uint32_t channel,
-                          uint8x16_t flip) {
-    int8x16_t best = vdupq_n_s8(-128);
-    for (int32_t iy = t.rows.first; iy < t.rows.last; ++iy) {
-        const uint8_t *at = nk_row(in, image, iy) + (size_t)t.columns.first * in->pixel + channel;
-        for (int32_t ix = t.columns.first; ix < t.columns.last; ++ix, at += in->pixel)
-            best = vmaxq_s8(best, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(at), flip)));
+NK_INLINE uint8x16_t larger(uint8x16_t a, uint8x16_t b, const int is_signed) {
+    if (!is_signed) return vmaxq_u8(a, b);
+    return vreinterpretq_u8_s8(vmaxq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+}
+
+NK_INLINE uint8x16_t smaller(uint8x16_t a, uint8x16_t b, const int is_signed) {
+    if (!is_signed) return vminq_u8(a, b);
+    return vreinterpretq_u8_s8(vminq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
+}
+
+/* Largest of the taps for 16 channels, and of `low`: a clamp's lower end is one more tap. */
+NK_INLINE uint8x16_t max16(const taps *t, uint32_t channel, uint8x16_t low, const int is_signed) {
+    const size_t first = (size_t)t->columns.first * t->pixel + channel;
+    const int32_t columns = t->columns.last - t->columns.first;
+    uint8x16_t best = low;
+    for (int32_t i = 0; i < t->count; ++i) {
+        const uint8_t *at = t->rows[i] + first;
+        for (int32_t x = columns; x > 0; --x, at += t->pixel)
+            best = larger(best, vld1q_u8(at), is_signed);
     }
     return best;
+}
+
+NK_INLINE void max_pixel(const taps *t, uint32_t channels, const nk_stage *stage, uint8_t *to,
+                         const int is_signed) {
+    const uint8x16_t low = vdupq_n_u8((uint8_t)stage->low), high = vdupq_n_u8((uint8_t)stage->high);
+    for (uint32_t c = 0; c < channels; c += BYTES) {
+        const uint32_t from = c + BYTES <= channels ? c : channels - BYTES;
+        vst1q_u8(to + from, smaller(max16(t, from, low, is_signed), high, is_signed));
+    }
 }
 
 int nk_max_pool2d_neon(const nk_call *call, const nk_stage *stage) {
     const nk_max_pool2d_params *p = (const nk_max_pool2d_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_MAX_POOL2D_INPUT],
                      *out = &call->operands[NK_MAX_POOL2D_OUTPUT];
-    const int32_t down = nk_flip(in) ? 0 : 128;
-    if (in->dtype != out->dtype || out->channels < BYTES || !clamp_fits(stage, down - 128))
+    const int is_signed = nk_flip(in) != 0;
+    if (in->dtype != out->dtype || out->channels < BYTES || p->kernel_h > MAX_ROWS ||
+        !clamp_fits(stage, is_signed ? -128 : 0))
         return 0;
-    const uint8x16_t flip = vdupq_n_u8((uint8_t)down);
-    const int8x16_t low = vdupq_n_s8((int8_t)(stage->low - down)),
-                    high = vdupq_n_s8((int8_t)(stage->high - down));
+    taps t;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *to = nk_row(out, image, y);
-            taps t = {.rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height)};
+            find_rows(&t, in, image,
+                      nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height));
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
                 t.columns =
                     nk_span_of((int32_t)x, p->stride_w, p->pad_left, p->kernel_w, in->width);
-                for (uint32_t c = 0; c < out->channels; c += BYTES) {
-                    const uint32_t from = c + BYTES <= out->channels ? c : out->channels - BYTES;
-                    const int8x16_t best =
-                        vminq_s8(vmaxq_s8(max16(in, image, t, from, flip), low), high);
-                    vst1q_u8(to + from, veorq_u8(vreinterpretq_u8_s8(best), flip));
-                }
+                if (is_signed) max_pixel(&t, out->channels, stage, to, 1);
+                else max_pixel(&t, out->channels, stage, to, 0);
                 apply_lut(stage, to, out->channels);
             }
         }
@@ -80,13 +108,14 @@ NK_INLINE sum8 plus(sum8 sum, int16x8_t more) {
 }
 
 /* Sum of the taps for 8 channels, in 16 bits as long as that holds them. */
-NK_INLINE sum8 sum_of(sum8 sum, const nk_operand *in, uint32_t image, taps t, uint32_t channel,
-                      const int is_signed) {
+NK_INLINE sum8 sum_of(sum8 sum, const taps *t, uint32_t channel, const int is_signed) {
+    const size_t first = (size_t)t->columns.first * t->pixel + channel;
+    const int32_t columns = t->columns.last - t->columns.first;
     int16x8_t some = vdupq_n_s16(0);
     uint32_t room = SHORT;
-    for (int32_t iy = t.rows.first; iy < t.rows.last; ++iy) {
-        const uint8_t *at = nk_row(in, image, iy) + (size_t)t.columns.first * in->pixel + channel;
-        for (int32_t ix = t.columns.first; ix < t.columns.last; ++ix, at += in->pixel) {
+    for (int32_t i = 0; i < t->count; ++i) {
+        const uint8_t *at = t->rows[i] + first;
+        for (int32_t x = columns; x > 0; --x, at += t->pixel) {
             const uint8x8_t bytes = vld1_u8(at);
             some = is_signed ? vaddw_s8(some, vreinterpret_s8_u8(bytes))
                              : vreinterpretq_s16_u16(vaddw_u8(vreinterpretq_u16_s16(some), bytes));
@@ -110,17 +139,23 @@ NK_INLINE int32x4_t mean4(int32x4_t sum, int32_t n) {
     return vbslq_s32(vcltq_s32(sum, vdupq_n_s32(0)), vnegq_s32(quotient), quotient);
 }
 
-NK_INLINE void means(const nk_operand *in, uint32_t image, taps t, uint32_t channel, int32_t n,
-                     int32x4_t low, int32x4_t high, uint8_t *to, const int is_signed) {
+NK_INLINE void mean_pixel(const taps *t, uint32_t channels, const nk_stage *stage, uint8_t *to,
+                          const int is_signed) {
+    const int32_t n = t->count * nk_max(t->columns.last - t->columns.first, 0);
+    const int32x4_t low = vdupq_n_s32(stage->low), high = vdupq_n_s32(stage->high);
     const sum8 none = {vdupq_n_s32(0), vdupq_n_s32(0)};
-    sum8 v = none;
-    if (n) {
-        v = sum_of(none, in, image, t, channel, is_signed);
-        v.low = mean4(v.low, n), v.high = mean4(v.high, n);
+    for (uint32_t c = 0; c < channels; c += WORDS) {
+        const uint32_t from = c + WORDS <= channels ? c : channels - WORDS;
+        sum8 v = none;
+        if (n) {
+            v = sum_of(none, t, from, is_signed);
+            v.low = mean4(v.low, n), v.high = mean4(v.high, n);
+        }
+        v.low = vminq_s32(vmaxq_s32(v.low, low), high);
+        v.high = vminq_s32(vmaxq_s32(v.high, low), high);
+        const int16x8_t halves = vcombine_s16(vmovn_s32(v.low), vmovn_s32(v.high));
+        vst1_u8(to + from, vreinterpret_u8_s8(vmovn_s16(halves)));
     }
-    v.low = vminq_s32(vmaxq_s32(v.low, low), high),
-    v.high = vminq_s32(vmaxq_s32(v.high, low), high);
-    vst1_s8((int8_t *)to, vmovn_s16(vcombine_s16(vmovn_s32(v.low), vmovn_s32(v.high))));
 }
 
 int nk_avg_pool2d_neon(const nk_call *call, const nk_stage *stage) {
@@ -131,22 +166,19 @@ int nk_avg_pool2d_neon(const nk_call *call, const nk_stage *stage) {
     if (in->dtype != out->dtype || out->channels < WORDS ||
         !clamp_fits(stage, is_signed ? -128 : 0))
         return 0;
-    if ((uint64_t)p->kernel_h * (uint32_t)p->kernel_w > MAX_TAPS) return 0;
-    const int32x4_t low = vdupq_n_s32(stage->low), high = vdupq_n_s32(stage->high);
+    if (p->kernel_h > MAX_ROWS || (uint64_t)p->kernel_h * (uint32_t)p->kernel_w > MAX_TAPS)
+        return 0;
+    taps t;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             uint8_t *to = nk_row(out, image, y);
-            taps t = {.rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height)};
+            find_rows(&t, in, image,
+                      nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height));
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
                 t.columns =
                     nk_span_of((int32_t)x, p->stride_w, p->pad_left, p->kernel_w, in->width);
-                const int32_t n = nk_max(t.rows.last - t.rows.first, 0) *
-                                  nk_max(t.columns.last - t.columns.first, 0);
-                for (uint32_t c = 0; c < out->channels; c += WORDS) {
-                    const uint32_t from = c + WORDS <= out->channels ? c : out->channels - WORDS;
-                    if (is_signed) means(in, image, t, from, n, low, high, to + from, 1);
-                    else means(in, image, t, from, n, low, high, to + from, 0);
-                }
+                if (is_signed) mean_pixel(&t, out->channels, stage, to, 1);
+                else mean_pixel(&t, out->channels, stage, to, 0);
                 apply_lut(stage, to, out->channels);
             }
         }
@@ -160,6 +192,8 @@ int nk_pool_sum_neon(const nk_call *call) {
     const int is_signed = nk_flip(in) != 0;
     uint8_t *sums = nk_row(out, 0, 0);
     if (out->channels % WORDS) return 0;
+    taps line;
+    line.columns = (nk_span){0, (int32_t)in->width};
     for (uint32_t c = 0; c < out->channels; c += WORDS) {
         uint8_t *at = sums + 4 * (size_t)c;
         sum8 sum = {vdupq_n_s32(0), vdupq_n_s32(0)};
@@ -168,8 +202,8 @@ int nk_pool_sum_neon(const nk_call *call) {
             sum.high = vreinterpretq_s32_u8(vld1q_u8(at + 16));
         }
         for (int32_t y = call->row0; y < call->row1; ++y) {
-            const taps line = {.rows = {y, y + 1}, .columns = {0, (int32_t)in->width}};
-            sum = is_signed ? sum_of(sum, in, 0, line, c, 1) : sum_of(sum, in, 0, line, c, 0);
+            find_rows(&line, in, 0, (nk_span){y, y + 1});
+            sum = is_signed ? sum_of(sum, &line, c, 1) : sum_of(sum, &line, c, 0);
         }
         vst1q_u8(at, vreinterpretq_u8_s32(sum.low));
         vst1q_u8(at + 16, vreinterpretq_u8_s32(sum.high));

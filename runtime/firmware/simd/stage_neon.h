@@ -119,28 +119,28 @@ typedef struct {
     int form;
 } nk_leave;
 
-/* Channels [channel, channel + count) of a stage that writes bytes of one sign. */
-static inline nk_leave nk_leave_of(const nk_stage *stage, int is_signed, size_t channel,
-                                   uint32_t count) {
-    nk_leave k;
-    k.stage = stage, k.channel = channel, k.count = count;
-    int plain = 1;
-    for (uint32_t i = 0; i < 4; ++i) {
+/* Channels [channel, channel + count) of a stage that writes bytes of one sign, in the first
+ * `vectors` of `k`; filled in place, because clearing or copying it costs as much as a small call.
+ */
+NK_INLINE void nk_leave_by(nk_leave *k, const nk_stage *stage, int is_signed, size_t channel,
+                           uint32_t count, const uint32_t vectors) {
+    k->stage = stage, k->channel = channel, k->count = count;
+    int32x4_t largest = vdupq_n_s32(-1);
+    for (uint32_t i = 0; i < vectors; ++i) {
         const uint8_t *at = stage->table + 4 * (channel + 4 * i);
         const uint32_t left = count > 4 * i ? count - 4 * i : 0;
-        k.bias[i] = nk_column4(at, left, 0);
+        k->bias[i] = nk_column4(at, left, 0);
         const int32x4_t multiplier = nk_column4(at + stage->column, left, 0);
         int32x4_t shift = nk_column4(at + 2 * stage->column, left, -1);
         shift = vminq_s32(vmaxq_s32(shift, vdupq_n_s32(-31)), vdupq_n_s32(30));
-        plain &= vmaxvq_s32(shift) < 0;
-        k.lanes[i] = nk_lanes4_of(multiplier, shift);
+        largest = vmaxq_s32(largest, shift);
+        k->lanes[i] = nk_lanes4_of(multiplier, shift);
     }
+    const int plain = vmaxvq_s32(largest) < 0;
     const int fits =
-        nk_clamps_of(&k.clamps, is_signed, stage->zero, stage->low, stage->high, plain);
-    k.form = !fits || stage->rounding != NEUTRON_ROUNDING_DOUBLE ? NK_DEFINITION
-             : plain                                             ? NK_PLAIN
-                                                                 : NK_GENERAL;
-    return k;
+        nk_clamps_of(&k->clamps, is_signed, stage->zero, stage->low, stage->high, plain);
+    k->form = plain ? NK_PLAIN : NK_GENERAL;
+    if (!fits || stage->rounding != NEUTRON_ROUNDING_DOUBLE) k->form = NK_DEFINITION;
 }
 
 /* Accumulators to bytes by the definition; `acc` holds them in channel order. */
