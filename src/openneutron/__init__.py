@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron._version import __version__
 from openneutron.errors import OpenNeutronError
+from openneutron.extras import extra
 
 if TYPE_CHECKING:
     from openneutron import zoo
@@ -49,7 +50,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         value: Any = import_module(_MODULES[name])
     elif name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        with extra(f"openneutron.{name}"):
+            value = getattr(import_module(_HOMES[name]), name)
     else:
         raise AttributeError(f"module 'openneutron' has no attribute {name!r}")
     globals()[name] = value

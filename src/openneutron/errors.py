@@ -47,6 +47,10 @@ class RuntimeFailure(OpenNeutronError):
         self.code = code
 
 
+class MissingExtraError(OpenNeutronError, ImportError):
+    """Something needs a package that an extra of OpenNeutron brings; the hint is the command that installs it."""
+
+
 class InternalError(OpenNeutronError):
     """A broken promise inside OpenNeutron (a verifier found a wrong schedule, a leftover after `check` said yes)."""
 

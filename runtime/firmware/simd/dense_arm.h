@@ -11,9 +11,6 @@
 
 #define NK_ITEM 1
 #include "dense.h"
-
-#if NK_HAS_NEON
-
 #include "loops.h"
 #include "stage_neon.h"
 #include "thin.h"
@@ -226,5 +223,4 @@ static inline int nk_fully_connected_arm(const nk_call *call, const nk_stage *st
                         &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);
 }
 
-#endif
 #endif

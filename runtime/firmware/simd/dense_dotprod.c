@@ -1,11 +1,13 @@
 /* Dense products with SDOT: four inputs of four outputs against four inputs of a pixel. A block of
  * 8 outputs and 8 inputs comes in the right order from LD2, which parts even words (inputs 0-3 of
  * an output) from odd ones (4-7). */
+#include "loops.h"
+
+#if NK_HAS_NEON
+
 #define NK_TILE_MOST \
     8 /* 16 accumulators, 8 pixels and 2 to 4 vectors of weights fill the registers */
 #include "dense_arm.h"
-
-#if NK_HAS_NEON
 
 static void nk_look_at_weights(nk_slab *l, uint32_t blocks) { (void)l, (void)blocks; }
 

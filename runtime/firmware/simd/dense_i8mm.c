@@ -1,9 +1,11 @@
 /* Dense products with SMMLA: 8 inputs of two outputs, as the packing holds them, against 8 inputs
  * of two pixels. */
-#define NK_TILE_MOST 8 /* 16 accumulators, 8 vectors of pixels, 4 of weights */
-#include "dense_arm.h"
+#include "loops.h"
 
 #if NK_HAS_NEON
+
+#define NK_TILE_MOST 8 /* 16 accumulators, 8 vectors of pixels, 4 of weights */
+#include "dense_arm.h"
 
 static void nk_look_at_weights(nk_slab *l, uint32_t blocks) { (void)l, (void)blocks; }
 

@@ -1,10 +1,12 @@
 /* Dense products with 8-bit multiplies into 16 bits, added in pairs to 32: every output keeps four
  * partial sums. Two products fit 16 bits unless both are -128 * -128; weights of -128, which
  * quantizers leave out, therefore get one product at a time. */
-#define NK_TILE_MOST 2 /* 16 accumulators; 3 pixels would spill */
-#include "dense_arm.h"
+#include "loops.h"
 
 #if NK_HAS_NEON
+
+#define NK_TILE_MOST 2 /* 16 accumulators; 3 pixels would spill */
+#include "dense_arm.h"
 
 /* A single pixel uses the weights once; looking at them first would cost more than pairs win. */
 static void nk_look_at_weights(nk_slab *l, uint32_t blocks) {

@@ -10,6 +10,7 @@ from typing import Any
 
 from openneutron import console
 from openneutron.errors import InternalError, OpenNeutronError
+from openneutron.extras import missing_extra
 from openneutron.quiet import quiet
 
 OK = 0
@@ -62,6 +63,10 @@ def run(arguments: list[str]) -> int:
         if debug:
             raise
         missing = _missing(error)
+        wanted = missing_extra(missing)
+        if wanted:
+            console.error(str(wanted))
+            return USER_ERROR
         if missing:
             hint = "`openneutron doctor` says what else is missing and how to get it"
             console.error(f"the Python package {missing} is not installed. Hint: {hint}")

@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from openneutron.extras import extra
+
 if TYPE_CHECKING:
     from openneutron.executorch.compile_spec import NeutronCompileSpecBuilder, generate_neutron_compile_spec
     from openneutron.executorch.deliver.backend import NeutronBackend
@@ -46,7 +48,8 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    with extra(f"openneutron.executorch.{name}"):
+        value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.board.merge import merge_stocks, with_interval
-from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
+from openneutron.errors import OptionError, UnsupportedError
 from openneutron.executorch.analyze.loss import loss
 from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
 from openneutron.executorch.capture.export import (
@@ -42,8 +41,9 @@ from openneutron.executorch.partition.passes.remove_border_quantize import Borde
 from openneutron.executorch.place.engines import Engines, engines_of
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES, output_sqnr, run_all
-from openneutron.executorch.run.runtime import SUPPORTED_EXECUTORCH, runner_of
+from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
+from openneutron.executorch.versions import check_executorch
 from openneutron.microcode.pte import read_plan
 from openneutron.microcode.seal import seal_pte
 from openneutron.microcode.selection import is_ours, merge
@@ -350,21 +350,6 @@ def partitions_of(module: GraphModule) -> Iterator[Partition]:
             found = getattr(module, node.args[0].target).meta.get("_delegate_info_meta")
             if isinstance(found, Partition):
                 yield found
-
-
-def check_executorch() -> None:
-    """An `OpenNeutronError` when executorch is missing or of another minor version."""
-    try:
-        found = version("executorch")
-    except PackageNotFoundError as error:
-        raise OpenNeutronError(
-            "executorch is not installed", hint=f"pip install 'executorch>={SUPPORTED_EXECUTORCH},<1.6'"
-        ) from error
-    if found.split(".")[:2] != SUPPORTED_EXECUTORCH.split("."):
-        raise OpenNeutronError(
-            f"executorch {found} is installed, this OpenNeutron works with {SUPPORTED_EXECUTORCH}",
-            hint=f"pip install 'executorch=={SUPPORTED_EXECUTORCH}.*'",
-        )
 
 
 def _examples(program: ExportedProgram) -> Inputs | None:

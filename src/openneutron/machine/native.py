@@ -47,6 +47,14 @@ def litert_delegate() -> str:
     return str(_built("libopenneutron_litert.so", hint="run `make setup` in the project's root"))
 
 
+def delegate_built_for() -> str:
+    """The minor version of ExecuTorch that the delegate was built for, such as "1.5"; "" when nothing says so."""
+    try:
+        return (_FOLDER / "executorch.txt").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
 def _built(name: str, *, hint: str) -> Path:
     path = _FOLDER / name
     if not path.is_file():

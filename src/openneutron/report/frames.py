@@ -10,7 +10,8 @@ import dataclasses
 from importlib import import_module
 from typing import Any
 
-from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.errors import OptionError
+from openneutron.extras import extra
 from openneutron.report.facts import share
 from openneutron.report.model import Kernel, Report
 
@@ -37,10 +38,8 @@ def rows(report: Report, what: str) -> list[dict[str, Any]]:
 
 def table(report: Report, what: str) -> Any:
     """The same as a DataFrame, with its columns even where there are no rows."""
-    try:
+    with extra("a table (unlike `rows()`)"):
         pandas: Any = import_module("pandas")
-    except ImportError:
-        raise OpenNeutronError("tables need pandas", hint="pip install pandas, or use rows()") from None
     found = rows(report, what)
     if found:
         return pandas.DataFrame(found)

@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from typing import cast
 
+from openneutron.extras import extra
 from openneutron.zoo._model import LabelledImages, UnknownModelError, ZooModel
 
 __all__ = ["LabelledImages", "UnknownModelError", "ZooModel", "load", "names"]
@@ -33,5 +34,6 @@ def load(name: str) -> ZooModel:
     known = names()
     if name not in known:
         raise UnknownModelError(name, known)
-    module = importlib.import_module(f"{__name__}.{name}")
+    with extra(f"the zoo's {name}"):
+        module = importlib.import_module(f"{__name__}.{name}")
     return cast(ZooModel, module.load())

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from openneutron.analyze.accuracy import Labelled, labelled
 from openneutron.cli.shared.arrays import read_arrays
 from openneutron.errors import FormatError, OptionError
+from openneutron.extras import extra
 
 if TYPE_CHECKING:
     from openneutron.executorch.capture.sources import Loaded
@@ -139,10 +140,8 @@ def _sample(file: Path, wanted: Wanted, mean: Array, std: Array) -> Array:
     for option, values in (("--mean", mean), ("--std", std)):
         if len(values) not in (1, channels):
             raise OptionError(f"{option} has {len(values)} numbers, the model takes {channels} channels")
-    try:
+    with extra(f"reading {file}"):
         from PIL import Image
-    except ImportError:
-        raise OptionError("reading images needs Pillow", where=str(file), hint="pip install pillow") from None
     try:
         with Image.open(file) as image:
             scaled = image.convert("RGB" if channels == 3 else "L").resize((width, height), Image.Resampling.BILINEAR)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from openneutron.compiler.l2 import Buffer, Overlap
+from openneutron.extras import extra
 from openneutron.microcode.table import ALIGNMENT
 
 # Deterministic seconds: enough to prove the optimum on sets of 300 buffers (docs/compiler.md, Allocation).
@@ -19,7 +20,8 @@ _LARGEST = 600  # buffers; beyond this the model is built slower than it is wort
 
 def solver_version() -> tuple[int, int, int]:
     """OR-Tools' version, cut to what the identity block holds."""
-    import ortools
+    with extra("`--optimize max`"):
+        import ortools
 
     major, minor, *_ = (int(part) for part in ortools.__version__.split(".")[:2])
     return major, minor, 0
@@ -49,7 +51,8 @@ def solve(
     """Offsets at least as low as the given ones; (height, offsets)."""
     if len(buffers) > _LARGEST or not buffers:
         return height, offsets
-    from ortools.sat.python import cp_model
+    with extra("`--optimize max`"):
+        from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
     sizes = [b.size // ALIGNMENT for b in buffers]

@@ -13,9 +13,10 @@ import torch
 from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.merge import merge_reports
-from openneutron.executorch.pipeline import check_executorch, in_layout, lower_program
+from openneutron.executorch.pipeline import in_layout, lower_program
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
+from openneutron.executorch.versions import check_executorch
 from openneutron.program import Program
 
 

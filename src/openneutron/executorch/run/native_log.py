@@ -31,9 +31,9 @@ class Outcome:
 class DelegateLibrary:
     """The loaded `libopenneutron_delegate.so`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mode: int = ctypes.DEFAULT_MODE) -> None:
         try:
-            self._library = ctypes.CDLL(str(path))
+            self._library = ctypes.CDLL(str(path), mode=mode)
         except OSError as error:
             raise OpenNeutronError(
                 f"the delegate cannot be loaded ({error})",

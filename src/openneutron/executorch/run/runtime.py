@@ -12,13 +12,13 @@ import re
 import threading
 import warnings
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
 from openneutron.executorch.run.inputs import arrange_inputs
 from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
+from openneutron.executorch.versions import check_delegate, show_registry
 from openneutron.machine.native import delegate_path
 from openneutron.microcode.payload import BACKEND_ID, payloads_of_pte
 from openneutron.microcode.pte import read_plan
@@ -27,7 +27,6 @@ from openneutron.microcode.seal import check_seal
 if TYPE_CHECKING:
     from torch import Tensor
 
-SUPPORTED_EXECUTORCH: Final = "1.5"  # the C++ interface of a backend changes between minor versions
 _METHOD: Final = "forward"  # what torch.export calls a module's only entry
 _QUANTIZE: Final = "quantized_decomposed::quantize_per_tensor.out"  # one operator of the quantized kernels
 
@@ -148,12 +147,14 @@ def _delegate() -> DelegateLibrary:
 
 
 def _register() -> DelegateLibrary:
-    _check_version()
+    minor = check_delegate()
     runtime = _stock_runtime()
-    if BACKEND_ID in runtime.backend_registry.registered_backend_names:
+    known = runtime.backend_registry.registered_backend_names
+    if BACKEND_ID in known:
         raise _name_taken()
+    mode = show_registry(minor, len(known))
     override = os.environ.get("OPENNEUTRON_DELEGATE")
-    library = DelegateLibrary(Path(override) if override else delegate_path())
+    library = DelegateLibrary(Path(override) if override else delegate_path(), mode)
     if not library.registered:
         raise _name_taken()
     _load_quantized_kernels(runtime)
@@ -165,20 +166,6 @@ def _name_taken() -> OpenNeutronError:
         f"another library of this process already registered a backend named {BACKEND_ID}",
         hint="call openneutron.register_runtime() in a process that does not load NXP's own runtime",
     )
-
-
-def _check_version() -> None:
-    hint = f"pip install 'executorch=={SUPPORTED_EXECUTORCH}.*'"
-    try:
-        installed = version("executorch")
-    except PackageNotFoundError as error:
-        raise OpenNeutronError(
-            "running a program needs the executorch package, which is not installed", hint=hint
-        ) from error
-    if not installed.startswith(f"{SUPPORTED_EXECUTORCH}."):
-        raise OpenNeutronError(
-            f"executorch {installed} is installed; the delegate was built for {SUPPORTED_EXECUTORCH}.x", hint=hint
-        )
 
 
 def _load_quantized_kernels(runtime: Any) -> None:

@@ -1,0 +1,44 @@
+"""Packages that only some work needs, and the extra of OpenNeutron that brings each.
+
+Example:
+    >>> with extra("`--optimize max`"):
+    ...     import ortools
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from openneutron.errors import MissingExtraError
+
+# Top-level package → extra in pyproject.toml. A test keeps both alike.
+EXTRA_OF = {
+    "torch": "executorch",
+    "executorch": "executorch",
+    "torchao": "executorch",
+    "ortools": "max",
+    "PIL": "images",
+    "pandas": "tables",
+}
+
+
+def missing_extra(package: str, purpose: str = "this") -> MissingExtraError | None:
+    """The error for a package that an extra brings; None for any other package."""
+    name = EXTRA_OF.get(package)
+    if name is None:
+        return None
+    hint = f"pip install 'openneutron[{name}]'"
+    return MissingExtraError(f"{purpose} needs the Python package {package}, which is not installed", hint=hint)
+
+
+@contextmanager
+def extra(purpose: str) -> Iterator[None]:
+    """Around an import: when the package is not there, say in one sentence which extra brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        found = missing_extra((error.name or "").partition(".")[0], purpose)
+        if found is None:
+            raise
+        raise found from None
