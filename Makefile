@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean
+.PHONY: help setup demo test test-full test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -70,6 +70,14 @@ firmware: setup ## driver and firmware for Cortex-M33, and CifarNet as an image
 
 firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's
 	$(BIN)/python -m pytest -q tests/firmware -rs
+
+wheel: setup ## dist/: source archive, manylinux wheels for x86-64 and (with Debian's cross compiler) 64-bit Arm
+	@$(BIN)/python scripts/wheel.py
+	@if command -v aarch64-linux-gnu-g++ >/dev/null; then $(BIN)/python scripts/wheel.py --platform aarch64; \
+		else echo "no wheel for 64-bit Arm; it needs the Debian package g++-aarch64-linux-gnu"; fi
+
+wheel-test: ## use the wheel in fresh environments, one for each Python here: make wheel-test [EXTRAS=executorch]
+	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)"
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
 lint: setup ## ruff, mypy, import-linter, clang-format and clang-tidy

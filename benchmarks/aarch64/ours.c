@@ -1,6 +1,6 @@
-/* One call of a kernel, `runs` times: kernel height width inputs outputs window stride runs. Weights,
- * tables and inputs are as a compiler makes them; the values do not matter to the count, but no
- * weight is -128 and every channel shifts right, as in any quantized model. */
+/* One call of a kernel, `runs` times: kernel height width inputs outputs window stride runs.
+ * Weights, tables and inputs are as a compiler makes them; the values do not matter to the count,
+ * but no weight is -128 and every channel shifts right, as in any quantized model. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -68,7 +68,8 @@ int main(int count, char **arguments) {
         p->stride_w = stride, p->dilation_h = p->dilation_w = p->groups = 1;
         p->pad_top = p->pad_left = pad, p->clamp_low = -128, p->clamp_high = 127;
         o[NK_CONV2D_INPUT] = image(height, width, inputs);
-        o[NK_CONV2D_WEIGHTS] = flat((size_t)nk_blocks(outputs, 8) * taps * nk_blocks(inputs, 8) * 64);
+        o[NK_CONV2D_WEIGHTS] =
+            flat((size_t)nk_blocks(outputs, 8) * taps * nk_blocks(inputs, 8) * 64);
         o[NK_CONV2D_TABLE] = table(outputs);
         o[NK_CONV2D_OUTPUT] = image(oh, ow, outputs);
         run = nk_conv2d;

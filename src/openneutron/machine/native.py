@@ -7,19 +7,21 @@ Example:
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from openneutron.errors import OpenNeutronError
 
 _FOLDER = Path(__file__).parents[1] / "lib"
+_SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
 
 
 def library_path() -> Path:
-    """Return the path of `libopenneutron.so`: driver, firmware kernels and cycle model, without ExecuTorch.
+    """Return the path of `libopenneutron.so` (macOS: `.dylib`): driver, firmware kernels and cycle model, without ExecuTorch.
 
     Raises OpenNeutronError when it has not been built.
     """
-    return _built("libopenneutron.so", hint="run `make setup` in the project's root")
+    return _built("libopenneutron", hint="install a wheel of this platform, or run `make setup` in the project's root")
 
 
 def delegate_path() -> Path:
@@ -30,7 +32,7 @@ def delegate_path() -> Path:
     been built.
     """
     return _built(
-        "libopenneutron_delegate.so",
+        "libopenneutron_delegate",
         hint="run `make setup` in the project's root; it is built where the executorch wheel is installed",
     )
 
@@ -55,8 +57,12 @@ def delegate_built_for() -> str:
         return ""
 
 
-def _built(name: str, *, hint: str) -> Path:
-    path = _FOLDER / name
+def _built(stem: str, *, hint: str) -> Path:
+    if sys.platform == "win32":
+        raise OpenNeutronError(
+            "OpenNeutron's native runtime is not built for Windows", hint="use it in WSL, on Linux or on macOS"
+        )
+    path = _FOLDER / f"{stem}{_SUFFIX}"
     if not path.is_file():
-        raise OpenNeutronError(f"the native library {name} is not built", where=str(_FOLDER), hint=hint)
+        raise OpenNeutronError(f"the native library {path.name} is not built", where=str(_FOLDER), hint=hint)
     return path

@@ -19,16 +19,22 @@ from openneutron._version import __version__
 
 State = Literal["ok", "missing", "optional"]
 
-# Distribution → the version prefix that is supported; "" for any.
-NEEDED = {
-    "torch": "2.13.", "executorch": "1.5.", "torchao": "0.18.", "ai-edge-litert": "", "flatbuffers": "", "jinja2": "",
-    "numpy": "", "ortools": "", "rich": "", "typer": "",
-}  # fmt: skip
-# Distribution → what needs it.
-OPTIONAL = {
-    "pandas": 'tables of a report: `report.table("kernels")`',
-    "pillow": "folders of images as data: `openneutron evaluate --data images/`",
-    "mkdocs-material": "the documentation site: `make docs`",
+# Distributions that every command needs.
+NEEDED = ("ai-edge-litert", "flatbuffers", "jinja2", "numpy", "rich", "typer")
+_PYTORCH = "PyTorch models and `.pte` files"
+# Distribution → version prefixes that are supported, () for any; what needs it; how to get it.
+OPTIONAL: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "torch": (("2.13.",), _PYTORCH, "'openneutron[executorch]'"),
+    "executorch": (("1.5.", "1.4."), _PYTORCH, "'openneutron[executorch]'"),
+    "torchao": (("0.18.",), _PYTORCH, "'openneutron[executorch]'"),
+    "ortools": ((), "`--optimize max`", "'openneutron[max]'"),
+    "pandas": ((), 'tables of a report: `report.table("kernels")`', "'openneutron[tables]'"),
+    "pillow": (
+        (),
+        "folders of images as data: `openneutron evaluate --data images/`",
+        "'openneutron[images]'",
+    ),
+    "mkdocs-material": ((), "the documentation site: `make docs`", "mkdocs-material"),
 }
 # Programs of one purpose → Debian packages that bring them, and what needs them.
 PROGRAMS = {
@@ -57,10 +63,10 @@ def diagnosis() -> list[Part]:
     return [
         Part("openneutron", "ok", __version__),
         Part("python", "ok" if sys.version_info >= (3, 11) else "missing", sys.version.split()[0]),
-        *(_needed(name, prefix) for name, prefix in NEEDED.items()),
+        *(_needed(name) for name in NEEDED),
         _library("driver and kernels", "library_path"),
-        _library("ExecuTorch delegate", "delegate_path"),
-        *(_optional(name, purpose) for name, purpose in OPTIONAL.items()),
+        *(_optional(name, *what) for name, what in OPTIONAL.items()),
+        _library("ExecuTorch delegate", "delegate_path", "missing" if _version("executorch") else "optional"),
         *(_programs(name, *what) for name, what in PROGRAMS.items()),
         _sdk(),
     ]
@@ -93,19 +99,19 @@ def _version(name: str) -> str:
         return ""
 
 
-def _needed(name: str, prefix: str) -> Part:
+def _needed(name: str) -> Part:
     found = _version(name)
-    wanted = f"{name}=={prefix}*" if prefix else name
+    return Part(name, "ok", found) if found else Part(name, "missing", f"not installed: pip install {name}")
+
+
+def _optional(name: str, prefixes: tuple[str, ...], purpose: str, how: str) -> Part:
+    found = _version(name)
     if not found:
-        return Part(name, "missing", f"not installed: pip install '{wanted}'")
-    if not found.startswith(prefix):
-        return Part(name, "missing", f"{found}; OpenNeutron needs {prefix}x: pip install '{wanted}'")
+        return Part(name, "optional", f"for {purpose}: pip install {how}")
+    if prefixes and not found.startswith(prefixes):
+        wanted = " or ".join(f"{prefix}x" for prefix in prefixes)
+        return Part(name, "missing", f"{found}; OpenNeutron needs {wanted}: pip install '{name}=={prefixes[0]}*'")
     return Part(name, "ok", found)
-
-
-def _optional(name: str, purpose: str) -> Part:
-    found = _version(name)
-    return Part(name, "ok", found) if found else Part(name, "optional", f"for {purpose}: pip install {name}")
 
 
 def _programs(name: str, programs: tuple[str, ...], packages: str, purpose: str) -> Part:
@@ -116,7 +122,7 @@ def _programs(name: str, programs: tuple[str, ...], packages: str, purpose: str)
     return Part(name, "optional", f"no {missing}; for {purpose}: apt-get install {packages}")
 
 
-def _library(name: str, finder: str) -> Part:
+def _library(name: str, finder: str, otherwise: State = "missing") -> Part:
     from openneutron.errors import OpenNeutronError
     from openneutron.machine import native as _native
 
@@ -124,7 +130,7 @@ def _library(name: str, finder: str) -> Part:
     try:
         return Part(name, "ok", str(find()))
     except OpenNeutronError as error:
-        return Part(name, "missing", str(error))
+        return Part(name, otherwise, str(error))
 
 
 def _sdk() -> Part:

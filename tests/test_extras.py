@@ -1,0 +1,50 @@
+"""What needs an extra says which; the table of extras is the one of pyproject.toml."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from openneutron.errors import MissingExtraError
+from openneutron.extras import EXTRA_OF, extra, missing_extra
+
+ROOT = Path(__file__).parents[1]
+DISTRIBUTION = {"PIL": "pillow"}
+
+
+def test_every_extra_brings_its_packages():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for package, name in EXTRA_OF.items():
+        brought = {re.split(r"[<>=\[]", wanted)[0] for wanted in extras[name]}
+        assert DISTRIBUTION.get(package, package) in brought
+
+
+def test_a_missing_package_is_one_sentence():
+    with (
+        pytest.raises(MissingExtraError, match=r"this needs .* torch.*pip install 'openneutron\[executorch\]'"),
+        extra("this"),
+    ):
+        raise ModuleNotFoundError("No module named 'torch.nn'", name="torch.nn")
+
+
+def test_other_missing_modules_are_not_explained_away():
+    assert missing_extra("no_such_package") is None
+    with pytest.raises(ModuleNotFoundError, match="no_such_package"), extra("this"):
+        raise ModuleNotFoundError("No module named 'no_such_package'", name="no_such_package")
+
+
+def test_the_litert_path_imports_no_extra():
+    code = """
+import sys
+import openneutron.api, openneutron.cli.app, openneutron.analyze.verify, openneutron.report.html.page
+from tests import tiny
+openneutron.api.compile(tiny.convnet())
+print(sorted({name.partition(".")[0] for name in sys.modules} & set(sys.argv[1:])))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *EXTRA_OF], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
