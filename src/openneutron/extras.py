@@ -19,6 +19,8 @@ EXTRA_OF = {
     "torchao": "executorch",
     "ortools": "max",
     "PIL": "images",
+    "onnx": "onnx",
+    "onnxruntime": "onnx",
     "pandas": "tables",
 }
 

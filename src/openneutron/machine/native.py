@@ -46,7 +46,7 @@ def litert_delegate() -> str:
 
     Raises OpenNeutronError when it has not been built.
     """
-    return str(_built("libopenneutron_litert.so", hint="run `make setup` in the project's root"))
+    return str(_built("libopenneutron_litert", hint="run `make setup` in the project's root"))
 
 
 def delegate_built_for() -> str:
