@@ -29,6 +29,9 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.pte import read_plan
 from openneutron.options import Options
+from openneutron.quiet import settle, without_native_chatter
+
+settle()
 
 Run = Callable[[], object]
 
@@ -134,8 +137,9 @@ def through_driver(model: Model, inputs: list[Any], optimize: str) -> tuple[Run,
 
 def through_litert(model: Model, inputs: list[Any], resolver: OpResolverType) -> Run:
     """A run in LiteRT, one thread."""
-    interpreter = Interpreter(model_content=model.data, num_threads=1, experimental_op_resolver_type=resolver)
-    interpreter.allocate_tensors()
+    with without_native_chatter():
+        interpreter = Interpreter(model_content=model.data, num_threads=1, experimental_op_resolver_type=resolver)
+        interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], value)
     invoke: Run = interpreter.invoke

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import sys
+import tempfile
 import warnings
 from collections.abc import Iterator
 
@@ -30,3 +33,38 @@ def without_torch_internals() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)`", category=FutureWarning)
         yield
+
+
+def settle() -> None:
+    """For scripts, before they import torch: hide warnings in the whole process, unless `-v` is on their command line.
+
+    Example:
+        >>> settle()
+        >>> import torch
+    """
+    if "-v" in sys.argv:
+        sys.argv.remove("-v")
+        return
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+
+
+@contextlib.contextmanager
+def without_native_chatter() -> Iterator[None]:
+    """Hide INFO and WARNING lines that native libraries write to the terminal inside the block; all other lines pass.
+
+    LiteRT announces every delegate it makes and has no switch for it.
+    """
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            written.seek(0)
+            kept = [line for line in written.read().splitlines(True) if not line.startswith((b"INFO:", b"WARNING:"))]
+            os.write(2, b"".join(kept))

@@ -52,6 +52,9 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the warnings of torch and other libraries; works anywhere.")
+    ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="On failure, show the traceback; works anywhere.")] = False,
 ) -> None:
     pass

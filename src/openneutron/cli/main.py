@@ -18,6 +18,7 @@ DIFFERS = 1  # the command worked and the answer is no
 USER_ERROR = 2  # what click and most tools use for wrong options
 INTERNAL = 70  # EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+_VERBOSE = {"-v", "--verbose"}
 BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 EXIT_CODES = """\
@@ -39,9 +40,10 @@ def run(arguments: list[str]) -> int:
     """Run the command line and return its exit code."""
     # Anywhere on the line, because it says how to fail, not what to do.
     debug = "--debug" in arguments
+    shown = debug or bool(_VERBOSE & set(arguments))
     try:
-        with contextlib.nullcontext() if debug else quiet():
-            code = _dispatch([word for word in arguments if word != "--debug"])
+        with contextlib.nullcontext() if shown else quiet():
+            code = _dispatch([word for word in arguments if word not in {"--debug", *_VERBOSE}])
         sys.stdout.flush()
         return code
     except OpenNeutronError as error:
