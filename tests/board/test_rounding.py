@@ -94,3 +94,23 @@ def test_the_commands_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     capsys.readouterr()
     assert run(["evaluate", str(model), "--data", str(tmp_path / "data.npz"), "--rounding", "silicon"]) == 0
     assert "silicon" in capsys.readouterr().out
+
+
+def test_a_pytorch_program_runs_with_it() -> None:
+    import dataclasses
+
+    import torch
+
+    import openneutron
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(16, 16, 3)
+    ).eval()
+    x = torch.rand(1, 3, 16, 16)
+    program = openneutron.compile(model, (x,), calibration=[(x,)])
+    board = dataclasses.replace(program, data=silicon_file(program.data, where="model.pte"))
+    (exact,), (silicon,) = program.run(x), board.run(x)
+    step = (exact - silicon).abs()[exact != silicon]
+    assert exact.shape == silicon.shape and len(program.data) == len(board.data)
+    assert step.numel() < exact.numel() / 4

@@ -13,6 +13,8 @@ Example:
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import fields, replace
 from typing import Any
 
@@ -194,9 +196,12 @@ def _pte(data: bytes, where: str) -> bytes:
             continue
         payload = parse_payload(blob, where=f"{where}, delegate {number}")
         microcode, weights = silicon_blocks(payload.microcode, payload.weights, payload.kernels)
+        new = bytearray(blob)
+        for old, block in ((payload.microcode, microcode), (payload.weights, weights)):
+            at = blob.find(old)
+            new[at : at + len(block)] = block
+        if payload.identity is not None:
+            new[-4:] = struct.pack("<I", zlib.crc32(memoryview(new)[:-4]))  # the payload's checksum is its end
         start = data.find(blob)
-        for old, new in ((payload.microcode, microcode), (payload.weights, weights)):
-            at = data.find(old, start, start + len(blob))
-            if old and at >= 0:
-                changed[at : at + len(new)] = new
+        changed[start : start + len(new)] = new
     return seal_pte(bytes(changed))
