@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10
+from examples import onnx as onnx_example
 from openneutron.program import Program
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
@@ -50,6 +51,13 @@ def test_qat_cifar10_keeps_its_promises(capsys: pytest.CaptureFixture[str]) -> N
     assert qat_cifar10.main([]) == 0
     text = capsys.readouterr().out
     assert "top-1 on 1,000" in text and all(word in text for word in ("float", "crude PTQ", "PTQ:", "QAT:"))
+
+
+@pytest.mark.full
+def test_onnx_compiles_the_float_and_the_quantized_form(capsys: pytest.CaptureFixture[str]) -> None:
+    onnx_example.main()
+    text = capsys.readouterr().out
+    assert "float, calibrated here" in text and "quantized by onnxruntime" in text and text.count("1 NeutronGraph") == 2
 
 
 def test_own_tflite_is_bit_exact(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,8 @@
 """Fuzz everything that reads bytes from outside, for a given time in all; `make fuzz` calls this.
 
 The files fuzz_* beside this one are programs for libFuzzer, built with clang under the address and undefined-behaviour
-sanitizers; fuzz.py damages whole models. Seeds are compiled on the spot; what earlier runs learnt stays in
-build/fuzz/corpus, what they found in build/fuzz/findings.
+sanitizers; fuzz.py damages whole LiteRT models, fuzz_onnx.py ONNX ones. Seeds are compiled on the spot; what earlier runs
+learnt stays in build/fuzz/corpus, what they found in build/fuzz/findings.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 COMPILER = HERE / "fuzz.py"
+READER = HERE / "fuzz_onnx.py"
 BUILD = ROOT / "build" / "fuzz"
 PACKAGES = "clang and libclang-rt-14-dev"
 SEEDS = {"fuzz_microcode": "microcode", "fuzz_payload": "payload", "fuzz_delegate": "payload"}
@@ -34,18 +35,23 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the compiler's fuzzer (0)")
     parser.add_argument("--models", default="", help="a folder of .tflite files to damage as well")
     options = parser.parse_args()
-    names = [path.stem for path in [*sorted(HERE.glob("fuzz*.c*")), COMPILER] if options.only in ("", path.stem)]
-    native = [name for name in names if name != COMPILER.stem]
+    names = [
+        path.stem for path in [*sorted(HERE.glob("fuzz*.c*")), COMPILER, READER] if options.only in ("", path.stem)
+    ]
+    scripts = [path for path in (COMPILER, READER) if path.stem in names]
+    native = [name for name in names if name not in {path.stem for path in scripts}]
     if not names:
         parser.error(f"there is no target {options.only}")
     if native and not _has_libfuzzer():
         print(f"fuzz: {', '.join(native)} skipped: clang's libFuzzer is missing; install Debian's {PACKAGES}")
         native = []
     programs = _built(native) if native else {}
-    each = max(options.seconds // max(len(programs) + (COMPILER.stem in names), 1), 1)
+    each = max(options.seconds // max(len(programs) + len(scripts), 1), 1)
     failed = [name for name, program in programs.items() if not _fuzz(name, program, each)]
     if COMPILER.stem in names and not _fuzz_compiler(each, options.seed, options.models):
         failed.append(COMPILER.stem)
+    if READER.stem in names and not _fuzz_reader(each, options.seed):
+        failed.append(READER.stem)
     print(f"fuzz: {'found something in ' + ', '.join(failed) if failed else 'nothing found'}")
     return int(bool(failed))
 
@@ -118,6 +124,10 @@ def _fuzz(name: str, program: Path, seconds: int) -> bool:
 def _fuzz_compiler(seconds: int, seed: int, models: str) -> bool:
     arguments = ["--seconds", str(seconds), "--seed", str(seed), "--models", models]
     return subprocess.run([sys.executable, str(COMPILER), *arguments]).returncode == 0
+
+
+def _fuzz_reader(seconds: int, seed: int) -> bool:
+    return subprocess.run([sys.executable, str(READER), "--seconds", str(seconds), "--seed", str(seed)]).returncode == 0
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def compile_model(
     source: Annotated[str, typer.Argument(help=_SOURCES, autocompletion=model_names)],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones."),
+        typer.Option(
+            "-o", "--output", help="File to write: .pte for PyTorch models, .tflite for LiteRT ones; either for ONNX."
+        ),
     ] = None,
     intermediates: Annotated[
         Path | None, typer.Option(help="Folder for LiteRT models, L1/L2 dumps and disassembly.")

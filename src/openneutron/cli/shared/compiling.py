@@ -38,17 +38,18 @@ def run_compile(request: Request) -> bool:
 
     r, output = request, request.output
     found = found_source(r.source, r.size, r.calibration)
-    suffix = ".tflite" if found.kind == "tflite" else ".pte"
+    suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".tflite")}.get(found.kind, (".pte",))
+    as_litert = found.kind == "onnx" and output is not None and output.suffix == ".tflite"
     if output is None and not r.as_json:
         output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
     if output is not None:
-        check_target(output, suffix)
+        check_target(output, *suffixes)
     if r.certificate is not None:
         check_target(r.certificate, ".json")
     if r.report is not None:
         check_target(r.report, ".html")
     options = dict(r.options)
-    options["dump_intermediates"] = r.intermediates is not None or r.report is not None
+    options["dump_intermediates"] = r.intermediates is not None or r.report is not None or as_litert
     if r.certificate is not None:
         options["certificate"] = True
     with console.progress("starting") as stage:
@@ -59,6 +60,10 @@ def run_compile(request: Request) -> bool:
 
             program_report = replace(program, report=report)
             report = completed(program_report, loaded, r.options, stage)
+    if as_litert:
+        from openneutron.cli.shared.as_litert import as_litert_program
+
+        program = as_litert_program(program, r.options, found.text)
     report = replace(report, files=_write(program, output, found.stem, r))
     if r.report is not None:
         from openneutron.cli.shared.reporting import write_page

@@ -64,19 +64,27 @@ def max_pool(call: Call) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     wants_places = len([name for name in call.node.output if name]) > 1
     whole = x if x.is_floating_point() else x.to(torch.float32)
     padding = found.begin
-    if any(reach) or not _torch_pads(found):
+    ceil = _as_ceil(x, found, sizes)
+    if not ceil and (any(reach) or not _torch_pads(found)):
         found = Window(
             found.kernel, found.stride, found.dilation, found.begin,
             tuple(a + b for a, b in zip(found.end, reach, strict=True)),
         )  # fmt: skip
         whole, padding = functional.pad(whole, found.pads, value=float("-inf")), (0,) * len(found.begin)
-    arguments = (whole, found.kernel, found.stride, padding, found.dilation)
+    arguments = (whole, found.kernel, found.stride, padding, found.dilation, ceil)
     space = x.dim() - 2
     if not wants_places:
         return to(_cropped(_MAX[space](*arguments), sizes), x.dtype)
     y, places = _MAX[space](*arguments, return_indices=True)
     y, places = to(_cropped(y, sizes), x.dtype), _cropped(places, sizes)
     return y, _places(call, x, places, whole.shape[2:], found.begin if padding != found.begin else (0,) * space)
+
+
+def _as_ceil(x: torch.Tensor, found: Window, sizes: list[int]) -> bool:
+    """Whether torch's ceil_mode gives these windows with the padding at the begin alone: nothing need be padded then."""
+    symmetric = Window(found.kernel, found.stride, found.dilation, found.begin, found.begin)
+    plain = _torch_pads(found) and _outputs(x, found, False) == sizes
+    return not plain and _torch_pads(symmetric) and _outputs(x, symmetric, True) == sizes
 
 
 def _cropped(y: torch.Tensor, sizes: list[int]) -> torch.Tensor:

@@ -1,0 +1,52 @@
+"""The command line with ONNX models: one compiled file, everything that is asked of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from openneutron.cli.main import run
+from tests.onnx.models import convnet
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "net.onnx").write_bytes(convnet(batch="n").SerializeToString())
+    np.savez(tmp_path / "samples.npz", image=np.random.default_rng(0).normal(size=(8, 3, 16, 16)).astype(np.float32))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_model_is_compiled_and_inspected(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compile", "net.onnx", "--size", "n=1", "--calibration", "samples.npz", "--optimize", "fast"]
+    assert run([*words, "-o", "net.tflite"]) == 0
+    assert run(["inspect", "net.tflite"]) == 0
+    assert run(["inspect", "net.onnx"]) == 0
+    said = capsys.readouterr().out
+    assert "NeutronGraph" in said and "image: float nx3x16x16" in said
+
+
+def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", "net.onnx", "--calibration", "samples.npz", "--optimize", "fast"]) == 0
+    said = capsys.readouterr().out
+    assert "0 LSB in all" in said and "logits against onnxruntime: SQNR" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["net.onnx", "--size", "z=3"], "nothing is called 'z'"),
+        (["net.onnx", "--size", "n"], "write batch=1"),
+        (["net.onnx", "--calibration", "none.npz"], "there is no such file"),
+        (["gone.onnx"], "there is no such file"),
+        (["cifarnet", "--size", "n=1"], "sizes are for ONNX models"),
+    ],
+)
+def test_bad_command_lines_write_nothing(
+    words: list[str], sentence: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compile", *words]) == 2
+    assert sentence in " ".join(capsys.readouterr().err.split())
+    assert not list(folder.glob("*.pte"))

@@ -1,0 +1,76 @@
+"""Quantized ONNX models: what onnxruntime's quantize_static writes agrees with onnxruntime to one step."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import openneutron
+from openneutron.errors import OptionError
+from openneutron.onnx import load
+from openneutron.onnx.reference import output_scales, run_reference
+from tests.onnx.models import convnet
+
+FORMS = {
+    "QDQ, UINT8": ("QDQ", "QUInt8", False),
+    "QDQ, INT8 per channel": ("QDQ", "QInt8", True),
+    "QOperator, UINT8": ("QOperator", "QUInt8", False),
+    "QOperator, INT8 per channel": ("QOperator", "QInt8", True),
+}
+
+
+def images(count: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(1, 3, 16, 16)).astype(np.float32) for _ in range(count)]
+
+
+def quantized(folder: Path, form: str, activation: str, per_channel: bool) -> Path:
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.rest = iter([{"image": one} for one in images(8)])
+
+        def get_next(self) -> Any:
+            return next(self.rest, None)
+
+    source, target = folder / "float.onnx", folder / "quantized.onnx"
+    source.write_bytes(convnet().SerializeToString())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        quantize_static(
+            source, target, Reader(), quant_format=getattr(QuantFormat, form),
+            activation_type=getattr(QuantType, activation), weight_type=QuantType.QInt8, per_channel=per_channel,
+        )  # fmt: skip
+    return target
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_imported_model_is_within_a_step_of_onnxruntime(name: str, tmp_path: Path) -> None:
+    path = quantized(tmp_path, *FORMS[name])
+    imported = load(path)
+    assert imported.quantized
+    (scale,) = output_scales(imported.program)
+    for image in images(4):
+        (wanted,) = run_reference(str(path), [image]).values()
+        (got,) = imported.program.module()(torch.from_numpy(image))
+        assert np.abs(got.numpy() - wanted).max() <= 1.01 * scale
+
+
+def test_a_compiled_one_is_one_partition_with_its_own_scales(tmp_path: Path) -> None:
+    path = quantized(tmp_path, *FORMS["QDQ, UINT8"])
+    program = openneutron.compile(path, optimize="fast")
+    assert program.report.totals.neutron_graphs == 1
+    assert {one.code for one in program.report.nodes if not one.delegated} == {"border"}
+    (scale,) = output_scales(load(path).program)
+    (image,) = images(1)
+    (wanted,) = run_reference(str(path), [image]).values()
+    (got,) = program.run(torch.from_numpy(image))
+    assert np.abs(got.numpy() - wanted).max() <= 1.01 * scale
+    with pytest.raises(OptionError, match="quantized already"):
+        openneutron.compile(path, calibration=[(torch.from_numpy(image),)])
