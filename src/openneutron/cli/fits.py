@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from openneutron.analyze.fits import Limits, Row
 
@@ -24,6 +25,8 @@ def fits_model(
     sram: Annotated[str, typer.Option(help="SRAM it may use, e.g. 512K; else what the chip has.")] = "",
     flash: Annotated[str, typer.Option(help="Flash it may use, e.g. 2M; else what the chip has.")] = "",
     latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say for each chip whether a model fits, with NXP's converter (stock) and in the open schedule.
@@ -51,7 +54,7 @@ def fits_model(
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = _rows(source, _names(target), limits, stage)
+        rows = _rows(source, _names(target), limits, stage, size or (), calibration)
     fit = all(row.fits for row in rows if row.schedule == "stock")
     if as_json:
         console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
@@ -93,7 +96,14 @@ def _names(given: list[str] | None) -> list[str]:
     return [targets.load(name).name for name in dict.fromkeys(given)]
 
 
-def _rows(source: str, names: list[str], limits: Limits, stage: Callable[[str], None]) -> list[Row]:
+def _rows(
+    source: str,
+    names: list[str],
+    limits: Limits,
+    stage: Callable[[str], None],
+    sizes: Sequence[str] = (),
+    calibration: str = "",
+) -> list[Row]:
     from openneutron.analyze.fits import Around, fits
     from openneutron.cli.shared.loading import compile_source
     from openneutron.cli.shared.reporting import litert_models
@@ -105,7 +115,8 @@ def _rows(source: str, names: list[str], limits: Limits, stage: Callable[[str], 
     if found.kind == "tflite":
         return fits([read_file(found.text)], names, limits, source=found.text, progress=stage)
     # A PyTorch program is exported and cut once; its parts are then planned for every chip.
-    program, loaded = compile_source(source, stage, target=names[0], dump_intermediates=True)
+    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration}
+    program, loaded = compile_source(source, stage, target=names[0], dump_intermediates=True, **given)
     if not program.report.totals.neutron_graphs:
         hint = "`openneutron compile` says why"
         raise UnsupportedError("nothing of it runs on the NPU", where=loaded.name, hint=hint)
