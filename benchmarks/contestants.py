@@ -22,7 +22,10 @@ from openneutron import zoo
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.run.runtime import register_runtime
+from openneutron.litert.build import GraphBuilder
+from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
 from openneutron.machine import driver
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
@@ -60,6 +63,26 @@ def from_files(named: str) -> Iterator[Model]:
         path = Path(part)
         for file in sorted(path.glob("*.tflite")) if path.is_dir() else [path]:
             yield Model(file.stem, file.read_bytes())
+
+
+def sixteen_bits() -> Iterator[Model]:
+    """Convolutions with 16-bit activations, one by one: 3x3, 1x1 and depth-wise, over 32x32 pixels."""
+    rng = np.random.default_rng(0)
+    for name, code, kernel, channels in (
+        ("conv 3x3 64 16x8", "CONV_2D", 3, 64),
+        ("conv 1x1 128 16x8", "CONV_2D", 1, 128),
+        ("depth-wise 3x3 128 16x8", "DEPTHWISE_CONV_2D", 3, 128),
+    ):
+        depthwise = code != "CONV_2D"
+        shape = (1, kernel, kernel, channels) if depthwise else (channels, kernel, kernel, channels)
+        g = GraphBuilder()
+        x = g.tensor("x", (1, 32, 32, channels), DType.INT16, 2.0**-12, 0)
+        scales = rng.uniform(0.005, 0.02, channels).astype(np.float32)
+        w = g.tensor("w", shape, DType.INT8, scales, 0, 3 if depthwise else 0, rng.integers(-127, 128, shape))
+        b = g.tensor("b", (channels,), DType.INT64, scales * np.float32(2.0**-12), 0, 0, np.zeros(channels))
+        y = g.tensor("y", (1, 32, 32, channels), DType.INT16, 2.0**-8, 0)
+        g.op(code, [x, w, b], [y], padding="SAME", stride_h=1, stride_w=1, fused_activation_function="RELU")
+        yield Model(name, write_model(g.finish([x], [y])))
 
 
 def from_zoo(names: str) -> Iterator[Model]:

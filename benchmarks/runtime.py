@@ -2,6 +2,7 @@
 
     python benchmarks/runtime.py                       networks of the zoo, compiled from PyTorch: two minutes
     python benchmarks/runtime.py --zoo resnet8,ds_cnn
+    python benchmarks/runtime.py --int16               convolutions with 16-bit activations
     python benchmarks/runtime.py --models folder       every .tflite of a folder, or files separated by commas
     OPENNEUTRON_ISA=avx2 python benchmarks/runtime.py  another instruction set
 
@@ -80,15 +81,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default="", help="a folder of .tflite files, or files separated by commas")
     parser.add_argument("--zoo", default="", help=f"zoo models, separated by commas; without --models: {','.join(ZOO)}")
+    parser.add_argument("--int16", action="store_true", help="convolutions with 16-bit activations, nothing else")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long to measure each model")
     arguments = parser.parse_args()
-    zoo_names = arguments.zoo or ("" if arguments.models else ",".join(ZOO))
+    zoo_names = arguments.zoo or ("" if arguments.models or arguments.int16 else ",".join(ZOO))
+    wide = c.sixteen_bits() if arguments.int16 else ()
     table = Table(title=f"times faster than LiteRT on this machine, one thread, {c.isa()}")
     for column in ("model", "ours, ms", *COLUMNS.values(), *OWN, "memory ×"):
         table.add_column(column, justify="left" if column == "model" else "right")
     os.environ.pop(c.THREADS, None)
     delegate = overhead(min(arguments.seconds, 2.0))
-    for model in (*c.from_files(arguments.models), *(c.from_zoo(zoo_names) if zoo_names else ())):
+    for model in (*wide, *c.from_files(arguments.models), *(c.from_zoo(zoo_names) if zoo_names else ())):
         try:
             memory = c.memory_ratio(model.pte, c.random_inputs(model)) if model.pte else None
             table.add_row(*row(model, measure(model, arguments.seconds), memory))

@@ -112,6 +112,14 @@ class Options:
         (), "Leave this layer of a PyTorch model in float: module path, class or operator (name or glob; repeatable).",
         flag="--exclude", fronts=(TORCH,),
     )  # fmt: skip
+    activations: str = _option(
+        "int8", "Activations of PyTorch models: int8, or int16 for LiteRT's 16x8 scheme.",
+        flag="--activations", fronts=(TORCH,), choices=("int8", "int16"),
+    )  # fmt: skip
+    precision: tuple[str, ...] = _option(
+        (), "Other activations for some: PATTERN=int16, the pattern as a module, type or node is called (repeatable).",
+        flag="--precision", fronts=(TORCH,),
+    )  # fmt: skip
     channels_last: bool = _option(
         False, "Channels-last inputs for PyTorch models.", flag="--channels-last", fronts=(TORCH,)
     )
@@ -174,7 +182,8 @@ def checked(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Op
 
 def _checked(option: Option, value: Any, where: str) -> Any:
     if option.kind == "names":
-        names = (value,) if isinstance(value, str) else tuple(value)
+        pairs = tuple(f"{key}={one}" for key, one in value.items()) if isinstance(value, Mapping) else value
+        names = (pairs,) if isinstance(pairs, str) else tuple(pairs)
         for one in names:
             if not isinstance(one, str) or not one.strip():
                 raise OptionError(f"{option.name} contains {one!r}", where=where, hint="give names as strings")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
 
+_NEARLY = 3.0  # decibels: half of the noise power
+
+
 def bisect_model(
     model: Annotated[
         str,
@@ -29,12 +32,16 @@ def bisect_model(
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
+    target: Annotated[
+        str, typer.Option(help="The chip for which 16-bit activations are priced; empty: they are not compiled.")
+    ] = "imxrt700",
     top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Leave one layer after another in float and measure what the network gains: the layers that cost most come first.
 
-    Then changes of the quantizer are tried and measured the same way.
+    Then changes of the quantizer are tried and measured the same way; those to 16-bit activations are compiled, to know
+    what they cost in cycles and bytes.
 
     Examples:
 
@@ -48,7 +55,7 @@ def bisect_model(
     from openneutron import console
 
     with console.progress("starting") as stage:
-        found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration)
+        found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration, target)
     if as_json:
         console.put(json.dumps({**dataclasses.asdict(found), "proposal": proposal(found)}, indent=2))
         return
@@ -56,8 +63,9 @@ def bisect_model(
 
 
 def _bisect(
-    model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = ""
-) -> Bisection:
+    model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = "",
+    target: str = "",
+) -> Bisection:  # fmt: skip
     from openneutron.cli.shared.labelled import check_data
     from openneutron.cli.shared.loading import found_source
     from openneutron.errors import OptionError
@@ -80,6 +88,7 @@ def _bisect(
         calibration=loaded.calibration,
         samples=samples,
         classes=classes,
+        target=target,
         progress=stage,
     )
 
@@ -113,6 +122,17 @@ def _text(measure: Measure) -> tuple[str, ...]:
     return (sqnr,) if measure.accuracy < 0 else (sqnr, f"{measure.accuracy:.1%}")
 
 
+def _price(fix: Fix, found: Bisection) -> tuple[str, ...]:
+    """What a change costs beside the model as it is; nothing where it was not compiled."""
+    if found.price is None or fix.price is None:
+        return ()
+    cycles = fix.price.cycles / found.price.cycles if found.price.cycles else 1.0
+    memory, flash = (
+        f"{getattr(fix.price, name) - getattr(found.price, name):+,}" for name in ("peak_bytes", "flash_bytes")
+    )
+    return f"x {cycles:.2f}", memory, flash
+
+
 def _print(found: Bisection, top: int) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -137,30 +157,36 @@ def _print(found: Bisection, top: int) -> None:
     fixes = Table(title="Changes, measured", title_justify="left", header_style="cyan", box=None)
     for heading in ("change", "openneutron compile …"):
         fixes.add_column(heading, overflow="fold")
-    for heading in figures:
+    for heading in (*figures, *(["cycles", "memory", "flash"] if found.price else [])):
         fixes.add_column(heading, justify="right")
     for fix in found.fixes:
         style = "green" if fix.measure.sqnr > found.quantized.sqnr else "dim"
-        fixes.add_row(fix.change, Text(fix.flags), *_text(fix.measure), style=style)
+        fixes.add_row(fix.change, Text(fix.flags), *_text(fix.measure), *_price(fix, found), style=style)
     screen.print(fixes)
     screen.print(proposal(found), markup=False, style="bold")
 
 
 def proposal(found: Bisection) -> str:
-    """The change to make, in one sentence: the best that keeps everything on the NPU, and the best that does not."""
+    """The change to make, in one sentence: in 8 bits, in 16 bits, and the best that leaves a layer to the CPU."""
     # A tenth of a decibel is within what another choice of samples would change.
     gains = [(fix, fix.measure.sqnr - found.quantized.sqnr) for fix in found.fixes]
     useful = [(fix, gain) for fix, gain in gains if gain >= 0.1]
-    on_npu = next((one for one in useful if not one[0].how.startswith("exclude")), None)
     if not useful:
         return "None of these changes helps: look at the calibration data, or train with quantization (docs/recipes.md)"
-    if on_npu is None or on_npu == useful[0]:
-        note = "" if on_npu else "; that layer then runs on the CPU"
-        return f"Propose: {_said(found, *useful[0])}{note}"
-    return f"Propose: {_said(found, *on_npu)}; or {_said(found, *useful[0])}, that layer then running on the CPU"
+    on_cpu = next((one for one in useful if one[0].how.startswith("exclude")), None)
+    wide = [one for one in useful if one[0].how.startswith(("precision", "activations"))]
+    in_8 = next((one for one in useful if one is not on_cpu and one not in wide), None)
+    # A few layers in 16 bits are worth more than all of them, unless much is left to gain.
+    few = next((one for one in wide if one[0].how.startswith("precision") and one[1] >= wide[0][1] - _NEARLY), None)
+    said = [_said(found, *one) for one in (in_8, few or (wide[0] if wide else None)) if one is not None]
+    if on_cpu is not None and (not said or on_cpu == useful[0]):
+        said.append(f"{_said(found, *on_cpu)}, that layer then {'running' if said else 'runs'} on the CPU")
+    return f"Propose: {'; or '.join(said)}"
 
 
 def _said(found: Bisection, fix: Fix, gain: float) -> str:
     points = 100 * (fix.measure.accuracy - found.quantized.accuracy)
     accuracy = f", {points:+.1f} points of accuracy" if found.quantized.accuracy >= 0 else ""
-    return f"`openneutron compile … {fix.flags}` gains {gain:.1f} dB{accuracy}"
+    price = _price(fix, found)
+    cost = f" for {price[0]} cycles and {price[1]} bytes of memory" if price else ""
+    return f"`openneutron compile … {fix.flags}` gains {gain:.1f} dB{accuracy}{cost}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +44,9 @@ def evaluate_model(
     rounding: Annotated[
         str, typer.Option(help="silicon: also with the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
+    activations: Annotated[
+        str, typer.Option(help="int16: compare a version with 16-bit activations too (PyTorch models).")
+    ] = "int8",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Measure accuracy on labelled data: float, PT2E and the .pte of a PyTorch model; reference and compiled LiteRT.
@@ -65,6 +69,7 @@ def evaluate_model(
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
         given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "silicon": silicon}
+        given["activations"] = activations
         scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, **given)
     if as_json:
         console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
@@ -106,10 +111,11 @@ def measure(
     silicon: bool = False,
     sizes: Sequence[str] = (),
     calibration: str = "",
+    activations: str = "int8",
 ) -> list[Score]:
     """The scores of every form the model has, the first being what the others are compared with.
 
-    With `silicon` there is one more, with the board's multipliers.
+    With `silicon` there is one more, with the board's multipliers; with `activations` int16 those of such a version.
     """
     from openneutron.cli.shared.labelled import check_data, wanted_by
     from openneutron.cli.shared.loading import compile_loaded, found_source
@@ -129,7 +135,12 @@ def measure(
     samples = data.read(wanted_by(loaded), zoo=model)
     check_shape(samples, loaded)
     program = compile_loaded(loaded, stage, target=target, per_channel=per_channel)
-    return torch_scores(program, loaded, samples, stage, silicon=silicon)
+    scores = torch_scores(program, loaded, samples, stage, silicon=silicon)
+    if activations != "int8":
+        wide = compile_loaded(loaded, stage, target=target, per_channel=per_channel, activations=activations)
+        made = torch_scores(wide, loaded, samples, stage)[1:]
+        scores += [dataclasses.replace(one, name=f"{one.name} {activations}") for one in made]
+    return scores
 
 
 def check_shape(data: Labelled, loaded: Loaded) -> None:

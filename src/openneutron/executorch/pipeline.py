@@ -41,6 +41,7 @@ from openneutron.executorch.partition.passes.remove_border_quantize import Borde
 from openneutron.executorch.place.engines import Engines, engines_of
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES, output_sqnr, run_all
+from openneutron.executorch.quantize.precision import PrecisionLike
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.versions import check_executorch
@@ -75,6 +76,8 @@ def compile_module(
     progress: Progress | None = None,
     name: str = "",
     per_channel: bool = False,
+    activations: str = "int8",
+    precision: PrecisionLike = (),
     channels_last: bool = False,
     int8_io: bool = False,
     dump_kernel_selection_code: bool = False,
@@ -91,7 +94,8 @@ def compile_module(
     """
     built = build(
         source, example_inputs, calibration=calibration, progress=progress, name=name, per_channel=per_channel,
-        channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
+        activations=activations, precision=precision, channels_last=channels_last, int8_io=int8_io,
+        dump_kernel_selection_code=dump_kernel_selection_code,
         dump_intermediates=dump_intermediates, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
@@ -128,6 +132,8 @@ def build(
     per_channel: bool = False,
     observer: str = "histogram",
     exclude: Sequence[str] = (),
+    activations: str = "int8",
+    precision: PrecisionLike = (),
     channels_last: bool = False,
     int8_io: bool = False,
     target: str = "imxrt700",
@@ -146,6 +152,10 @@ def build(
     engines = engines_of(recipe)
     engines.check_target(target)
     spec = spec_options({"target": target, **options})
+    chosen: dict[str, Any] = {
+        "per_channel": per_channel, "observer": observer, "exclude": exclude, "activations": activations,
+        "precision": precision,
+    }  # fmt: skip
     quantized: GraphModule | None = None
     sqnr: tuple[float, ...] = ()
     if isinstance(source, ExportedProgram):
@@ -154,7 +164,7 @@ def build(
         program = source
     elif train is not None:
         quantized, program = _trained(
-            source, example_inputs, calibration, train, engines, per_channel, channels_last, stages
+            source, example_inputs, calibration, train, engines, chosen, channels_last, stages
         )
     else:
         if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
@@ -164,8 +174,7 @@ def build(
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         made = quantize(
-            source, example_inputs, calibration, per_channel=per_channel, observer=observer, exclude=exclude,
-            channels_last=channels_last, stages=stages, engines=engines,
+            source, example_inputs, calibration, channels_last=channels_last, stages=stages, engines=engines, **chosen
         )  # fmt: skip
         quantized, program, sqnr = made.module, made.program, made.sqnr
     check_program(program, from_module=quantized is not None)
@@ -210,6 +219,8 @@ def quantize(
     per_channel: bool = False,
     observer: str = "histogram",
     exclude: Sequence[str] = (),
+    activations: str = "int8",
+    precision: PrecisionLike = (),
     channels_last: bool = False,
     stages: Stages | None = None,
     engines: Engines | None = None,
@@ -226,7 +237,14 @@ def quantize(
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         with stages("preparing for quantization"):
-            prepared = prepare(exported, engines.quantizer(per_channel=per_channel, observer=observer, exclude=exclude))
+            quantizer = engines.quantizer(
+                per_channel=per_channel,
+                observer=observer,
+                exclude=exclude,
+                activations=activations,
+                precision=precision,
+            )
+            prepared = prepare(exported, quantizer)
         batches = [in_layout(batch, channels_last) for batch in calibration]
         with stages("calibrating"):
             wanted = calibrate(prepared, batches, keep=SAMPLES)
@@ -244,7 +262,7 @@ def _trained(
     calibration: Sequence[Inputs] | None,
     train: Any,
     engines: Engines,
-    per_channel: bool,
+    chosen: dict[str, Any],
     channels_last: bool,
     stages: Stages,
 ) -> tuple[GraphModule, ExportedProgram]:
@@ -258,7 +276,7 @@ def _trained(
         raise OptionError("calibration and train are both given", hint="training finds the ranges itself")
     inputs = in_layout(example_inputs, channels_last)
     with stages("training"):
-        quantizer = engines.quantizer(per_channel=per_channel, is_qat=True)
+        quantizer = engines.quantizer(is_qat=True, **chosen)
         quantized = quantize_aware(model, inputs, quantizer, train, progress=stages.progress)
     with stages("exporting again"):
         return quantized, export(quantized, inputs, what="the quantized model")

@@ -33,11 +33,27 @@ def _activations(op: OpSignature) -> list[TensorSignature]:
     return [*inputs, *op.outputs]
 
 
-@limit("activations must be INT8, quantized per tensor")
-def int8_activations(op: OpSignature, target: Target) -> Verdict:
+# Operators that NXP's documentation lists with 16-bit activations, by chip; of others it says nothing.
+WIDE_OPERATORS = {
+    "imxrt700": frozenset({
+        "ADD", "BATCH_MATMUL", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MUL", "PRELU", "SLICE",
+        "SUB", "TRANSPOSE_CONV", "UNIDIRECTIONAL_SEQUENCE_LSTM",
+    }),
+    "mcxn94x": frozenset({"DEPTHWISE_CONV_2D", "UNIDIRECTIONAL_SEQUENCE_LSTM"}),
+}  # fmt: skip
+
+
+@limit("activations must be INT8, or INT16 where NXP lists the operator so for the chip, quantized per tensor")
+def known_activations(op: OpSignature, target: Target) -> Verdict:
     """Every tensor computed at run time, in and out."""
+    wide = op.code in WIDE_OPERATORS.get(target.name, ())
     for tensor in _activations(op):
-        if tensor.dtype is not DType.INT8:
+        if tensor.dtype is DType.INT16 and not wide:
+            return no(
+                f"tensor {tensor.name!r} is int16, and NXP lists no 16-bit {op.code} for {target.name}",
+                hint="quantize this part of the model to INT8, or use the open converter",
+            )
+        if tensor.dtype not in (DType.INT8, DType.INT16):
             return no(f"tensor {tensor.name!r} is {tensor.dtype}", hint="quantize the model to INT8")
         if tensor.quantization is None or len(tensor.quantization.scale) != 1:
             count = len(tensor.quantization.scale) if tensor.quantization else 0
@@ -46,8 +62,8 @@ def int8_activations(op: OpSignature, target: Target) -> Verdict:
 
 
 def _quantized_operands(op: OpSignature) -> list[TensorSignature]:
-    """Activations and INT8 constants among the inputs: everything that carries values on a scale."""
-    inputs = [t for t in op.inputs if t is not None and t.dtype is DType.INT8]
+    """Activations and quantized constants among the inputs: everything that carries values on a scale."""
+    inputs = [t for t in op.inputs if t is not None and t.dtype in (DType.INT8, DType.INT16)]
     return [*inputs, *op.outputs]
 
 
@@ -85,11 +101,12 @@ def static_weights(op: OpSignature, target: Target) -> Verdict:
     return OK if w.dtype is DType.INT8 else no(f"they are {w.dtype}", hint="quantize weights to INT8")
 
 
-@limit("the bias, where given, must be constant INT32")
+@limit("the bias, where given, must be constant INT32, or INT64 with 16-bit activations")
 def static_bias(op: OpSignature, target: Target) -> Verdict:
     """Bias of convolutions and fully connected layers."""
     bias = op.input(2)
-    if bias is None or (bias.constant and bias.dtype is DType.INT32):
+    types = (DType.INT32, DType.INT64) if op.outputs[0].dtype is DType.INT16 else (DType.INT32,)
+    if bias is None or (bias.constant and bias.dtype in types):
         return OK
     return no(f"it is {bias.dtype}{'' if bias.constant else ', computed at run time'}")
 
@@ -256,40 +273,40 @@ def reflects(op: OpSignature, target: Target) -> Verdict:
     return OK if op.options.mode == 0 else no("it is symmetric", hint="use reflect padding")
 
 
-_POINTWISE = (int8_activations,)
-_BINARY = (int8_activations, broadcasts_one_side)
-_SHAPE = (int8_activations, static_arguments, same_quantization)
-_CONVOLUTION = (int8_activations, four_dimensions, static_weights, static_bias, window_bounded)
+_POINTWISE = (known_activations,)
+_BINARY = (known_activations, broadcasts_one_side)
+_SHAPE = (known_activations, static_arguments, same_quantization)
+_CONVOLUTION = (known_activations, four_dimensions, static_weights, static_bias, window_bounded)
 
 LIMITS: dict[str, tuple[Limit, ...]] = {
     **dict.fromkeys(("ABS", "EXP", "LOG", "RSQRT", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "NEG"), _POINTWISE),
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"), _POINTWISE),
-    "SOFTMAX": (int8_activations, softmax_channels, softmax_positions, softmax_elements),
+    "SOFTMAX": (known_activations, softmax_channels, softmax_positions, softmax_elements),
     **dict.fromkeys(("ADD", "SUB", "MUL", "PRELU"), _BINARY),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), (*_BINARY, same_quantization)),
-    "FULLY_CONNECTED": (int8_activations, static_weights, weights_are_matrix, static_bias),
-    "BATCH_MATMUL": (int8_activations, three_dimensions, zero_points_are_zero),
+    "FULLY_CONNECTED": (known_activations, static_weights, weights_are_matrix, static_bias),
+    "BATCH_MATMUL": (known_activations, three_dimensions, zero_points_are_zero),
     "CONV_2D": (*_CONVOLUTION, reduction_bounded),
     "DEPTHWISE_CONV_2D": _CONVOLUTION,
     "TRANSPOSE_CONV": (
-        int8_activations,
+        known_activations,
         static_arguments,
         transposed_weights,
         transposed_stride,
         transposed_kernel,
         transposed_padding,
     ),
-    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), (int8_activations, same_quantization)),
+    **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), (known_activations, same_quantization)),
     # A file that NXP's converter made has a MEAN whose output is on another scale than its input.
-    "MEAN": (int8_activations, static_arguments),
+    "MEAN": (known_activations, static_arguments),
     **dict.fromkeys(("SUM", "REDUCE_MAX", "REDUCE_MIN"), _SHAPE),
-    "CONCATENATION": (int8_activations, same_quantization),
+    "CONCATENATION": (known_activations, same_quantization),
     **dict.fromkeys(("PAD", "PADV2", "TRANSPOSE", "SLICE"), _SHAPE),
     "MIRROR_PAD": (*_SHAPE, reflects),
     "STRIDED_SLICE": (*_SHAPE, unit_steps),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (int8_activations, same_quantization, plain_reshape)),
+    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (known_activations, same_quantization, plain_reshape)),
     **dict.fromkeys(
-        ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), (int8_activations, static_arguments, resize_factor)
+        ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), (known_activations, static_arguments, resize_factor)
     ),
 }
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -35,6 +35,9 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation ranges from moving averages", {"observer": "moving_average"}),
     ("both: per channel, minimum and maximum", {"per_channel": True, "observer": "minmax"}),
 )
+# A layer that costs less than this gains nothing that another choice of samples would not change.
+_NOTICED = 0.1
+_MOST_WIDE = 4  # layers proposed for 16 bits one by one; where more are to blame, all of them are the answer
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,27 @@ class LayerCost:
 
 
 @dataclass(frozen=True)
+class Price:
+    """What a compiled model takes: cycles, and bytes of memory and of flash."""
+
+    cycles: int
+    peak_bytes: int
+    flash_bytes: int
+
+
+@dataclass(frozen=True)
 class Fix:
     """A change of the quantizer and what it reaches.
 
     `how` are the arguments of `openneutron.compile` and of `NeutronQuantizer`, `flags` those of the command.
+    Changes to 16-bit activations are compiled too: `price` is what the model then takes.
     """
 
     change: str
     how: str
     measure: Measure
     flags: str = ""
+    price: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +95,7 @@ class Bisection:
     quantized: Measure
     layers: tuple[LayerCost, ...]
     fixes: tuple[Fix, ...]
+    price: Price | None = None  # of the model as quantized, beside which the fixes' stand
 
 
 def bisect(
@@ -90,9 +105,13 @@ def bisect(
     calibration: Sequence[Inputs],
     samples: Sequence[Inputs],
     classes: Sequence[int] | None = None,
+    target: str = "",
     progress: Progress | None = None,
 ) -> Bisection:
-    """Measure on `samples` what quantizing each layer costs; with `classes`, one per sample, accuracy too."""
+    """Measure on `samples` what quantizing each layer costs; with `classes`, one per sample, accuracy too.
+
+    With a `target`, 16-bit activations are tried for the layers that need them and compiled for it, to know their price.
+    """
     stage = progress or (lambda text: None)
     with evaluation(model), torch.no_grad():
         stage("running in float")
@@ -124,13 +143,42 @@ def bisect(
         changes = [*_CHANGES]
         if layers and layers[0].modules:
             changes.append((f"{layers[0].name} left in float, on the CPU", {"exclude": list(layers[0].modules)}))
+        changes += _wider(layers)
         fixes: list[Fix] = []
         for change, how in changes:
             stage(f"trying: {change}")
             text = ", ".join(f"{key}={value!r}" for key, value in how.items())
             fixes.append(Fix(change, text, measured(quantized(**how)), _flags(how)))
-        fixes.sort(key=lambda fix: -fix.measure.sqnr)
-        return Bisection(_measure(wanted, wanted, classes), base, tuple(layers), tuple(fixes))
+    price: Price | None = None
+    if target:
+        stage(f"compiling for {target}")
+        price = _price(model, example_inputs, calibration, target)
+        for at, (change, how) in enumerate(changes):
+            if "activations" in how or "precision" in how:
+                stage(f"compiling: {change}")
+                fixes[at] = replace(fixes[at], price=_price(model, example_inputs, calibration, target, **how))
+    fixes.sort(key=lambda fix: -fix.measure.sqnr)
+    return Bisection(_measure(wanted, wanted, classes), base, tuple(layers), tuple(fixes), price)
+
+
+def _wider(layers: Sequence[LayerCost]) -> list[tuple[str, dict[str, Any]]]:
+    """16-bit activations for the dearest layer, for all that are worth it, and everywhere."""
+    blamed = [layer for layer in layers if layer.gain >= _NOTICED and layer.modules]
+    changes: list[tuple[str, dict[str, Any]]] = []
+    for count in sorted({1, len(blamed)} & set(range(1, _MOST_WIDE + 1))):
+        paths = dict.fromkeys(path for layer in blamed[:count] for path in layer.modules)
+        names = ", ".join(layer.name for layer in blamed[:count])
+        changes.append((f"16-bit activations in {names}", {"precision": dict.fromkeys(paths, "int16")}))
+    return [*changes, ("16-bit activations everywhere", {"activations": "int16"})]
+
+
+def _price(
+    model: torch.nn.Module, example_inputs: Inputs, calibration: Sequence[Inputs], target: str, **how: Any
+) -> Price:
+    from openneutron.executorch.pipeline import build
+
+    totals = build(model, example_inputs, calibration=calibration, target=target, **how).report.totals
+    return Price(totals.cycles, totals.peak_bytes, totals.weight_bytes + totals.microcode_bytes)
 
 
 def _flags(how: dict[str, Any]) -> str:
@@ -138,7 +186,8 @@ def _flags(how: dict[str, Any]) -> str:
     words: list[str] = []
     for name, value in how.items():
         flag = SCHEMA[name].flag
-        given = value if isinstance(value, list) else [value]
+        pairs = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
+        given = pairs if isinstance(pairs, list) else [pairs]
         words += [flag] if value is True else [f"{flag} {shlex.quote(str(one))}" for one in given]
     return " ".join(words)
 

@@ -44,7 +44,7 @@ class Call:
         return value
 
     def activation(self, name: str) -> Value:
-        """A tensor argument that must be quantized INT8 and computed at run time."""
+        """A tensor argument that must be quantized and computed at run time."""
         value = self.value(name)
         if value.is_constant or value.quantization is None:
             raise self.reject("constant_input", f"its input {self.arguments[name].name} is a constant")
@@ -89,11 +89,20 @@ class Call:
 
     def result(
         self, order: Order, quantization: Quantization | None, shape: Sequence[int] | None = None, name: str = "",
-        dtype: DType = DType.INT8,
+        dtype: DType | None = None,
     ) -> tuple[Value, int]:  # fmt: skip
-        """A new value and its tensor, by default of this call's shape."""
+        """A new value and its tensor, by default of this call's shape and the type of its activations."""
         logical = self.shape if shape is None else tuple(shape)
-        return self.layouts.produced(name or self.node.name, logical, order, dtype, quantization)
+        return self.layouts.produced(name or self.node.name, logical, order, dtype or self.dtype, quantization)
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the activations this call computes with: inputs and result have one, INT8 or INT16."""
+        for node in self.node.all_input_nodes:
+            value = self.lowering.values.get(node)
+            if isinstance(value, Value) and value.quantization is not None and not value.is_constant:
+                return value.storage.dtype
+        return DType.INT8
 
     def constant(
         self, suffix: str, data: Any, dtype: DType, quantization: Quantization | None = None, axis: int = 0
@@ -125,15 +134,20 @@ class Call:
 
 
 def check_activation(node: Node, encoding: Encoding) -> None:
-    """Reject what no kernel takes as an activation: anything but INT8, per tensor, over the full range."""
-    if encoding.dtype is not DType.INT8:
+    """Reject what no kernel takes as an activation: anything but INT8 or INT16, per tensor, over the full range."""
+    if encoding.dtype not in (DType.INT8, DType.INT16):
         raise reject(
-            node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8"
+            node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8 or INT16"
         )
+    if encoding.dtype is DType.INT16 and any(encoding.quantization.zero_point):
+        raise reject(
+            node, "activation_zero_point", f"{node.name} stores INT16 with a zero point", "quantize it symmetrically"
+        )
+    limits = np.iinfo(encoding.dtype.numpy)
     if encoding.quantization.per_channel:
         raise reject(node, "activation_per_channel", f"{node.name} quantizes activations per channel")
-    if (encoding.low, encoding.high) != (-128, 127):
+    if (encoding.low, encoding.high) != (limits.min, limits.max):
         raise reject(
             node, "activation_range", f"{node.name} clips activations to [{encoding.low}, {encoding.high}]",
-            "use the full range [-128, 127]",
+            f"use the full range [{limits.min}, {limits.max}]",
         )  # fmt: skip

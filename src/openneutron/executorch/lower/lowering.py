@@ -1,6 +1,6 @@
 """Lowering: quantized Edge nodes become a LiteRT graph; without data the same code yields the signatures to check.
 
-Values between operators are INT8. A dequantize shows the stored value it reads, a quantize with the parameters a value
+Values between operators are INT8 or INT16. A dequantize shows the stored value it reads, a quantize with the parameters a value
 already has emits nothing, one with other parameters emits a QUANTIZE: a forgotten requantize cannot happen.
 """
 
@@ -196,9 +196,9 @@ class Lowering:
         if value.is_constant:
             raise reject(node, "constant_result", f"{source.name} is constant, so nothing is left to run")
         check_activation(node, encoding)
-        if value.quantization == encoding.quantization:
+        if (value.quantization, value.storage.dtype) == (encoding.quantization, encoding.dtype):
             return value
-        return self.requantize(value, encoding.quantization, node.name)
+        return self.requantize(value, encoding.quantization, node.name, encoding.dtype)
 
     def _tabulate(self, node: Node, table: Tabulated) -> Value:
         """A quantize whose input is a function of one stored value: a look-up, in whatever order that exists."""
@@ -213,10 +213,10 @@ class Lowering:
         self.owners.append(self.current)
         return made
 
-    def requantize(self, value: Value, quantization: Quantization, name: str) -> Value:
-        """The same numbers with other parameters, in whatever order the value exists."""
+    def requantize(self, value: Value, quantization: Quantization, name: str, dtype: DType | None = None) -> Value:
+        """The same numbers with other parameters, and of another type if given, in whatever order the value exists."""
         order = self.common_order([value], self.current[0])
-        made, tensor = self.layouts.produced(name, value.shape, order, DType.INT8, quantization)
+        made, tensor = self.layouts.produced(name, value.shape, order, dtype or value.storage.dtype, quantization)
         self.emit("QUANTIZE", [self.layouts.tensor(value, order)], [tensor])
         return made
 

@@ -94,13 +94,23 @@ def find_tables(nodes: Sequence[Node], constants: Constants) -> dict[Node, Tabul
         if is_quantize(node):
             last = arguments(node)["input"]
             origin = sources.get(last)
-            if origin is not None and chains[last] and any(_needs_table(one, constants) for one in chains[last]):
+            if (
+                origin is not None
+                and chains[last]
+                and _to_bytes(node)
+                and any(_needs_table(one, constants) for one in chains[last])
+            ):
                 found[node] = Tabulated(*origin, tuple(chains[last]))
         elif is_dequantize(node):
             _enter(node, constants, sources, chains)
         elif _is_pointwise(node):
             _follow(node, constants, sources, chains)
     return found
+
+
+def _to_bytes(quantize: Node) -> bool:
+    """Tables hold INT8; what is stored in 16 bits is computed."""
+    return bool(arguments(quantize)["dtype"] == torch.int8)
 
 
 def inside_of(tables: dict[Node, Tabulated]) -> set[Node]:

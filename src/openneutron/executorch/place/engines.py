@@ -20,6 +20,7 @@ from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import to_specs
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.precision import PrecisionLike
 from openneutron.options import Options
 from openneutron.report.model import Node as Verdict
 
@@ -45,10 +46,14 @@ class Engines:
             )
 
     def quantizer(
-        self, *, per_channel: bool, is_qat: bool = False, observer: str = "histogram", exclude: Sequence[str] = ()
-    ) -> Quantizer:
+        self, *, per_channel: bool, is_qat: bool = False, observer: str = "histogram", exclude: Sequence[str] = (),
+        activations: str = "int8", precision: PrecisionLike = (),
+    ) -> Quantizer:  # fmt: skip
         """The quantizer, composed where two engines share the program."""
-        neutron = NeutronQuantizer(is_qat=is_qat, per_channel=per_channel, observer=observer, exclude=exclude)
+        neutron = NeutronQuantizer(
+            is_qat=is_qat, per_channel=per_channel, observer=observer, exclude=exclude, activations=activations,
+            precision=precision,
+        )  # fmt: skip
         if not self.cortex_m:
             return neutron
         from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend

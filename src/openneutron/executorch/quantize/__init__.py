@@ -1,13 +1,15 @@
-"""The quantizer: static INT8 in torchao's PT2E flow. Needs torch and torchao, no SDK and no native library."""
+"""The quantizer: static INT8 and 16x8 in torchao's PT2E flow. Needs torch and torchao, no SDK and no native library."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openneutron.executorch.quantize.precision import Precision, int8, int16
+
 if TYPE_CHECKING:
     from openneutron.executorch.quantize.quantizer import NeutronQuantizer
 
-__all__ = ["NeutronQuantizer"]
+__all__ = ["NeutronQuantizer", "Precision", "int8", "int16"]
 
 
 def __getattr__(name: str) -> Any:

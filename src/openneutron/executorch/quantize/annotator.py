@@ -35,6 +35,19 @@ class Annotator:
     def __init__(self, specs: Specs, excluded: Callable[[Node], bool]) -> None:
         self.specs = specs
         self.excluded = excluded
+        self.begin(torch.int8)
+
+    def begin(self, dtype: torch.dtype, *, chosen: bool = True, wide: bool = False) -> None:
+        """Start a node whose activations are of `dtype`.
+
+        Unless that was `chosen` for it by name, a node that keeps its input's parameters keeps its input's type too,
+        where it is `wide`: able to.
+        """
+        self.dtype, self._chosen, self._able = dtype, chosen, wide
+
+    def activation(self) -> QuantizationSpec:
+        """A spec with an observer of its own, of the current node's type."""
+        return self.specs.activation(self.dtype)
 
     def is_annotated(self, node: Node) -> bool:
         """Whether some quantizer has decided about the node already."""
@@ -69,13 +82,13 @@ class Annotator:
 
     def input_spec(self, x: Node) -> QuantizationSpecBase:
         """The spec for reading `x`: its producer's parameters where it has some, else an observer of its own."""
-        if self.result_spec(x) is not None:
+        if _type_of(self.result_spec(x)) == self.dtype:
             return SharedQuantizationSpec(x)
         number = _scalar(x)
         if number is not None:
             # Its own magnitude as scale: the stored value is 1 or -1 and the number stays exact.
-            return fixed(abs(number) or 1.0, 0)
-        return self.specs.activation()
+            return fixed(abs(number) or 1.0, 0, self.dtype)
+        return self.activation()
 
     def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
         """The spec for reading weights: symmetric when they are constant, else they are activations like any other."""
@@ -101,7 +114,7 @@ class Annotator:
             return
         specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
         specs.update(weights or {})
-        output = output or self.specs.activation()
+        output = output or self.activation()
         chain = [node, *self.fused(node)]
         for member in chain:
             self.write(member, specs if member is node else {}, output if member is chain[-1] else None)
@@ -110,7 +123,7 @@ class Annotator:
         """One tensor in, its own range out."""
         x = node.args[0]
         if self.is_float(x):
-            self.write(node, {x: self.input_spec(x)}, output or self.specs.activation())  # type: ignore[index,arg-type]
+            self.write(node, {x: self.input_spec(x)}, output or self.activation())  # type: ignore[index,arg-type]
 
     def read(self, node: Node) -> None:
         """One tensor in, a result that nothing quantizes: an index."""
@@ -119,8 +132,8 @@ class Annotator:
             self.write(node, {x: self.input_spec(x)}, None)  # type: ignore[index,arg-type]
 
     def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
-        """One tensor in, a result whose range is known beforehand."""
-        self.unary(node, fixed(scale, zero_point))
+        """One tensor in, a result whose range is known beforehand; in 16 bits LiteRT takes 2^-15 alone."""
+        self.unary(node, fixed(scale, zero_point) if self.dtype is torch.int8 else fixed(2.0**-15, 0, self.dtype))
 
     def shared(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
         """Every input and the result have the same parameters: shape-only operators, pooling, concatenation.
@@ -131,11 +144,14 @@ class Annotator:
         tensors = [x for x in (node.args[:1] if inputs is None else inputs) if self.is_float(x)]
         if not tensors:
             return
-        specs = [self.result_spec(x) for x in tensors]
+        if not self._chosen:
+            known = {_type_of(self.result_spec(x)) for x in tensors} - {None}
+            self.dtype = torch.int16 if self._able and known == {torch.int16} else torch.int8 if known else self.dtype
+        specs = [spec if _type_of(spec := self.result_spec(x)) == self.dtype else None for x in tensors]
         free = [x for x, spec in zip(tensors, specs, strict=True) if not isinstance(spec, FixedQParamsQuantizationSpec)]
         if free or len({id(spec) if spec is None else spec for spec in specs}) > 1:
             anchor = free[0] if free else tensors[0]
-            first = self.input_spec(anchor) if free else self.specs.activation()
+            first = self.input_spec(anchor) if free else self.activation()
         else:
             anchor, first = tensors[0], self.input_spec(tensors[0])
         share = SharedQuantizationSpec((anchor, node))
@@ -177,6 +193,11 @@ def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec |
         if found is not None and node.meta.get(ROLE_KEY) == role:
             return found.output_qspec if isinstance(found.output_qspec, FixedQParamsQuantizationSpec) else None
     return None
+
+
+def _type_of(spec: QuantizationSpecBase | None) -> torch.dtype | None:
+    """The type a spec stores; None for no spec."""
+    return getattr(spec, "dtype", None)
 
 
 def _scalar(node: Node) -> float | None:

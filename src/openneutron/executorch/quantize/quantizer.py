@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+import torch
 from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
@@ -14,6 +15,7 @@ from openneutron.executorch.fx import keep_float, module_path, module_types, ope
 from openneutron.executorch.lower.ops import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.passes import prepare_for_annotation
+from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
 
 if TYPE_CHECKING:
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class NeutronQuantizer(Quantizer):
-    """Static INT8: activations affine per tensor, weights symmetric per tensor or, with `per_channel`, per channel.
+    """Static quantization: INT8 weights, symmetric per tensor or, with `per_channel`, per channel; activations per tensor.
+
+    `activations` are "int8" (affine) or "int16" (symmetric, LiteRT's 16x8 scheme); `precision` says otherwise for some, by
+    the same patterns as `exclude`, as `set_module_name`, `set_module_type` and `set_node` do. Values are requantized where
+    the two meet; operators that LiteRT has for INT8 alone stay INT8.
 
     `observer` (histogram, minmax, moving_average, percentile) finds activation ranges in post-training quantization.
     `exclude` leaves nodes in float: glob patterns of node names, operators ("aten.add.Tensor"), module paths
@@ -42,6 +48,8 @@ class NeutronQuantizer(Quantizer):
         per_channel: bool = False,
         observer: str = "histogram",
         exclude: Sequence[str] = (),
+        activations: str = "int8",
+        precision: PrecisionLike = "",
     ) -> None:
         super().__init__()
         if isinstance(exclude, str):
@@ -50,6 +58,27 @@ class NeutronQuantizer(Quantizer):
         self.is_qat = is_qat
         self.exclude = tuple(exclude)
         self.specs = Specs(is_qat, per_channel, observer)
+        self.precisions = Precisions.of(precision, activations)
+
+    def set_module_name(self, name: str, precision: str) -> NeutronQuantizer:
+        """Choose "int8" or "int16" for a module, by its path, and everything in it.
+
+        Example:
+            >>> quantizer = NeutronQuantizer().set_module_name("head", int16)
+        """
+        self.precisions.choose(name, precision)
+        return self
+
+    def set_module_type(self, kind: type | str, precision: str) -> NeutronQuantizer:
+        """Choose for all modules of a class, given as such or by name."""
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        self.precisions.choose(name, precision)
+        return self
+
+    def set_node(self, name: str, precision: str) -> NeutronQuantizer:
+        """Choose for one node of the exported graph, or for an operator such as "aten.softmax.int"."""
+        self.precisions.choose(name, precision)
+        return self
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Rewrite the ATen graph in place so that everything inside can be quantized."""
@@ -67,6 +96,9 @@ class NeutronQuantizer(Quantizer):
                 keep_float(node, True)
             elif rule is not None:
                 keep_float(node, False)
+                chosen = self.precisions.of_names(_names(node))
+                wide = rule.wide and (chosen or self.precisions.default) is Precision.INT16
+                annotator.begin(torch.int16 if wide else torch.int8, chosen=chosen is not None, wide=rule.wide)
                 rule.annotate(node, annotator)
         share_roles(model)
         return model
@@ -78,12 +110,11 @@ class NeutronQuantizer(Quantizer):
         """Whether the user asked to leave this node in float."""
         if not self.exclude:
             return False
-        kinds = module_types(node)
-        names = {
-            node.name,
-            operator_name(node),
-            module_path(node),
-            *kinds,
-            *(kind.rpartition(".")[2] for kind in kinds),
-        }
-        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in names if name)
+        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in _names(node))
+
+
+def _names(node: Node) -> set[str]:
+    """Everything a pattern may call a node: itself, its operator, its module's path and classes."""
+    kinds = module_types(node)
+    names = {node.name, operator_name(node), module_path(node), *kinds}
+    return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

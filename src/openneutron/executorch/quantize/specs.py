@@ -1,4 +1,4 @@
-"""The quantization specs of static INT8: activations, weights, fixed parameters."""
+"""The quantization specs: activations of 8 and 16 bits, weights, fixed parameters."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ OBSERVERS = {
 # Smallest scale an observer may find. A dead tensor or channel would otherwise get about 1e-7, and a bias divided by
 # the product of two such scales leaves INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations resolve.
 SMALLEST_SCALE = 2.0**-20
+SMALLEST_WIDE_SCALE = SMALLEST_SCALE / 256  # the same full range in 16 bits
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,10 @@ class Specs:
         if self.observer not in OBSERVERS:
             raise OptionError(f"observer is {self.observer!r}", hint=f"one of {', '.join(OBSERVERS)}")
 
-    def activation(self) -> QuantizationSpec:
-        """INT8 affine per tensor over the full range."""
+    def activation(self, dtype: torch.dtype = torch.int8) -> QuantizationSpec:
+        """INT8 affine, or INT16 symmetric, per tensor over the full range."""
+        if dtype is torch.int16:
+            return self._wide()
         maker = (
             FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_SCALE)
             if self.is_qat
@@ -50,6 +53,19 @@ class Specs:
         return QuantizationSpec(
             dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-128, quant_max=127,
             qscheme=torch.per_tensor_affine,
+        )  # fmt: skip
+
+    def _wide(self) -> QuantizationSpec:
+        """Clipping gains nothing at 16 bits, so a histogram is not worth its time: the range is what was seen."""
+        plain = OBSERVERS["minmax" if self.observer == "histogram" else self.observer]
+        maker = (
+            FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
+            if self.is_qat
+            else plain.with_args(eps=SMALLEST_WIDE_SCALE)
+        )
+        return QuantizationSpec(
+            dtype=torch.int16, observer_or_fake_quant_ctr=maker, quant_min=-32768, quant_max=32767,
+            qscheme=torch.per_tensor_symmetric,
         )  # fmt: skip
 
     def weight(self, channel_axis: int = 0) -> QuantizationSpec:
@@ -70,9 +86,10 @@ class Specs:
         )  # fmt: skip
 
 
-def fixed(scale: float, zero_point: int) -> FixedQParamsQuantizationSpec:
-    """INT8 with parameters that no calibration changes."""
+def fixed(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
+    """INT8 or INT16 with parameters that no calibration changes."""
+    limits = torch.iinfo(dtype)
     return FixedQParamsQuantizationSpec(
-        dtype=torch.int8, scale=scale, zero_point=zero_point, quant_min=-128, quant_max=127,
+        dtype=dtype, scale=scale, zero_point=zero_point, quant_min=limits.min, quant_max=limits.max,
         qscheme=torch.per_tensor_affine,
     )  # fmt: skip

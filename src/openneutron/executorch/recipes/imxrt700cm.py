@@ -53,7 +53,12 @@ class Imxrt700cmRecipeProvider(BackendRecipeProvider):
         options.check(is_qat=is_qat, where=where)
         cortex_m_backend(where=where)
         neutron = NeutronQuantizer(
-            is_qat=is_qat, per_channel=is_per_channel(recipe_type), observer=options.observer, exclude=options.exclude
+            is_qat=is_qat,
+            per_channel=is_per_channel(recipe_type),
+            observer=options.observer,
+            exclude=options.exclude,
+            activations=options.activations,
+            precision=options.precision,
         )
         partitioner = NeutronPartitioner(to_specs(options.neutron()), placement=options.placement, cpu_costs=CORTEX_M)
         return ExportRecipe(

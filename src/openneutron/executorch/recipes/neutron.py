@@ -42,7 +42,12 @@ class NeutronRecipeProvider(BackendRecipeProvider):
         options.check(is_qat=is_qat, where=f"recipe {recipe_type.value}")
         partitioner = NeutronPartitioner(to_specs(options.neutron()), placement=options.placement)
         quantizer = NeutronQuantizer(
-            is_qat=is_qat, per_channel=per_channel, observer=options.observer, exclude=options.exclude
+            is_qat=is_qat,
+            per_channel=per_channel,
+            observer=options.observer,
+            exclude=options.exclude,
+            activations=options.activations,
+            precision=options.precision,
         )
         return ExportRecipe(
             name=recipe_type.value,

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import spec_options
+from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import OBSERVERS
 from openneutron.executorch.recipes.training import Schedule, TrainFunction
 from openneutron.options import SCHEMA, Options
@@ -38,13 +39,16 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class QuantizationOptions(CalibrationOptions):
-    """What sets INT8 ranges: `calibration` inputs after training, or a `train` function for training with rounding.
+    """What sets ranges: `calibration` inputs after training, or a `train` function for training with rounding.
 
-    `observer` finds ranges in calibration. `schedule` says when training freezes statistics.
+    `observer` finds ranges in calibration. `activations` and `precision` choose 16 bits, as `NeutronQuantizer`
+    takes them. `schedule` says when training freezes statistics.
     """
 
     observer: str = "histogram"
     exclude: Sequence[str] = ()
+    activations: str = "int8"
+    precision: PrecisionLike = ()
     train: TrainFunction | None = None
     schedule: Schedule = field(default_factory=Schedule)
     progress: Callable[[str], None] | None = None
@@ -53,6 +57,7 @@ class QuantizationOptions(CalibrationOptions):
         """An `OptionError` for options that contradict each other or the recipe."""
         if self.observer not in OBSERVERS:
             raise OptionError(f"observer is {self.observer!r}", where=where, hint=f"one of {', '.join(OBSERVERS)}")
+        Precisions.of(self.precision, self.activations)  # says what is wrong with them
         if isinstance(self.exclude, str):
             raise OptionError(f"exclude is the string {self.exclude!r}", where=where, hint="give a list of patterns")
         if not isinstance(self.schedule, Schedule):

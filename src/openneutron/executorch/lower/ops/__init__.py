@@ -37,8 +37,8 @@ class LoweringRule:
     knowledge. `shape_only` operators move stored values and keep their quantization. `preserve` says of which nodes
     ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
     entries is better than what `lower` emits, or the only form (see `unary_table.py`). `tolerance` is the largest difference,
-    in steps of the output, from the converted PT2E graph. `cpu` is its cost class where it stays on the CPU. Results of
-    `stored` operators are integers, which leave a partition as they are.
+    in steps of the output, from the converted PT2E graph, `wide_tolerance` the same with 16-bit activations. `cpu` is its
+    cost class where it stays on the CPU. Results of `stored` operators are integers, which leave a partition as they are.
     """
 
     operator: str
@@ -53,15 +53,17 @@ class LoweringRule:
     cpu: str
     stored: bool
     file: str
+    wide_tolerance: int = 1
 
 
 @dataclass(frozen=True)
 class AnnotationRule:
-    """How the quantizer annotates an ATen operator."""
+    """How the quantizer annotates an ATen operator; a `wide` one has a form with 16-bit activations."""
 
     operator: str
     annotate: Annotate
     file: str
+    wide: bool = False
 
 
 _LOWERINGS: dict[str, LoweringRule] = {}
@@ -79,6 +81,7 @@ def lowers(
     tolerance: int = 1,
     cpu: str = "element",
     stored: bool = False,
+    wide_tolerance: int = 1,
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
 
@@ -108,19 +111,23 @@ def lowers(
                 cpu,
                 stored,
                 function.__module__,
+                wide_tolerance,
             )
         return function
 
     return wrap
 
 
-def annotates(*operators: str) -> Callable[[F], F]:
-    """Register the decorated function as the annotation of these ATen operators."""
+def annotates(*operators: str, wide: bool = False) -> Callable[[F], F]:
+    """Register the decorated function as the annotation of these ATen operators.
+
+    `wide`: LiteRT has the operators they become for INT16 too; others stay INT8 whatever is asked for.
+    """
 
     def wrap(function: F) -> F:
         for name in operators:
             _only_once(_ANNOTATIONS, name, function)
-            _ANNOTATIONS[name] = AnnotationRule(name, function, function.__module__)
+            _ANNOTATIONS[name] = AnnotationRule(name, function, function.__module__, wide)
         return function
 
     return wrap

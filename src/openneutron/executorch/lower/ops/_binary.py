@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
 
 
-@limit("both operands must be quantized INT8 tensors, at least one computed at run time")
+@limit("both operands must be quantized tensors, at least one computed at run time")
 def quantized_operands(call: Call) -> Verdict:
     values = [call.value("self"), call.value("other")]
     for value in values:
@@ -42,6 +42,8 @@ def lower_binary(
     order = call.common_order(wide)
     tensors = [call.tensor(value, order) for value in wide]
     value, made = call.result(order, quantization)
+    if code in ("ADD", "SUB") and value.storage.dtype is DType.INT16:
+        options["pot_scale_int16"] = False  # else LiteRT shifts, or refuses, where all scales are powers of two
     call.emit(code, tensors, [made], **options)
     return value
 
@@ -68,5 +70,8 @@ def in_quantization(call: Call, value: Value, quantization: Quantization) -> Val
     old = value.quantization
     assert old is not None
     real = (value.array().astype(np.float64) - old.zero_point[0]) * old.scale[0]
-    stored = np.clip(np.rint(real / quantization.scale[0]) + quantization.zero_point[0], -128, 127)
-    return call.layouts.constant(f"{value.storage.name}_requantized", stored.astype(np.int8), DType.INT8, quantization)
+    dtype = call.dtype
+    limits = np.iinfo(dtype.numpy)
+    stored = np.clip(np.rint(real / quantization.scale[0]) + quantization.zero_point[0], limits.min, limits.max)
+    name = f"{value.storage.name}_requantized"
+    return call.layouts.constant(name, stored.astype(dtype.numpy), dtype, quantization)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # As operators of their own LiteRT has one form more than as fused activations.
 _OPERATORS = {**FUSED, (0.0, 1.0): "RELU_0_TO_1"}
+# Of 16 bits it has only these two.
+FUSED_OF_WIDE = {bounds: code for bounds, code in FUSED.items() if code in ("RELU", "RELU6")}
 
 
 @limit("bounds must be numbers, at least one finite")
@@ -40,7 +42,7 @@ def lower_clamp(call: Call) -> Value:
     assert bounds is not None
     x = call.of(call.node.args[0])
     quantization = call.output_quantization()
-    code = _OPERATORS.get(bounds)
+    code = (FUSED_OF_WIDE if call.dtype is DType.INT16 else _OPERATORS).get(bounds)
     if code is not None:
         order = call.common_order([x])
         value, made = call.result(order, quantization)
@@ -53,13 +55,14 @@ def lower_clamp(call: Call) -> Value:
             order = call.common_order([x])
             value, made = call.result(order, quantization)
             limit_tensor = call.constant(
-                "bound", np.full((1,) * x.rank, stored(bound, quantization)), DType.INT8, quantization
+                "bound", np.full((1,) * x.rank, stored(bound, quantization, call.dtype)), call.dtype, quantization
             )
             call.emit(operator, [call.tensor(x, order), limit_tensor], [made])
             x = value
     return x
 
 
-def stored(number: float, quantization: Quantization) -> int:
-    """The INT8 value nearest to a number."""
-    return int(np.clip(round(number / quantization.scale[0]) + quantization.zero_point[0], -128, 127))
+def stored(number: float, quantization: Quantization, dtype: DType = DType.INT8) -> int:
+    """The stored value nearest to a number."""
+    limits = np.iinfo(dtype.numpy)
+    return int(np.clip(round(number / quantization.scale[0]) + quantization.zero_point[0], limits.min, limits.max))

@@ -14,8 +14,10 @@ from openneutron.verdict import OK, Verdict, limit, no
 if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
 
-# Biases beyond this are made to fit by a larger weight scale: half of INT32, so that products still have room.
-_LARGEST_BIAS = 2.0**30
+# Biases beyond this are made to fit by a larger weight scale: half of INT32, so that products still have room; with
+# 16-bit activations, whose biases are INT64, half of what LiteRT's 64-bit sums may reach.
+_LARGEST_BIAS = {DType.INT8: 2.0**30, DType.INT16: 2.0**46}
+_BIAS_TYPES = {DType.INT8: DType.INT32, DType.INT16: DType.INT64}
 
 
 @limit("weights must be constant and quantized to INT8")
@@ -41,9 +43,9 @@ def constant_bias(call: Call) -> Verdict:
 def weights_and_bias(
     call: Call, x: Value, weight: Value, order: Order, channel_dim: int, bias: Value | None
 ) -> tuple[int, int]:
-    """The tensors of weights (in `order`) and INT32 bias; `channel_dim` is the weights' dimension of output channels.
+    """The tensors of weights (in `order`) and bias; `channel_dim` is the weights' dimension of output channels.
 
-    A bias too large for INT32 at the scale input times weights (a dead channel, a tiny input) gets a larger weight
+    A bias too large for its type at the scale input times weights (a dead channel, a tiny input) gets a larger weight
     scale in its channel. The weights there are so small beside the bias that their new rounding is far below one step.
     """
     assert weight.quantization is not None and x.quantization is not None
@@ -52,19 +54,20 @@ def weights_and_bias(
     scales = np.asarray(weight.quantization.scale, np.float64)
     real = _real_bias(call, bias, channels)
     accumulator = input_scale * np.broadcast_to(scales, (channels,))
-    too_large = np.abs(real) > _LARGEST_BIAS * accumulator
+    largest, bias_type = _LARGEST_BIAS[x.storage.dtype], _BIAS_TYPES[x.storage.dtype]
+    too_large = np.abs(real) > largest * accumulator
     if too_large.any():
-        needed = np.nextafter(np.float32(np.abs(real) / (_LARGEST_BIAS * input_scale)), np.float32(np.inf))
+        needed = np.nextafter(np.float32(np.abs(real) / (largest * input_scale)), np.float32(np.inf))
         full = np.broadcast_to(scales, (channels,)).astype(np.float32)
         scales = np.where(too_large, needed, full).astype(np.float64)
         weight_tensor = _rescaled(call, weight, order, channel_dim, full, scales)
         accumulator = input_scale * scales
     else:
         weight_tensor = call.tensor(weight, order)
-    stored = np.rint(real / accumulator).astype(np.int32)
+    stored = np.rint(real / accumulator).astype(bias_type.numpy)
     per_channel = accumulator if len(scales) > 1 else accumulator[:1]
     quantization = Quantization(tuple(float(np.float32(s)) for s in per_channel), (0,) * len(per_channel))
-    return weight_tensor, call.constant("bias", stored, DType.INT32, quantization)
+    return weight_tensor, call.constant("bias", stored, bias_type, quantization)
 
 
 def _real_bias(call: Call, bias: Value | None, channels: int) -> npt.NDArray[np.float64]:

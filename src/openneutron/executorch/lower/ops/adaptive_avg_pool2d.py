@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.adaptive_avg_pool2d.default", "aten.adaptive_avg_pool1d.default", "aten._adaptive_avg_pool2d.default")
+@annotates(
+    "aten.adaptive_avg_pool2d.default",
+    "aten.adaptive_avg_pool1d.default",
+    "aten._adaptive_avg_pool2d.default",
+    wide=True,
+)
 def annotate(node: Node, a: Annotator) -> None:
     """An average lies within the range of what it averages."""
     a.shared(node)

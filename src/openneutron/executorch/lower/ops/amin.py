@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.amin.default")
+@annotates("aten.amin.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are compared as they are, so the parameters are shared."""
     a.shared(node)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.avg_pool2d.default", "aten.avg_pool1d.default")
+@annotates("aten.avg_pool2d.default", "aten.avg_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """An average lies within the range of what it averages."""
     a.shared(node)

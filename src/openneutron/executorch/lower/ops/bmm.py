@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SWAPPED: Order = (0, 2, 1)
 
 
-@annotates("aten.bmm.default")
+@annotates("aten.bmm.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Both operands and the result have ranges of their own."""
     a.compute(node, list(node.args[:2]))

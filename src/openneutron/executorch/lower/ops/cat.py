@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.cat.default", "aten.concat.default", "aten.concatenate.default")
+@annotates("aten.cat.default", "aten.concat.default", "aten.concatenate.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so all parameters are shared."""
     a.shared(node, node.args[0])

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.clamp.default", "aten.clamp_.default", "aten.hardtanh.default", "aten.hardtanh_.default")
-@annotates("aten.clamp_min.default", "aten.clamp_max.default")
+@annotates("aten.clamp.default", "aten.clamp_.default", "aten.hardtanh.default", "aten.hardtanh_.default", wide=True)
+@annotates("aten.clamp_min.default", "aten.clamp_max.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Its own range out."""
     a.unary(node)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.clone.default", "aten.contiguous.default", "aten.dropout.default", "aten.dropout_.default")
-@annotates("aten.to.dtype_layout", "aten.to.dtype", "aten._to_copy.default", "aten.to.prim_Device")
-@annotates("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default")
+@annotates("aten.clone.default", "aten.contiguous.default", "aten.dropout.default", "aten.dropout_.default", wide=True)
+@annotates("aten.to.dtype_layout", "aten.to.dtype", "aten._to_copy.default", "aten.to.prim_Device", wide=True)
+@annotates("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values do not change, so their parameters do not either."""
     if a.is_float(node):

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding")
+@annotates("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Input, weights per output channel (dimension 0) and output; the bias stays float and is quantized at lowering."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
-@annotates("aten.conv_transpose1d.default", "aten.conv_transpose2d.input")
+@annotates("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", wide=True)
 def annotate_transposed(node: Node, a: Annotator) -> None:
     """As convolution; output channels are the weights' dimension 1."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
 
 
-@annotates("aten.convolution.default")
+@annotates("aten.convolution.default", wide=True)
 def annotate_general(node: Node, a: Annotator) -> None:
     """The form that `torch.ops.aten.convolution` is called by directly."""
     axis = 1 if a.argument(node, "transposed") else 0

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.expand.default", "aten.expand_as.default", "aten.repeat.default")
+@annotates("aten.expand.default", "aten.expand_as.default", "aten.repeat.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so the parameters are shared."""
     a.shared(node)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.leaky_relu.default", "aten.leaky_relu_.default")
+@annotates("aten.leaky_relu.default", "aten.leaky_relu_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Its own range out."""
     a.unary(node)

@@ -18,25 +18,25 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.linear.default")
+@annotates("aten.linear.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Input, weights per output feature (dimension 0), output; the bias stays float and is quantized at lowering."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
-@annotates("aten.addmm.default")
+@annotates("aten.addmm.default", wide=True)
 def annotate_addmm(node: Node, a: Annotator) -> None:
     """The second matrix has its output features along dimension 1."""
     a.compute(node, [node.args[1]], {node.args[2]: a.weight_spec(node.args[2], 1)})
 
 
-@annotates("aten.mm.default")
+@annotates("aten.mm.default", wide=True)
 def annotate_mm(node: Node, a: Annotator) -> None:
     """The second matrix has its output features along dimension 1."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
 
 
-@annotates("aten.matmul.default")
+@annotates("aten.matmul.default", wide=True)
 def annotate_matmul(node: Node, a: Annotator) -> None:
     """A linear layer when the right side is a constant matrix, else a product of two activations."""
     left, right = node.args[:2]

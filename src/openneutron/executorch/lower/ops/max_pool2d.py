@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from openneutron.executorch.fx import GETITEM, operator_name
 from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops import annotates, lowers
@@ -16,10 +18,8 @@ if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
     from openneutron.executorch.quantize.annotator import Annotator
 
-_LOWEST = -128  # stored value that no other is below: PyTorch pads with minus infinity
 
-
-@annotates("aten.max_pool2d.default", "aten.max_pool1d.default")
+@annotates("aten.max_pool2d.default", "aten.max_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are compared as they are, so input and output share their parameters."""
     a.shared(node)
@@ -65,7 +65,7 @@ def lower(call: Call) -> Value:
         kernel=(kernel[0], kernel[1]), stride=_pair(call.numbers("stride", 2, kernel)),
         padding=_pair(call.numbers("padding", 2)),
     )  # fmt: skip
-    tensor, mode = padded(call, x, window, shape[2:], _LOWEST)
+    tensor, mode = padded(call, x, window, shape[2:], _lowest(x))
     value, made = call.result(NHWC, x.quantization, shape)
     call.emit(
         "MAX_POOL_2D", [tensor], [made], padding=mode, stride_h=window.stride[0], stride_w=window.stride[1],
@@ -73,6 +73,11 @@ def lower(call: Call) -> Value:
     )  # fmt: skip
     view = value.with_ones(call.shape)
     return view if view is not None else value
+
+
+def _lowest(x: Value) -> int:
+    """The stored value that no other is below: PyTorch pads with minus infinity."""
+    return int(np.iinfo(x.storage.dtype.numpy).min)
 
 
 def _pair(numbers: tuple[int, ...]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.maximum.default")
+@annotates("aten.maximum.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are compared as they are, so all parameters are shared."""
     a.shared(node, node.args[:2])

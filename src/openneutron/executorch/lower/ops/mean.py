@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.mean.dim", "aten.mean.default")
+@annotates("aten.mean.dim", "aten.mean.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """A mean lies within the range of what it averages."""
     a.shared(node)

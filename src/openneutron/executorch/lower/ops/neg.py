@@ -8,7 +8,7 @@ import numpy as np
 
 from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops import annotates, lowers
-from openneutron.litert.graph import DType, Quantization
+from openneutron.litert.graph import Quantization
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.neg.default", "aten.neg_.default")
+@annotates("aten.neg.default", "aten.neg_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Its own range out: the input's is mirrored."""
     a.unary(node)
@@ -29,7 +29,7 @@ def lower(call: Call) -> Value:
     x = call.activation("self")
     assert x.quantization is not None
     order = call.common_order([x])
-    zero = call.constant("zero", np.zeros((1,) * x.rank), DType.INT8, Quantization(x.quantization.scale, (0,)))
+    zero = call.constant("zero", np.zeros((1,) * x.rank), x.storage.dtype, Quantization(x.quantization.scale, (0,)))
     value, made = call.result(order, call.output_quantization())
     call.emit("SUB", [zero, call.tensor(x, order)], [made], fused_activation_function="NONE")
     return value

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from openneutron.executorch.fx import arguments
 from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops import annotates, lowers
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.pad.default", "aten.constant_pad_nd.default")
-@annotates("aten.reflection_pad1d.default", "aten.reflection_pad2d.default")
+@annotates("aten.pad.default", "aten.constant_pad_nd.default", wide=True)
+@annotates("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so the parameters are shared; the observer sees what is padded with."""
     a.shared(node)
@@ -33,7 +35,8 @@ def representable(call: Call) -> Verdict:
     x, value = call.value("self"), fill_of(call)
     assert x.quantization is not None
     scale, zero = x.quantization.scale[0], x.quantization.zero_point[0]
-    low, high = (-128 - zero - 0.5) * scale, (127 - zero + 0.5) * scale
+    limits = np.iinfo(x.storage.dtype.numpy)
+    low, high = (limits.min - zero - 0.5) * scale, (limits.max - zero + 0.5) * scale
     if math.isfinite(value) and low <= value <= high:
         return OK
     return no(f"it is {value:g}, the range is [{low:g}, {high:g}]", hint="calibrate with the padding in place")
@@ -75,13 +78,13 @@ def lower(call: Call) -> Value:
     if not any(amount for pair in pads for amount in pair):
         return x
     order = call.common_order([x])
-    fill = stored(fill_of(call), quantization)
+    fill = stored(fill_of(call), quantization, x.storage.dtype)
     tensors = [call.tensor(x, order), call.constant("pads", [pads[dim] for dim in order], DType.INT32)]
     value, made = call.result(order, quantization)
     if fill == quantization.zero_point[0]:
         call.emit("PAD", tensors, [made])
     else:
-        call.emit("PADV2", [*tensors, call.constant("fill", [fill], DType.INT8, quantization)], [made])
+        call.emit("PADV2", [*tensors, call.constant("fill", [fill], x.storage.dtype, quantization)], [made])
     return value
 
 

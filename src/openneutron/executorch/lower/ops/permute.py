@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.permute.default", "aten.transpose.int", "aten.t.default", "aten.numpy_T.default")
+@annotates("aten.permute.default", "aten.transpose.int", "aten.t.default", "aten.numpy_T.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values do not change, so their parameters do not either."""
     a.shared(node)

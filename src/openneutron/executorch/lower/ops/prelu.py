@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @annotates("aten.prelu.default")
 def annotate(node: Node, a: Annotator) -> None:
     """Input, slopes and output each have their own range."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.specs.activation()})
+    a.compute(node, [node.args[0]], {node.args[1]: a.activation()})
 
 
 @limit("the slopes must be constant and quantized")

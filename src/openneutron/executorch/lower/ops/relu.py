@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.relu.default", "aten.relu_.default", "aten.relu6.default", "aten.relu6_.default")
+@annotates("aten.relu.default", "aten.relu_.default", "aten.relu6.default", "aten.relu6_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Its own range out: half of the input's would be wasted."""
     a.unary(node)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._unary import lower_unary
-from openneutron.litert.graph import Quantization
+from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 
 # LiteRT's kernel accepts no other scale: results lie between 0 and 1 in steps of 1/256.
 OUTPUT = Quantization((1 / 256,), (-128,))
+WIDE_OUTPUT = Quantization((2.0**-15,), (0,))
 
 
-@annotates("aten.sigmoid.default", "aten.sigmoid_.default")
+@annotates("aten.sigmoid.default", "aten.sigmoid_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """The range of results is known."""
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
-@lowers("aten.sigmoid.default", cpu="table")
+@lowers("aten.sigmoid.default", cpu="table", wide_tolerance=2)
 def lower(call: Call) -> Value:
     """LOGISTIC; other parameters at its reader become a requantize behind it."""
     call.output_quantization()  # rejects a result that is read in float
-    return lower_unary(call, "LOGISTIC", OUTPUT)
+    return lower_unary(call, "LOGISTIC", OUTPUT if call.dtype is DType.INT8 else WIDE_OUTPUT)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.slice.Tensor", "aten.select.int", "aten.narrow.default")
+@annotates("aten.slice.Tensor", "aten.select.int", "aten.narrow.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so the parameters are shared."""
     a.shared(node)

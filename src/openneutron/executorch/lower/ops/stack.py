@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.stack.default")
+@annotates("aten.stack.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so all parameters are shared."""
     a.shared(node, node.args[0])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.sub.Tensor", "aten.sub_.Tensor")
+@annotates("aten.sub.Tensor", "aten.sub_.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Each operand and the result have ranges of their own."""
     a.compute(node, list(node.args[:2]))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default")
+@annotates("aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """An interpolation lies within the range of its corners."""
     a.shared(node)

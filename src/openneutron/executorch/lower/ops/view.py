@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @annotates(
     "aten.view.default", "aten.reshape.default", "aten.flatten.using_ints", "aten.unflatten.int",
     "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims", "aten.unsqueeze.default", "aten._unsafe_view.default",
+    wide=True,
 )  # fmt: skip
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values do not change, so their parameters do not either."""

@@ -1,0 +1,84 @@
+"""Which activations have 8 and which 16 bits: by pattern, the last that matches decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import TypeAlias
+
+from openneutron.errors import OptionError
+
+
+class Precision(StrEnum):
+    """Bits of activations; weights are INT8 either way."""
+
+    INT8 = "int8"
+    INT16 = "int16"
+
+
+int8, int16 = Precision.INT8, Precision.INT16
+
+# "int16" for everything, or patterns of names: {"head": "int16", "Softmax": "int8"}, or ["head=int16", "Softmax=int8"].
+PrecisionLike: TypeAlias = "str | Mapping[str, str] | Iterable[str]"
+
+
+def precision_of(given: object) -> Precision:
+    """A precision from its name, or from torch's type of that name.
+
+    Example:
+        >>> precision_of("int16")
+        <Precision.INT16: 'int16'>
+    """
+    name = str(given).removeprefix("torch.").lower()
+    if name not in tuple(Precision):
+        raise OptionError(f"activations of {given}", hint=f"one of {', '.join(Precision)}")
+    return Precision(name)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """ "head=int16" as pattern and precision; "int16" alone is for everything."""
+    pattern, _, precision = text.rpartition("=")
+    return pattern.strip(), precision.strip()
+
+
+@dataclass
+class Precisions:
+    """The precision of everything, and exceptions in the order in which they were made.
+
+    Example:
+        >>> chosen = Precisions.of({"head": "int16"})
+        >>> chosen.of_names({"head.fc"}), chosen.of_names({"body.0"})
+        (<Precision.INT16: 'int16'>, None)
+    """
+
+    default: Precision = Precision.INT8
+    rules: list[tuple[str, Precision]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, given: PrecisionLike, default: str = Precision.INT8) -> Precisions:
+        """From "int16", or from patterns; "*" stands for everything."""
+        made = cls(precision_of(default))
+        if isinstance(given, Mapping):
+            pairs = list(given.items())
+        else:
+            pairs = [_pair(one) for one in ([given] if isinstance(given, str) else given) if one]
+        for pattern, precision in pairs:
+            made.choose(pattern, precision)
+        return made
+
+    def choose(self, pattern: str, precision: object) -> None:
+        """Let names that match, and everything inside a module of that path, have the precision."""
+        if pattern in ("", "*"):
+            self.default = precision_of(precision)
+        else:
+            self.rules.append((pattern, precision_of(precision)))
+
+    def of_names(self, names: Iterable[str]) -> Precision | None:
+        """What was chosen for something known by these names; None where nothing was."""
+        known = [name for name in names if name]
+        for pattern, precision in reversed(self.rules):
+            if any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*") for name in known):
+                return precision
+        return None
