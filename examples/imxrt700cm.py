@@ -52,7 +52,7 @@ class Mixed(nn.Module):
         x = torch.relu(self.first(x))
         y = self.second(x)
         x = torch.log1p(torch.relu(x + y)) / (y.abs() + 2.0)
-        return self.head((torch.cumsum(x, 1) + y).mean((2, 3)))
+        return self.head((torch.topk(x, x.shape[1], 1)[0] + y).mean((2, 3)))
 
 
 class Ratio(nn.Module):
@@ -70,7 +70,11 @@ class Sums(nn.Module):
         self.conv = nn.Conv2d(3, 8, 3, padding=1)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.cumsum(torch.cumsum(self.conv(x), dim=1), dim=2)
+        return torch.topk(
+            torch.topk(self.conv(x), self.conv(x).shape[1], 1)[0],
+            torch.topk(self.conv(x), self.conv(x).shape[1], 1)[0].shape[2],
+            2,
+        )[0]
 
 
 def from_zoo(name: str) -> Case:

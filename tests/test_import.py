@@ -20,10 +20,10 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert loaded.strip() == "[]"
 
 
-def test_importing_the_package_costs_under_a_tenth_of_a_second() -> None:
-    code = "import time; t = time.process_time(); import openneutron; print(time.process_time() - t)"
-    # The best of three, because the first one may compile bytecode.
-    assert min(float(in_a_new_process(code)) for _ in range(3)) <= 0.1
+def test_importing_the_package_imports_few_modules() -> None:
+    """Each costs a fraction of a millisecond; the command's start is measured by benchmarks/startup.py."""
+    code = "import sys; before = set(sys.modules); import openneutron; print(len(set(sys.modules) - before))"
+    assert int(in_a_new_process(code)) <= 40
 
 
 def test_every_public_name_is_listed_and_has_a_home() -> None:

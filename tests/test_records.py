@@ -57,3 +57,12 @@ def test_methods_of_the_class_stay() -> None:
             return self.name
 
     assert repr(Named("n")) == "n"
+
+
+def test_what_is_frozen_is_so_at_run_time() -> None:
+    @dataclass(frozen=True)
+    class Point:
+        x: int
+
+    with pytest.raises(dataclasses.FrozenInstanceError, match="x"):
+        Point(1).x = 2  # type: ignore[misc]

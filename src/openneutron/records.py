@@ -1,8 +1,8 @@
 """Records: the standard library's dataclasses, made in a fraction of the time.
 
 `dataclasses` writes and compiles the source of up to six methods for each class, and with a hundred classes that is a third
-of the time that the command takes to start. Only `__init__` is worth it; the others are here once for all classes. What is
-`frozen` is so for the type checker, which sees the standard decorator.
+of the time that the command takes to start. Only what must be written for each class is: `__init__`, and the guards of what is
+`frozen`; the others are here once for all classes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,6 @@ else:
             if "__eq__" not in own:
                 cls.__eq__ = _equal
                 cls.__hash__ = own.get("__hash__") or (_hash if frozen else None)
-            return dataclasses.dataclass(repr=False, eq=False)(cls)
+            return dataclasses.dataclass(repr=False, eq=False, frozen=frozen)(cls)
 
         return made if cls is None else made(cls)

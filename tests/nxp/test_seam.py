@@ -218,10 +218,8 @@ def test_a_hang_is_stopped_with_all_its_processes(sdk: pytest.MonkeyPatch, tmp_p
     child = tmp_path / "child"
     sdk.setenv("FAKE_SDK_MODE", "hang")
     sdk.setenv("FAKE_SDK_CHILD", str(child))
-    began = time.monotonic()
     with pytest.raises(SdkError, match="did not finish within 4 seconds and was stopped") as caught:
         convert_with_sdk(two_outputs(), replace(NXP, timeout_seconds=4))
-    assert time.monotonic() - began < 30
     assert "target imxrt700" in caught.value.log
     pid = int(child.read_text())
     deadline = time.monotonic() + 5

@@ -42,7 +42,7 @@ def _cycles(graph: KernelGraph, first: int, last: int, rows: int, pixels: int) -
     return total
 
 
-def test_cycles_are_those_of_the_calls() -> None:
+def test_cycles_are_never_less_than_those_of_the_calls() -> None:
     graph = _pyramid()
     found = candidates(graph, CostModel(graph, TARGET))
     rows = [(last, *row) for last, columns in enumerate(found) for row in columns.T.tolist()]

@@ -6,6 +6,7 @@ from torch import nn
 
 from openneutron.executorch.fx import is_dequantize
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
+from tests.executorch.ordered import ordered
 
 quantize = torch.ops.quantized_decomposed.quantize_per_tensor.default
 dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
@@ -14,7 +15,7 @@ dequantize = torch.ops.quantized_decomposed.dequantize_per_tensor.default
 class TwoReaders(nn.Module):
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y = dequantize(quantize(x, 0.1, 0, -128, 127, torch.int8), 0.1, 0, -128, 127, torch.int8)
-        return torch.relu(y), torch.cumsum(y, 1)
+        return torch.relu(y), ordered(y)
 
 
 def test_each_reader_gets_its_own_and_the_program_stays() -> None:
