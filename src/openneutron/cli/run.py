@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from openneutron.cli.shared.differences import Difference
+    from openneutron.litert.graph import Tensor
     from openneutron.run.runner import RunResult
 
 
@@ -18,6 +19,10 @@ def run_file(
     input: Annotated[
         Path | None,
         typer.Option("--input", "-i", help=".npy for one input, .npz by name for several; random data without it."),
+    ] = None,
+    stream: Annotated[
+        Path | None,
+        typer.Option(help=".npy or .npz with one more leading axis, the frames: run one after another, with state."),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the outputs there (.npz, or .npy for one).")
@@ -39,14 +44,18 @@ def run_file(
     openneutron run cifarnet.pte --input image.npy --output scores.npz
 
     openneutron run out.tflite --check model.tflite
+
+    openneutron run wake.tflite --stream frames.npz --check model.tflite
     """
     from openneutron import console
     from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
-    from openneutron.errors import FormatError
+    from openneutron.errors import FormatError, OptionError
     from openneutron.files import check_target, kind_of, read_file
 
     check_rounding(rounding)
+    if stream is not None and input is not None:
+        raise OptionError("--stream and --input were both given", hint="a stream is the input, frame by frame")
     if output is not None:
         check_target(output, ".npz", ".npy")
     data = read_file(file)
@@ -60,13 +69,13 @@ def run_file(
         data = silicon_file(data, where=str(file))
     with console.progress("running"):
         run = _run_pte if kind == "pte" else _run_litert
-        inputs, result = run(data, str(file), input, seed)
-        differences, notes = (None, ()) if check is None else _check(check, inputs, result.outputs)
+        frames, result = run(data, str(file), stream or input, seed, streams=stream is not None)
+        differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, stream is not None)
     if output is not None:
         from openneutron.cli.shared.arrays import write_arrays
 
         write_arrays(output, result.outputs)
-    _print(result, differences, notes, check, as_json)
+    _print(result, differences, notes, check, as_json, frames=len(frames) if stream is not None else 0)
     if differences is not None and not all(one.equal for one in differences):
         raise typer.Exit(DIFFERS)
 
@@ -84,29 +93,52 @@ def _require_target(data: bytes, where: str, target: str) -> None:
             raise OptionError(f"it was compiled for {found}, not for {target}", where=blocks.where, hint=hint)
 
 
-def _run_litert(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
-    from openneutron.cli.shared.arrays import read_arrays
-    from openneutron.run.runner import LiteRtRunner, bind_inputs, random_inputs
+Frames = list[list[Any]]  # inputs of each run
+
+
+def _run_litert(
+    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False
+) -> tuple[Frames, RunResult]:
+    from openneutron.run.runner import LiteRtRunner
 
     runner = LiteRtRunner(data, source=where)
-    arrays = random_inputs(runner.inputs, seed=seed) if given is None else read_arrays(given)
-    inputs = bind_inputs(runner.inputs, arrays, source=where)
-    return inputs, runner.run(inputs)
+    frames = _frames(runner.inputs, given, seed, where, streams)
+    return frames, _run_all(runner.run, frames, streams)
 
 
-def _run_pte(data: bytes, where: str, given: Path | None, seed: int) -> tuple[list[Any], RunResult]:
-    from openneutron.cli.shared.arrays import read_arrays
+def _run_pte(
+    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False
+) -> tuple[Frames, RunResult]:
     from openneutron.executorch.run.arrays import run_arrays
     from openneutron.executorch.run.runtime import load_program
     from openneutron.litert.graph import DType, Tensor
-    from openneutron.run.runner import RunResult, bind_inputs, random_inputs
+    from openneutron.run.runner import RunResult
 
     program = load_program(data)
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
+    frames = _frames(tensors, given, seed, where, streams)
+
+    def run(inputs: list[Any]) -> RunResult:
+        results = run_arrays(program.run, inputs)
+        return RunResult({f"output_{at}": value for at, value in enumerate(results)}, 0)
+
+    return frames, _run_all(run, frames, streams)
+
+
+def _frames(tensors: Sequence[Tensor], given: Path | None, seed: int, where: str, streams: bool) -> Frames:
+    """The inputs of the one run, or of each frame."""
+    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.run.runner import bind_inputs, random_inputs
+    from openneutron.run.stream import frames_of
+
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-    inputs = bind_inputs(tensors, arrays, source=where)
-    results = run_arrays(program.run, inputs)
-    return inputs, RunResult({f"output_{at}": value for at, value in enumerate(results)}, 0)
+    return frames_of(tensors, arrays, source=where) if streams else [bind_inputs(tensors, arrays, source=where)]
+
+
+def _run_all(run: Callable[[list[Any]], RunResult], frames: Frames, streams: bool) -> RunResult:
+    from openneutron.run.stream import run_stream
+
+    return run_stream(run, frames) if streams else run(frames[0])
 
 
 def run_seeded(data: bytes, where: str, seed: int = 0) -> Mapping[str, Any]:
@@ -118,7 +150,7 @@ def run_seeded(data: bytes, where: str, seed: int = 0) -> Mapping[str, Any]:
 
 
 def _check(
-    reference: Path, inputs: Sequence[Any], outputs: Mapping[str, Any]
+    reference: Path, frames: Frames, outputs: Mapping[str, Any], streams: bool
 ) -> tuple[list[Difference], tuple[str, ...]]:
     """How the outputs differ from the reference's, and what in it is not LiteRT's own kernel."""
     from openneutron.cli.shared.differences import compare
@@ -133,7 +165,7 @@ def _check(
     runner = LiteRtRunner(data, source=where)
     if runner.neutron_graphs:
         raise OptionError("this model is compiled itself", where=where, hint="give the .tflite the file came from")
-    return compare(outputs, runner.run(inputs).outputs, where=where), runner.notes
+    return compare(outputs, _run_all(runner.run, frames, streams).outputs, where=where), runner.notes
 
 
 def _print(
@@ -142,6 +174,7 @@ def _print(
     notes: tuple[str, ...],
     check: Path | None,
     as_json: bool,
+    frames: int = 0,
 ) -> None:
     import dataclasses
     import json
@@ -152,13 +185,14 @@ def _print(
         described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}
         verdict = None if differences is None else [dataclasses.asdict(one) for one in differences]
         shown = {"outputs": described, "cycles": result.cycles, "check": verdict, "notes": list(notes)}
+        shown |= {"frames": frames} if frames else {}
         console.put(json.dumps(shown, indent=2))
         return
     screen = console.stdout()
     for name, value in result.outputs.items():
         screen.print(f"{name}: {_described(value)}", markup=False)
     if result.cycles:
-        screen.print(f"simulated cycles: {result.cycles:,}")
+        screen.print(f"simulated cycles{' of the slowest frame' if frames else ''}: {result.cycles:,}")
     for one in differences or ():
         if one.equal:
             screen.print(f"{one.name}: 0 LSB from {check} on {one.elements:,} values", markup=False, style="green")
