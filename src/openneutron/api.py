@@ -37,11 +37,11 @@ def compile(
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
 
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them and `calibration`, an iterable of such
-    inputs that look like real ones), an exported program (already quantized, or with `calibration`), or an ONNX or LiteRT
-    file by path or as bytes. An ONNX model in float needs `calibration`; `sizes` fixes its open dimensions: a number by the
-    name of a dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
-    `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
-    calls the model. `progress` is called with the name of each stage as it begins.
+    inputs that look like real ones), an exported program (already quantized, or with `calibration`; as a .pt2 file only with
+    `trust`), or an ONNX or LiteRT file by path or as bytes. An ONNX model in float needs `calibration`; `sizes` fixes its
+    open dimensions: a number by the name of a dimension, or a whole shape by the name of an input. `train` is a function
+    of the prepared model (and a `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed.
+    `name` is what the report calls the model. `progress` is called with the name of each stage as it begins.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -53,6 +53,11 @@ def compile(
     given = checked(options, known={one.name: one for one in PUBLIC})
     if given.get("converter", Options.converter) == "open":
         targets.load(given.get("target", Options.target))
+    trust = given.pop("trust", False)
+    if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
+        source, example_inputs, calibration, name = _exported(source, trust, example_inputs, calibration, name)
+    elif trust:
+        raise OptionError("trust is for .pt2 files", hint="leave it out")
     is_file = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
     is_onnx = is_file and _is_onnx(source)
     if sizes and not is_onnx:
@@ -94,6 +99,16 @@ def _is_onnx(source: Any) -> bool:
     if isinstance(source, (bytes, bytearray, memoryview)):
         return kind_of(bytes(source[:8])) == "onnx"
     return Path(source).suffix == ".onnx"
+
+
+def _exported(source: Any, trust: bool, example_inputs: Any, calibration: Any, name: str) -> tuple[Any, Any, Any, str]:
+    """A .pt2 file as a program, with the inputs it keeps where none are given."""
+    from openneutron.executorch.capture.sources import find
+
+    with quiet():
+        loaded = find(os.fspath(source), trust=trust).load()
+    examples = loaded.example_inputs if example_inputs is None else example_inputs
+    return loaded.model, examples, loaded.calibration if calibration is None else calibration, name or loaded.name
 
 
 def _imported(

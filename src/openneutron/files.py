@@ -8,7 +8,10 @@ Example:
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import secrets
 import struct
 import tempfile
 from pathlib import Path
@@ -122,15 +125,25 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
+def _new_file(beside: Path) -> tuple[int, str]:
+    """A file of a name that nobody else has, with the rights any new file of this user gets: the system applies its mask.
+
+    `tempfile` makes private files, and asking for the mask means setting it, for all threads.
+    """
+    for _ in range(tempfile.TMP_MAX):
+        name = str(beside.with_name(f".{beside.name[:200]}.{secrets.token_hex(8)}"))
+        with contextlib.suppress(FileExistsError):
+            return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666), name
+    raise FileExistsError(errno.EEXIST, "no temporary name is free")
+
+
 def _replace(target: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    handle, name = _new_file(target)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        # mkstemp makes private files; the result gets the rights any new file of this user would have.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~mask)
+            if target.exists():
+                os.fchmod(handle, target.stat().st_mode & 0o777)
         os.replace(name, target)
     except BaseException:
         os.unlink(name)

@@ -127,6 +127,9 @@ class Options:
         False, "INT8 inputs and outputs for PyTorch models: nothing is quantized at the border.",
         flag="--int8-io", fronts=(TORCH,),
     )  # fmt: skip
+    trust: bool = _option(
+        False, "Load a .pt2 file: whoever wrote it can run code on this machine.", flag="--trust", fronts=(TORCH,)
+    )
     use_neutron_for_format_conversion: bool = _option(
         False, "Partitions transpose inside; otherwise the delegate does on the CPU.",
         key="use_neutron_for_format_conversion", fronts=(TORCH,),

@@ -8,7 +8,7 @@ import typer
 
 from openneutron.cli.evaluate import DATA_HELP, Data
 from openneutron.cli.shared.completion import model_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +36,7 @@ def bisect_model(
         str, typer.Option(help="The chip for which 16-bit activations are priced; empty: they are not compiled.")
     ] = "imxrt700",
     top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Leave one layer after another in float and measure what the network gains: the layers that cost most come first.
@@ -55,7 +56,7 @@ def bisect_model(
     from openneutron import console
 
     with console.progress("starting") as stage:
-        found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration, target)
+        found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration, target, trust)
     if as_json:
         console.put(json.dumps({**dataclasses.asdict(found), "proposal": proposal(found)}, indent=2))
         return
@@ -64,13 +65,13 @@ def bisect_model(
 
 def _bisect(
     model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = "",
-    target: str = "",
+    target: str = "", trust: bool = False,
 ) -> Bisection:  # fmt: skip
     from openneutron.cli.shared.labelled import check_data
     from openneutron.cli.shared.loading import found_source
     from openneutron.errors import OptionError
 
-    source = found_source(model, sizes, calibration)
+    source = found_source(model, sizes, calibration, trust=trust)
     if source.kind == "tflite":
         raise OptionError("a LiteRT file is quantized already", where=model, hint="give the PyTorch model it came from")
     if data.given is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -83,6 +83,7 @@ def compare_files(
     ] = "exact",
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare two compiles, two targets, or ours and NXP's file: operators, memory, code size, cycles.
@@ -105,7 +106,7 @@ def compare_files(
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("comparing") as stage:
-        given = {"sizes": size or (), "calibration": calibration}
+        given = {"sizes": size or (), "calibration": calibration, "trust": trust}
         sides = _sides(_columns(files, target or ["imxrt700"]), stage, given, silicon)
     if as_json:
         console.put(json.dumps([dataclasses.asdict(side) for side in sides], indent=2))
@@ -184,11 +185,16 @@ def _column(
     from openneutron.files import kind_of, read_file
 
     path = Path(model)
-    if path.is_file() and path.suffix != ".onnx" and kind_of(data := read_file(path)) not in ("zip", "onnx"):
+    if (
+        path.is_file()
+        and path.suffix not in (".onnx", ".pt2")
+        and kind_of(data := read_file(path)) not in ("zip", "onnx")
+    ):
         contents = contents_of(data, model)
         if contents.graphs or kind_of(data) != "tflite":
             return path.name, data, contents, None, None
-    wanted = given if model.endswith(".onnx") else {}
+    of_kind = {".onnx": ("sizes", "calibration"), ".pt2": ("trust",)}
+    wanted = {name: given[name] for name in of_kind.get(path.suffix, ())}
     program, loaded = compile_source(
         model, lambda text: stage(f"{model} for {target}: {text}"), target=target, **wanted
     )

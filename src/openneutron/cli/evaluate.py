@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -47,6 +47,7 @@ def evaluate_model(
     activations: Annotated[
         str, typer.Option(help="int16: compare a version with 16-bit activations too (PyTorch models).")
     ] = "int8",
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Measure accuracy on labelled data: float, PT2E and the .pte of a PyTorch model; reference and compiled LiteRT.
@@ -68,7 +69,7 @@ def evaluate_model(
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
-        given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "silicon": silicon}
+        given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "trust": trust, "silicon": silicon}
         given["activations"] = activations
         scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, **given)
     if as_json:
@@ -111,6 +112,7 @@ def measure(
     silicon: bool = False,
     sizes: Sequence[str] = (),
     calibration: str = "",
+    trust: bool = False,
     activations: str = "int8",
 ) -> list[Score]:
     """The scores of every form the model has, the first being what the others are compared with.
@@ -122,7 +124,7 @@ def measure(
     from openneutron.files import kind_of, read_file
 
     is_pte = model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte")
-    source = None if is_pte else found_source(model, sizes, calibration)
+    source = None if is_pte else found_source(model, sizes, calibration, trust=trust)
     is_zoo = source is not None and source.kind == "zoo"
     if not is_zoo or data.given is not None:
         check_data(data.given, where=model)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +27,7 @@ def fits_model(
     latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say for each chip whether a model fits, with NXP's converter (stock) and in the open schedule.
@@ -54,7 +55,7 @@ def fits_model(
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = _rows(source, _names(target), limits, stage, size or (), calibration)
+        rows = _rows(source, _names(target), limits, stage, size or (), calibration, trust)
     fit = all(row.fits for row in rows if row.schedule == "stock")
     if as_json:
         console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
@@ -103,6 +104,7 @@ def _rows(
     stage: Callable[[str], None],
     sizes: Sequence[str] = (),
     calibration: str = "",
+    trust: bool = False,
 ) -> list[Row]:
     from openneutron.analyze.fits import Around, fits
     from openneutron.cli.shared.loading import compile_source
@@ -115,7 +117,7 @@ def _rows(
     if found.kind == "tflite":
         return fits([read_file(found.text)], names, limits, source=found.text, progress=stage)
     # A PyTorch program is exported and cut once; its parts are then planned for every chip.
-    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration}
+    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
     program, loaded = compile_source(source, stage, target=names[0], dump_intermediates=True, **given)
     if not program.report.totals.neutron_graphs:
         hint = "`openneutron compile` says why"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +40,7 @@ def write_report(
     accuracy: Annotated[
         bool, typer.Option(help="Run it, to show each layer's SQNR against float and LSB against the reference.")
     ] = True,
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON; writes a file only with -o.")
     ] = False,
@@ -72,7 +73,7 @@ def write_report(
         if source.endswith(".json"):
             report = _saved(source)
         else:
-            model = {"sizes": size or (), "calibration": calibration}
+            model = {"sizes": size or (), "calibration": calibration, "trust": trust}
             report = _made(source, stage, options, model, what_if=what_if, accuracy=accuracy)
     written = 0 if output is None else write_page(report, output)
     console.put(to_json(report) if as_json else f"{output}: {written:,} bytes; open it in a browser")

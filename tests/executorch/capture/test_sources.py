@@ -109,7 +109,7 @@ def test_a_factory_is_compiled_by_the_command_and_what_it_lacks_is_noted(
 
 def test_an_exported_program_in_float_is_calibrated_with_the_inputs_it_keeps(folder: Path) -> None:
     torch.export.save(exported(), folder / "float.pt2")
-    loaded = find("float.pt2").load()
+    loaded = find("float.pt2", trust=True).load()
     assert loaded.notes and loaded.calibration is not None
     program = on.compile(loaded.model, loaded.example_inputs, calibration=loaded.calibration)
     assert [v.operator for v in program.verdicts if v.delegated] == ["aten.convolution.default"]
@@ -122,7 +122,7 @@ def test_a_quantized_program_is_compiled_as_it_is(folder: Path) -> None:
     model = torch.nn.Conv2d(2, 3, 1)
     _, quantized = quantize(model, (image,), [(image,)])
     torch.export.save(quantized, folder / "q.pt2")
-    loaded = find("q.pt2").load()
+    loaded = find("q.pt2", trust=True).load()
     assert (loaded.example_inputs, loaded.calibration, loaded.notes) == (None, None, ())
     (y,) = on.compile(loaded.model).run(image)
     assert torch.allclose(y, model(image), atol=0.03)
@@ -176,7 +176,7 @@ def test_bad_input_is_one_sentence(folder: Path, text: str, message: str) -> Non
     torch.save({"weight": torch.zeros(3)}, folder / "weights.pt")
     (folder / "program.pte").write_bytes(b"\x1c\0\0\0ET12")
     with pytest.raises(OpenNeutronError) as caught:
-        find(text).load()
+        find(text, trust=text.endswith(".pt2")).load()
     assert re.search(message, str(caught.value)), str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -140,7 +140,12 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
     if not isinstance(budget, dict) or not budget:
         raise FormatError("it has no [model.budget]", where=where, hint=f"budgets: {', '.join(KINDS)}")
     source = raw["source"]
-    if source.endswith((".tflite", ".onnx", ".pt2")):
+    if source.endswith(".pt2"):
+        raise OptionError(
+            "a .pt2 file can run code, and a budget file is no place to trust one", where=where,
+            hint="name a .tflite or .onnx file, or package.module:factory",
+        )  # fmt: skip
+    if source.endswith((".tflite", ".onnx")):
         source = str(path.parent / source)
     data = raw.get("data")
     entry = Entry(

@@ -37,7 +37,7 @@ def run_compile(request: Request) -> bool:
     from openneutron.files import check_target
 
     r, output = request, request.output
-    found = found_source(r.source, r.size, r.calibration)
+    found = found_source(r.source, r.size, r.calibration, trust=bool(r.options.get("trust")))
     suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".tflite")}.get(found.kind, (".pte",))
     as_litert = found.kind == "onnx" and output is not None and output.suffix == ".tflite"
     if output is None and not r.as_json:
@@ -48,7 +48,8 @@ def run_compile(request: Request) -> bool:
         check_target(r.certificate, ".json")
     if r.report is not None:
         check_target(r.report, ".html")
-    options = dict(r.options)
+    given = {name: value for name, value in r.options.items() if name != "trust"}
+    options = dict(given)
     options["dump_intermediates"] = r.intermediates is not None or r.report is not None or as_litert
     if r.certificate is not None:
         options["certificate"] = True
@@ -59,11 +60,11 @@ def run_compile(request: Request) -> bool:
             from openneutron.cli.shared.reporting import completed
 
             program_report = replace(program, report=report)
-            report = completed(program_report, loaded, r.options, stage)
+            report = completed(program_report, loaded, given, stage)
     if as_litert:
         from openneutron.cli.shared.as_litert import as_litert_program
 
-        program = as_litert_program(program, r.options, found.text)
+        program = as_litert_program(program, given, found.text)
     report = replace(report, files=_write(program, output, found.stem, r))
     if r.report is not None:
         from openneutron.cli.shared.reporting import write_page
@@ -98,7 +99,8 @@ def _compile(source: Source, stage: Callable[[str], None], options: dict[str, An
     import openneutron
 
     if source.kind == "tflite":
-        return openneutron.compile(source.text, progress=stage, **options), source.load()
+        loaded = source.load()
+        return openneutron.compile(source.text, progress=stage, **options), loaded
     stage("loading the model")
     loaded = source.load()
     program = openneutron.compile(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from openneutron.options import SCHEMA
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -17,8 +19,11 @@ CALIBRATION_HELP = (
 )
 
 
-def found_source(source: str, sizes: Sequence[str] = (), calibration: str = "") -> Source:
-    """The source a command line names, with its `--size` and `--calibration`."""
+TRUST_HELP = SCHEMA["trust"].help
+
+
+def found_source(source: str, sizes: Sequence[str] = (), calibration: str = "", *, trust: bool = False) -> Source:
+    """The source a command line names, with its `--size`, `--calibration` and `--trust`."""
     from openneutron.executorch.capture.sources import find
 
     parsed: dict[str, int | tuple[int, ...]] = {}
@@ -26,20 +31,26 @@ def found_source(source: str, sizes: Sequence[str] = (), calibration: str = "") 
         from openneutron.onnx.sizes import parse_sizes
 
         parsed = parse_sizes(sizes)
-    return find(source, sizes=parsed, calibration=calibration)
+    return find(source, sizes=parsed, calibration=calibration, trust=trust)
 
 
 def compile_source(
-    source: str, stage: Callable[[str], None], *, sizes: Sequence[str] = (), calibration: str = "", **options: Any
+    source: str,
+    stage: Callable[[str], None],
+    *,
+    sizes: Sequence[str] = (),
+    calibration: str = "",
+    trust: bool = False,
+    **options: Any,
 ) -> tuple[Program, Loaded]:
     """The source compiled as `openneutron compile` does it, and the model itself.
 
-    `sizes` and `calibration` are as the command line has them, `options` are those of `openneutron.compile`.
+    `sizes`, `calibration` and `trust` are as the command line has them, `options` are those of `openneutron.compile`.
 
     Example:
         >>> program, loaded = compile_source("cifarnet", print, target="imxrt700")
     """
-    found = found_source(source, sizes, calibration)
+    found = found_source(source, sizes, calibration, trust=trust)
     stage("loading the model")
     loaded = found.load()
     return compile_loaded(loaded, stage, **options), loaded

@@ -1,6 +1,7 @@
 """What can be compiled: a model of the zoo, a factory by its import path, an exported program, an ONNX or LiteRT file.
 
-Finding out which of them a text names imports no torch; loading does.
+Finding out which of them a text names imports no torch; loading does. Two of them run code of whoever wrote them: a
+factory, and an exported program, which is why that is loaded only when the user says that it is trusted.
 
 Example:
     >>> source = find("package.module:factory")
@@ -20,6 +21,7 @@ from typing import Any, Literal
 
 from openneutron import zoo
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
+from openneutron.executorch.capture.pickles import scan
 from openneutron.files import kind_of, read_file
 
 Kind = Literal["zoo", "factory", "pt2", "onnx", "tflite"]
@@ -31,6 +33,10 @@ _GIVES = (
 _FOREIGN = {
     ".py": ("a Python file", "name the function in it that makes the model: {stem}:factory"),
 }
+_NAMED: dict[str, Kind] = {".tflite": "tflite", ".onnx": "onnx", ".pt2": "pt2"}
+_CONTENT = {"tflite": "tflite", "onnx": "onnx", "pt2": "zip"}
+_SPOKEN = {"tflite": "a LiteRT model", "onnx": "an ONNX model", "zip": "a zip archive", "microcode": "microcode"}
+_SAVE_IT = "write it with torch.export.save(torch.export.export(model, example_inputs), file)"
 _RANDOM = (
     "calibrated with random numbers from 0 to 1: where nodes run and the cycles are right, accuracy is not; "
     "give real data with --calibration"
@@ -71,6 +77,7 @@ class Source:
     kind: Kind
     sizes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
     calibration: str = ""
+    trust: bool = False
 
     @property
     def stem(self) -> str:
@@ -83,6 +90,8 @@ class Source:
         """Load the model; every way to fail is an `OpenNeutronError`."""
         if self.sizes and self.kind != "onnx":
             raise OptionError("sizes are for ONNX models", where=self.text, hint="other models have fixed shapes")
+        if self.trust and self.kind != "pt2":
+            raise OptionError("trust is for .pt2 files", where=self.text, hint="leave it out")
         if self.kind == "tflite":
             if self.calibration:
                 raise OptionError("calibration data is for float models", where=self.text, hint="leave it out")
@@ -104,20 +113,27 @@ class Source:
             model = zoo.load(self.text)
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
-            return _exported(self.text)
+            return _exported(self.text, self.trust)
         return _made(self.text, self.stem)
 
 
-def find(text: str, *, sizes: Mapping[str, int | tuple[int, ...]] | None = None, calibration: str = "") -> Source:
+def find(
+    text: str,
+    *,
+    sizes: Mapping[str, int | tuple[int, ...]] | None = None,
+    calibration: str = "",
+    trust: bool = False,
+) -> Source:
     """The source a text names; an `OptionError` says what else it could have been.
 
-    `sizes` are for open dimensions of an ONNX model, `calibration` names data for a float model.
+    `sizes` are for open dimensions of an ONNX model, `calibration` names data for a float model, `trust` allows an
+    exported program to be loaded.
 
     Example:
         >>> find("cifarnet").kind
         'zoo'
     """
-    return replace(_found(text), sizes=sizes or {}, calibration=calibration)
+    return replace(_found(text), sizes=sizes or {}, calibration=calibration, trust=trust)
 
 
 def _found(text: str) -> Source:
@@ -146,17 +162,30 @@ def _kind_of_file(path: Path) -> Kind:
         raise OptionError(
             "this is a compiled ExecuTorch program already", where=str(path), hint="`openneutron inspect`"
         )
-    if kind == "zip" or path.suffix == ".pt2":
-        return "pt2"
-    if kind != "tflite" and (path.suffix == ".onnx" or (kind == "onnx" and path.suffix not in _FOREIGN)):
-        return "onnx"
-    if kind != "tflite" and path.suffix in _FOREIGN:
+    if path.suffix in _FOREIGN:
         what, hint = _FOREIGN[path.suffix]
         raise OptionError(f"this is {what}", where=str(path), hint=hint.format(stem=path.stem))
-    return "tflite"
+    named = _NAMED.get(path.suffix)
+    # The name decides and the content must agree: nobody who asks for a LiteRT file gets an archive's pickles run.
+    if named is not None and kind and kind != _CONTENT[named]:
+        raise FormatError(f"the name says {_SPOKEN[_CONTENT[named]]}, the content is {_SPOKEN[kind]}", where=str(path))
+    if named is None and kind == "zip":
+        is_checkpoint = "torch.save wrote it, so it holds weights or a pickled module"
+        cause = is_checkpoint if _is_checkpoint(str(path)) else "it is a zip archive; theirs are named .pt2"
+        raise FormatError(f"this is no exported program: {cause}", where=str(path), hint=_SAVE_IT)
+    return named or ("onnx" if kind == "onnx" else "tflite")
 
 
-def _exported(text: str) -> Loaded:
+def _exported(text: str, trust: bool) -> Loaded:
+    data = read_file(text)
+    if kind_of(data) != "zip":
+        raise FormatError("this is no exported program: it is no zip archive", where=text, hint=_SAVE_IT)
+    if not trust:
+        raise OptionError(
+            "loading an exported program can run code that is hidden in it", where=text,
+            hint="give --trust (trust=True) if you know who wrote it, or export the model to ONNX",
+        )  # fmt: skip
+    scan(data, where=text)
     import torch
 
     try:
@@ -168,7 +197,7 @@ def _exported(text: str) -> Loaded:
             cause = "torch.save wrote it, so it holds weights or a pickled module"
         raise FormatError(
             f"this is no exported program: {cause}",
-            where=text, hint="write it with torch.export.save(torch.export.export(model, example_inputs), file)",
+            where=text, hint=_SAVE_IT,
         ) from error  # fmt: skip
     return _of_program(Path(text).stem, program, None, None, where=text)
 

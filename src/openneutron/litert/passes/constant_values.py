@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from openneutron.litert.graph import Array, DType, Graph, Operator
+from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 
 # Folding makes constants that are stored; larger ones are cheaper to compute than to keep.
 LARGEST = 1 << 20
@@ -60,38 +60,28 @@ def _split(options: Any, inputs: list[Array]) -> list[Array]:
 
 
 def _fill(_: Any, inputs: list[Array]) -> list[Array]:
-    _bounded(math.prod(_numbers(inputs[0])))
     return [np.full(_numbers(inputs[0]), inputs[1].reshape(()))]
 
 
 def _range(_: Any, inputs: list[Array]) -> list[Array]:
     start, limit, delta = (int(one.reshape(())) for one in inputs)
-    _bounded(len(range(start, limit, delta)))
     return [np.arange(start, limit, delta, dtype=inputs[0].dtype)]
 
 
 def _tile(_: Any, inputs: list[Array]) -> list[Array]:
-    _bounded(inputs[0].size * math.prod(_numbers(inputs[1])))
     return [np.tile(inputs[0], _numbers(inputs[1]))]
 
 
 def _broadcast_to(_: Any, inputs: list[Array]) -> list[Array]:
-    _bounded(math.prod(_numbers(inputs[1])))
     return [np.broadcast_to(inputs[0], _numbers(inputs[1]))]
 
 
 def _gather(options: Any, inputs: list[Array]) -> list[Array]:
     if options is not None and options.batchDims:
         raise ValueError("batch dimensions")
-    _bounded(inputs[0].size * inputs[1].size)
     if inputs[1].size and inputs[1].min() < 0:
         raise ValueError("a negative index")
     return [np.take(inputs[0], inputs[1], axis=0 if options is None else options.axis)]
-
-
-def _bounded(elements: int) -> None:
-    if elements > LARGEST:
-        raise ValueError(f"{elements} elements")
 
 
 def _binary(function: Callable[[Array, Array], Array]) -> Function:
@@ -143,6 +133,39 @@ ARITHMETIC: dict[str, Function] = {
 }
 
 
+# How many elements an operator makes of its inputs, where it may be more than they have. A file can state any shape for its
+# result, so this is found from the inputs before anything is made.
+_SIZES: dict[str, Callable[[Any, list[Array]], int]] = {
+    **dict.fromkeys(
+        ("ADD", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "MUL", "SUB"),
+        lambda _, inputs: math.prod(np.broadcast_shapes(*(one.shape for one in inputs))),
+    ),
+    "BROADCAST_TO": lambda _, inputs: math.prod(_numbers(inputs[1])),
+    "CONCATENATION": lambda _, inputs: sum(one.size for one in inputs),
+    "FILL": lambda _, inputs: math.prod(_numbers(inputs[0])),
+    "GATHER": lambda options, inputs: (
+        inputs[1].size * inputs[0].size // max(inputs[0].shape[0 if options is None else options.axis], 1)
+    ),
+    "PACK": lambda _, inputs: sum(one.size for one in inputs),
+    "RANGE": lambda _, inputs: len(range(*(int(one.reshape(())) for one in inputs))),
+    "TILE": lambda _, inputs: inputs[0].size * math.prod(_numbers(inputs[1])),
+}
+# How many results it makes, which the file states a second time in its list of outputs.
+_RESULTS: dict[str, Callable[[Any, list[Array]], int]] = {
+    "SPLIT": lambda options, _: int(options.numSplits),
+    "UNPACK": lambda options, inputs: int(inputs[0].shape[options.axis]),
+}
+
+
+def _as_stated(code: str, options: Any, inputs: list[Array], outputs: list[Tensor]) -> bool:
+    """Whether what the operator makes of its inputs is as much as the file says."""
+    stated = sum(tensor.elements for tensor in outputs)
+    size, results = _SIZES.get(code), _RESULTS.get(code)
+    return (size is None or size(options, inputs) == stated) and (
+        results is None or results(options, inputs) == len(outputs)
+    )
+
+
 def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | None:
     """The operator's outputs with the types and shapes the file gives them; None when it is not one to be folded."""
     outputs = [graph.tensors[t] for t in op.outputs]
@@ -157,6 +180,8 @@ def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | N
     if getattr(op.options, "fusedActivationFunction", 0):
         return None
     try:
+        if not _as_stated(op.code, op.options, inputs, outputs):
+            return None
         with np.errstate(all="ignore"):
             made = function(op.options, inputs)
     except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, MemoryError):

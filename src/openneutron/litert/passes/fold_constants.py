@@ -12,6 +12,9 @@ from openneutron.litert.graph import Array, Graph, Operator
 from openneutron.litert.passes.constant_values import LARGEST, evaluate
 from openneutron.litert.passes.resolve_shape import resolve_shape
 
+# A file of many small operators must not become a large one.
+ALL_TOGETHER = 16 * LARGEST
+
 
 def fold_constants(graph: Graph) -> set[int]:
     """Give the outputs of such operators their values; returns the indices of the operators, which stay in the list.
@@ -24,12 +27,14 @@ def fold_constants(graph: Graph) -> set[int]:
     """
     folded: set[int] = set()
     kept = set(graph.outputs)
+    left = ALL_TOGETHER
     for index, op in enumerate(graph.operators):
         if not op.outputs or kept.intersection(op.outputs):
             resolve_shape(graph, op)
             continue
         values = _values(graph, op)
-        if values is None:
+        left -= sum(value.size for value in values or ())
+        if values is None or left < 0:
             resolve_shape(graph, op)
             continue
         for tensor, value in zip(op.outputs, values, strict=True):
