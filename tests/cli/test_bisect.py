@@ -23,10 +23,10 @@ def factory():
 def test_layers_and_fixes_are_listed(command, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "small_model.py").write_text(MODEL)
     monkeypatch.syspath_prepend(folder)
-    outcome = command("bisect", "small_model:factory")
+    outcome = command("bisect", "small_model:factory", "--target", "")
     assert (outcome.code, outcome.err) == (0, "")
     assert "Layers by what their quantization costs" in outcome.out and "--per-channel" in outcome.out
-    found = json.loads(command("bisect", "small_model:factory", "--json").out)
+    found = json.loads(command("bisect", "small_model:factory", "--target", "", "--json").out)
     assert found["quantized"]["accuracy"] == -1 and found["layers"] and found["fixes"]
     assert " ".join(found["proposal"].split()) in " ".join(outcome.out.split())
     assert {name for layer in found["layers"] for name in layer["modules"]} >= {"0", "3"}

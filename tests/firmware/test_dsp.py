@@ -29,22 +29,25 @@ class Layers:
 
     def __init__(self, dtype: DType) -> None:
         self.dtype, self.graph, self.rng = dtype, GraphBuilder(), np.random.default_rng(3)
-        # What is zero for INT8 is anything for UINT8, whose weights have a zero point too.
-        self.low = -128 if dtype is DType.INT8 else 0
-        self.weights_zero = 0 if dtype is DType.INT8 else 113
+        # What is zero for INT8 is anything for UINT8, whose weights have a zero point too; INT16 has none.
+        self.wide = dtype is DType.INT16
+        self.low = 0 if dtype is DType.UINT8 else -128
+        self.weights_zero = 113 if dtype is DType.UINT8 else 0
         self.inputs: list[int] = []
         self.outputs: list[int] = []
 
     def add(self, code: str, x_shape: Shape, w_shape: Shape, y_shape: Shape, **options: object) -> None:
         """One layer; the inputs' zero points go through the whole range."""
         g, at = self.graph, len(self.outputs)
-        x = g.tensor(f"x{at}", x_shape, self.dtype, scale=0.02, zero_point=self.low + (37 * at) % 256)
+        zero = 0 if self.wide else self.low + (37 * at) % 256
+        x = g.tensor(f"x{at}", x_shape, self.dtype, scale=0.02, zero_point=zero)
         values = self.rng.integers(self.low, self.low + 256, w_shape)
         values.flat[:: max(1, values.size // 3)] = self.low
-        w = g.tensor(f"w{at}", w_shape, self.dtype, scale=0.01, zero_point=self.weights_zero, data=values)
+        kind = DType.INT8 if self.wide else self.dtype
+        w = g.tensor(f"w{at}", w_shape, kind, scale=0.01, zero_point=self.weights_zero, data=values)
         offsets = self.rng.integers(-999, 999, y_shape[-1])
-        bias = g.tensor(f"b{at}", (y_shape[-1],), DType.INT32, scale=0.0002, data=offsets)
-        y = g.tensor(f"y{at}", y_shape, self.dtype, scale=0.15, zero_point=self.low + 125)
+        bias = g.tensor(f"b{at}", (y_shape[-1],), DType.INT64 if self.wide else DType.INT32, scale=0.0002, data=offsets)
+        y = g.tensor(f"y{at}", y_shape, self.dtype, scale=0.15, zero_point=0 if self.wide else self.low + 125)
         operands = [x, w, bias]
         if code == "TRANSPOSE_CONV":
             operands = [g.tensor(f"shape{at}", (4,), DType.INT32, data=list(y_shape)), w, x, bias]
@@ -73,7 +76,7 @@ def layers(dtype: DType) -> bytes:
 
 
 @pytest.mark.parametrize("cpu", [image.CPU, image.PORTABLE], ids=["dsp", "portable"])
-@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8], ids=["int8", "uint8"])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8, DType.INT16], ids=["int8", "uint8", "int16"])
 @pytest.mark.parametrize("target", ["imxrt700", "mcxn94x"])
 def test_layers_of_every_shape_are_the_hosts(
     build: Build, litert_model: Callable[..., Model], target: str, dtype: DType, cpu: str

@@ -51,7 +51,7 @@ def add_product(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("BATCH_MATMUL", [a, b], y, adj_x=case["adj_x"], adj_y=case["adj_y"])
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(products() | products(wide=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_product_of_sixteen_bits(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

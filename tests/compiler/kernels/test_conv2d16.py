@@ -16,7 +16,7 @@ from tests.golden import TARGETS, ModelMaker, refusal, seeds
 WIDE: dict[str, Any] = {"dtype": DType.INT16, "x_zero": 0, "y_zero": 0}
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(convolutions(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS), st.booleans())
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str, narrow: bool) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -15,7 +15,7 @@ from tests.compiler.kernels.test_conv2d16 import WIDE
 from tests.golden import TARGETS, ModelMaker, refusal, seeds
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(convolutions(depthwise=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -22,7 +22,7 @@ def model(code: str, scale: float, out_scale: float = 2.0**-15) -> ModelMaker:
 
 
 @pytest.mark.parametrize("code", ["LOGISTIC", "TANH"])
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(scales(-26, 2))
 def test_every_value(code: str, scale: float) -> None:
     model(code, scale).check()

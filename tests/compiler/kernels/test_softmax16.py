@@ -11,7 +11,7 @@ from openneutron.litert.graph import DType
 from tests.golden import TARGETS, ModelMaker, refusal, scales, seeds
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.lists(st.integers(1, 5), max_size=3), st.integers(1, 40), scales(-16, -2)), min_size=1, max_size=6),
     st.floats(0.125, 3, width=32), seeds(), st.sampled_from(TARGETS),

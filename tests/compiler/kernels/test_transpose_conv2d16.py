@@ -52,7 +52,7 @@ def transposed(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(st.lists(transposed(), min_size=1, max_size=8), seeds(), st.sampled_from(TARGETS))
 def test_any_transposed_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -28,7 +28,7 @@ def found() -> Bisection:
     torch.manual_seed(1)
     inputs = [(torch.randn(1, 3, 8, 8),) for _ in range(8)]
     classes = [int(torch.randint(0, 4, ())) for _ in inputs]
-    return bisect(Lopsided().eval(), inputs[0], calibration=inputs, samples=inputs, classes=classes)
+    return bisect(Lopsided().eval(), inputs[0], calibration=inputs, samples=inputs, classes=classes, target="imxrt700")
 
 
 def test_the_layer_that_costs_most_comes_first_with_its_source_line(found: Bisection) -> None:
@@ -50,3 +50,12 @@ def test_fixes_are_measured_and_the_right_one_wins(found: Bisection) -> None:
     assert [fix.measure.sqnr for fix in found.fixes] == sorted((f.measure.sqnr for f in found.fixes), reverse=True)
     assert any("exclude" in fix.how and "bad" in fix.how for fix in found.fixes)
     assert 0 <= found.quantized.accuracy <= 1 and found.floating.sqnr == 120
+
+
+def test_16_bits_are_tried_for_the_dearest_layer_and_priced(found: Bisection) -> None:
+    wide = [fix for fix in found.fixes if "int16" in fix.how]
+    assert any("'bad': 'int16'" in fix.how and "--precision bad=int16" in fix.flags for fix in wide)
+    assert found.price is not None and all(fix.price is not None for fix in wide)
+    everywhere = next(fix for fix in wide if fix.how == "activations='int16'")
+    assert everywhere.price is not None
+    assert everywhere.price.cycles > found.price.cycles and everywhere.price.peak_bytes > found.price.peak_bytes
