@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean wheel wheel-test
+.PHONY: help setup demo test test-full test-models test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -23,6 +23,13 @@ test-python: setup ## the Python tests alone
 
 test-full: setup ## sweeps, all zoo models, long fuzzing
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not real" --hypothesis-profile=full
+	@$(MAKE) -s test-models SAMPLE=6
+
+# Hours for the whole list; it goes on where it stopped. SAMPLE=6 takes six networks spread over the list.
+SAMPLE ?= 0
+test-models: setup ## compile 170 networks of timm and torchvision for every chip: make test-models [SAMPLE=6]
+	@$(BIN)/python -m pip install -q --no-deps --target build/models-site --upgrade -r requirements/models.txt
+	PYTHONPATH=build/models-site $(BIN)/python tests/models/run.py --sample $(SAMPLE)
 
 test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files [KEYWORDS=file.npz]
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }

@@ -6,12 +6,13 @@ import copy
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch._export.verifier import SpecViolationError
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
@@ -122,6 +123,16 @@ def merged_selection(selections: Sequence[str]) -> str:
     return merge(files) if all(is_ours(code) for code in selections) else ""
 
 
+@contextmanager
+def bounded_memory() -> Iterator[None]:
+    """Let go of what torch keeps of a lowering: its cache of fake calls is one for the process, and holds the delegates."""
+    try:
+        yield
+    finally:
+        FakeTensorMode.cache_clear()
+
+
+@bounded_memory()
 def build(
     source: torch.nn.Module | ExportedProgram,
     example_inputs: Inputs | None = None,

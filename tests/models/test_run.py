@@ -1,0 +1,27 @@
+"""The list of networks and the page made of their results."""
+
+from __future__ import annotations
+
+from tests.models import run
+from tests.models.libraries import networks
+
+ROW = {
+    "library": "timm", "name": "small", "target": "mcxn94x", "nodes": 10, "delegated": 9, "graphs": 2, "timed": True,
+    "milliseconds": 12.5, "low": 11.0, "high": 14.0, "largest_graph": 400_000, "memory": 600_000, "flash": 1_000_000,
+    "short": ["RAM"], "sqnr": 25.0, "left": {"aten.add.Tensor: too_large": 1}, "seconds": 3.0,
+}  # fmt: skip
+
+
+def test_the_list_is_long_sorted_and_without_doubles() -> None:
+    known = networks()
+    assert len(known) >= 120 and len({(one.library, one.name) for one in known}) == len(known)
+    assert all(one.parameters <= 15_000_000 for one in known)
+    costs = [one.parameters * one.pixels for one in known]
+    assert costs == sorted(costs)
+
+
+def test_the_page_tells_what_fits_and_what_is_left() -> None:
+    text = run.page([ROW, {"library": "timm", "name": "odd", "target": "mcxn94x", "crash": "it | broke"}])
+    assert "| small | mcxn94x | 9 of 10 | 2 | 12.5 (11 to 14) | 400,000 | **600,000** | 1,000,000 | 25.0 dB |" in text
+    assert "crashed: it / broke" in text and "- small, mcxn94x: aten.add.Tensor: too_large (1)" in text
+    assert "| mcxn94x | 2 | 0 | 0 | 1 |" in text
