@@ -125,11 +125,14 @@ def merged_selection(selections: Sequence[str]) -> str:
 
 @contextmanager
 def bounded_memory() -> Iterator[None]:
-    """Let go of what torch keeps of a lowering: its cache of fake calls is one for the process, and holds the delegates."""
+    """Let go of what a lowering leaves in caches of the process: torch's of fake calls and ExecuTorch's of compared nodes."""
     try:
         yield
     finally:
+        from executorch.exir.backend.utils import is_same_node
+
         FakeTensorMode.cache_clear()
+        is_same_node.cache_clear()
 
 
 @bounded_memory()
