@@ -5,15 +5,28 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
 
 # People notice a wait of two seconds; before that a bar would only flicker.
 PATIENCE_SECONDS = 2.0
 PLEASE_REPORT = "This is a bug in OpenNeutron: run the command again with --debug and report what it prints"
+# Characters that tell a terminal to do something (C0 but tab and newline, DEL, C1), or turn the direction of a line round.
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    """Text that may hold names from a file, with everything a terminal would obey written out, as JSON writes it.
+
+    Example:
+        >>> printable("conv" + chr(27) + "[2J")
+        'conv\\\\u001b[2J'
+    """
+    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ReaderGone(Exception):
@@ -23,22 +36,27 @@ class ReaderGone(Exception):
 def put(text: str) -> None:
     """Print plain text, JSON or disassembly, on stdout."""
     try:
-        print(text)
+        print(printable(text))
     except BrokenPipeError:
         raise ReaderGone from None
 
 
 def error(message: str) -> None:
     """Print one line on stderr."""
-    print(f"openneutron: {message}", file=sys.stderr)
+    print(f"openneutron: {printable(message)}", file=sys.stderr)
 
 
 def stdout() -> Console:
     """The console for results. When piped it is plain and wide, so that nothing is cut or wrapped by a terminal."""
     from rich.console import Console
+    from rich.segment import Segment
 
     class Screen(Console):
-        """A console that leaves a closed pipe to `main`."""
+        """A console that leaves a closed pipe to `main` and obeys no text but its own styles."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            for one in super().render(renderable, options):
+                yield one if one.control else Segment(printable(one.text), one.style)
 
         def on_broken_pipe(self) -> None:
             raise ReaderGone
@@ -71,7 +89,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
 
     def stage(text: str) -> None:
         done, total = counted(text)
-        bar.update(task, description=text, completed=done, total=total)
+        bar.update(task, description=printable(text), completed=done, total=total)
 
     appear = Timer(PATIENCE_SECONDS, bar.start)
     appear.daemon = True

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from openneutron.errors import RuntimeFailure
+from openneutron.analyze.profile import Code, profile
+from openneutron.errors import RuntimeFailure, UnsupportedError
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
+from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.instructions import Dma, Loop
 from openneutron.microcode.table import Region
 from tests.hostile import crafted
@@ -26,3 +28,14 @@ def test_calls_of_a_long_loop_are_a_product() -> None:
     blocks = crafted.blocks(Loop(2**22, (COPY, COPY)), scratch=16)
     with Simulator(blocks.microcode, blocks.weights, blocks.kernels) as simulator:
         assert simulator.info.calls == 0
+
+
+@pytest.mark.parametrize("times", [2**22, 2**31])
+def test_listings_name_the_loop_and_profiles_refuse_it(times: int) -> None:
+    blocks = crafted.blocks(Loop(times, (COPY,)), scratch=16)
+    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
+    assert program.step_count == times
+    assert f"LOOP  {times} times" in disassemble(program) and len(disassemble(program)) < 2000
+    code = Code("x", (blocks.microcode, blocks.weights, blocks.kernels), program)
+    with pytest.raises(UnsupportedError, match=f"makes {times:,} calls and copies"):
+        profile([code], source="x")

@@ -15,6 +15,7 @@ import numpy as np
 
 from openneutron.analyze.snapshot import Run
 from openneutron.compiler.l1 import ITEM_BYTES
+from openneutron.errors import UnsupportedError
 from openneutron.machine import targets
 from openneutron.machine.simulator import DTYPES, Simulator
 from openneutron.microcode import abi
@@ -24,6 +25,8 @@ from openneutron.microcode.walk import output_of, steps
 from openneutron.report.model import Event, Kernel, Report, Totals
 
 _UNIT = 10  # costs are in 1/2^10 cycle
+# Each is kept with its times; the largest models of the zoo make tens of thousands.
+MOST_EVENTS = 1 << 20
 # Formulas of the machine model that multiply; the others move, compare or look up.
 _MULTIPLYING = ("conv", "fc", "matmul")
 
@@ -43,6 +46,12 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
     kernels: list[Kernel] = []
     events: list[Event] = []
     totals: list[Totals] = []
+    for code in codes:
+        if (executed := code.program.step_count) > MOST_EVENTS:
+            raise UnsupportedError(
+                f"one run makes {executed:,} calls and copies, at most {MOST_EVENTS:,} are profiled", where=code.where,
+                hint="`openneutron inspect` and `disasm` show its loops",
+            )  # fmt: skip
     for graph, code in enumerate(codes):
         run, sums = _run(code)
         kernels += _kernels(graph, code, run)

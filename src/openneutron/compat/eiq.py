@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from openneutron._version import __version__
+from openneutron.console import printable
 from openneutron.errors import OptionError
 from openneutron.files import write_file
 from openneutron.machine import targets
@@ -217,7 +218,7 @@ def _print_log(result: Result, options: Options, given: CompilationOptions, fore
             f"{totals.cycles} cycles, {totals.scratch_bytes} bytes of scratch, {totals.weight_bytes} of weights, "
             f"{totals.microcode_bytes} of microcode"
         )
-    print("\n".join([*lines, result.log.rstrip("\n")]), flush=True)
+    print(printable("\n".join([*lines, result.log.rstrip("\n")])), flush=True)
 
 
 def _imported(data: bytes) -> list[str]:

@@ -133,8 +133,16 @@ class Program:
     @property
     def call_count(self) -> int:
         """Kernel calls executed in one run, loops unrolled."""
+        return self._executed(Call)
+
+    @property
+    def step_count(self) -> int:
+        """Kernel calls and copies executed in one run, loops unrolled by multiplying."""
+        return self._executed(Call | Dma)
+
+    def _executed(self, kind: Any) -> int:
         total = 0
         for item in self.instructions:
             times, steps = (item.iterations, item.body) if isinstance(item, Loop) else (1, (item,))
-            total += times * sum(isinstance(step, Call) for step in steps)
+            total += times * sum(isinstance(step, kind) for step in steps)
         return total
