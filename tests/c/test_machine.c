@@ -12,7 +12,17 @@ static const nm_target array = {.name = "array",
                                 .units = 8,
                                 .length = 8,
                                 .clock_hz = 324000000,
-                                .cost = {1275, 1536, 28672, 478, 128, 153600, 32, 410, 204800, 0}};
+                                .cost = {.mac = 1275,
+                                         .lane = 1536,
+                                         .row = 28672,
+                                         .weight_byte = 478,
+                                         .element = 128,
+                                         .call = 153600,
+                                         .tile_pixels = 32,
+                                         .dma_byte = 410,
+                                         .dma_start = 204800,
+                                         .dma_overlaps = 0,
+                                         .wide = 2}};
 
 static void compare(nm_cost found, uint64_t compute, uint64_t memory, uint64_t overhead) {
     CHECK_EQUAL(found.compute, compute);
