@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.errors import OptionError
-from openneutron.files import check_target, kind_of, make_folder, read_file, write_file
+from openneutron.files import check_replaceable, check_target, kind_of, make_folder, read_file, write_file
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -88,3 +88,28 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 )
 def test_kinds_are_known_by_their_first_bytes(data: bytes, kind: str) -> None:
     assert kind_of(data) == kind
+
+
+def test_an_input_is_never_a_target_whatever_it_is_called(tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(b"model")
+    (tmp_path / "link.tflite").symlink_to("m.tflite")
+    assert check_target(tmp_path / "new.tflite", inputs=[tmp_path / "m.tflite", None])
+    for name in ("m.tflite", "link.tflite", "../" + tmp_path.name + "/m.tflite"):
+        with pytest.raises(OptionError, match="inputs are never written over"):
+            check_target(tmp_path / name, inputs=[tmp_path / "m.tflite"])
+
+
+def test_only_results_of_a_compile_are_replaceable(tmp_path: Path) -> None:
+    check_replaceable(tmp_path / "missing")
+    for name, data in (
+        ("a.tflite", b"....TFL3 NeutronGraph"),
+        ("a.pte", b"....ET12"),
+        ("a.html", b"OpenNeutron"),
+        ("a", b""),
+    ):
+        (tmp_path / name).write_bytes(data)
+        check_replaceable(tmp_path / name)
+    for name, data in (("b.tflite", b"....TFL3"), ("b.pte", b"notes"), ("b.html", b"<html>")):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(OptionError, match="--force"):
+            check_replaceable(tmp_path / name)

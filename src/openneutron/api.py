@@ -51,8 +51,9 @@ def compile(
     """
     stage: Progress = progress or (lambda text: None)
     given = checked(options, known={one.name: one for one in PUBLIC})
+    given["target"] = targets.named(given.get("target", Options.target))
     if given.get("converter", Options.converter) == "open":
-        targets.load(given.get("target", Options.target))
+        targets.load(given["target"])
     trust = given.pop("trust", False)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
         source, example_inputs, calibration, name = _exported(source, trust, example_inputs, calibration, name)

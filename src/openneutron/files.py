@@ -14,6 +14,7 @@ import os
 import secrets
 import struct
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from openneutron.errors import OptionError
@@ -24,6 +25,9 @@ _EXECUTORCH = b"ET"
 _MICROCODE = struct.pack("<I", 0x64434D6E)
 # Keys of the fields a model goes on with: producer, version, domain, model version, text, graph, opsets.
 _ONNX_FIELDS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
+# What files made here contain: the custom operator of compiled LiteRT models, our name in reports and certificates.
+_NEUTRON_GRAPH = b"NeutronGraph"
+_OURS = b"openneutron"
 _ZIP = b"PK\x03\x04"
 
 
@@ -40,10 +44,12 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
         raise OptionError(f"the file cannot be read ({error.strerror or error})", where=name) from None
 
 
-def check_target(path: str | os.PathLike[str], *suffixes: str) -> Path:
+def check_target(
+    path: str | os.PathLike[str], *suffixes: str, inputs: Iterable[str | os.PathLike[str] | None] = ()
+) -> Path:
     """Find out before the work whether the result can be written there; returns the path.
 
-    With `suffixes`, the name must end in one of them.
+    With `suffixes`, the name must end in one of them. Whatever its name, it must be none of the files in `inputs`.
 
     Example:
         >>> check_target("model.pte", ".pte")
@@ -60,7 +66,29 @@ def check_target(path: str | os.PathLike[str], *suffixes: str) -> Path:
         raise OptionError(f"the folder {str(folder)!r} does not exist", where=name, hint="make it first")
     if not os.access(target if target.exists() else folder, os.W_OK):
         raise OptionError("writing there is not permitted", where=name)
+    if target.is_file() and any(given and Path(given).exists() and target.samefile(given) for given in inputs):
+        raise OptionError("this is an input, and inputs are never written over", where=name, hint="name another file")
     return target
+
+
+def check_replaceable(path: str | os.PathLike[str]) -> None:
+    """Refuse to replace a file that is no result of a compile, such as the model somebody trained.
+
+    Replaceable are programs, LiteRT files with a NeutronGraph, files that name us (reports, certificates) and empty ones.
+
+    Example:
+        >>> check_replaceable("model.pte")
+    """
+    target = Path(path)
+    if not target.is_file():
+        return
+    data = read_file(target)
+    made = _NEUTRON_GRAPH in data if kind_of(data) == "tflite" else _OURS in data.lower() or kind_of(data) == "pte"
+    if data and not made:
+        raise OptionError(
+            "this file exists and is no result of a compile", where=os.fspath(path),
+            hint="name another file, or replace it with --force",
+        )  # fmt: skip
 
 
 def write_file(path: str | os.PathLike[str], data: bytes | str) -> None:

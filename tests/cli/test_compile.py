@@ -134,3 +134,21 @@ def test_bad_input_is_one_sentence_and_leaves_nothing_behind(
     line = refused("compile", *arguments)
     assert re.search(message, line), line
     assert sorted(folder.iterdir()) == before
+
+
+def test_the_model_is_never_written_over(refused: Refused, folder: Path) -> None:
+    before = tiny.convnet()
+    for more in ([], ["--force"]):
+        assert "inputs are never written over" in refused("compile", "convnet.tflite", "-o", "convnet.tflite", *more)
+    assert (folder / "convnet.tflite").read_bytes() == before
+
+
+def test_a_file_of_somebody_elses_needs_force(command: Command, refused: Refused, folder: Path) -> None:
+    assert "--force" in refused("compile", "convnet.tflite", "-o", "sandwich.tflite")
+    assert command("compile", "convnet.tflite", "-o", "sandwich.tflite", "--force").code == 0
+    assert command("compile", "convnet.tflite", "-o", "sandwich.tflite").code == 0  # ours by now
+
+
+def test_a_target_may_be_spelled_as_on_the_chip(command: Command, folder: Path) -> None:
+    report = from_json(command("compile", "convnet.tflite", "--json", "--target", "MCXN947").out)
+    assert report.target == "mcxn94x"

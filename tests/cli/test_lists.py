@@ -11,6 +11,16 @@ from openneutron.machine import targets
 from tests.cli.conftest import Command
 
 
+def test_operators_are_found_as_people_write_them(command: Command, refused: Callable[..., str]) -> None:
+    assert "CONV_2D runs in kernel" in command("ops", "conv2d").out
+    assert "did you mean" in refused("ops", "conv_2e")
+
+
+def test_ddr_is_not_called_sram(command: Command) -> None:
+    out = command("targets").out
+    assert "2 GiB DDR" in out and "2,097,152" not in out
+
+
 def test_every_target_is_listed_with_its_array(command: Command) -> None:
     names = list(targets.names())
     lines = command("targets").out.splitlines()[1:]

@@ -45,6 +45,9 @@ def compile_model(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the report as JSON and nothing else; writes a file only with -o.")
     ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace output files that are no results of a compile; never an input.")
+    ] = False,
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     **options: Any,
@@ -69,7 +72,16 @@ def compile_model(
     given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
     fits = run_compile(
         Request(
-            source, output, intermediates, report, certificate, as_json, checked(given), tuple(size or ()), calibration
+            source,
+            output,
+            intermediates,
+            report,
+            certificate,
+            as_json,
+            force,
+            checked(given),
+            tuple(size or ()),
+            calibration,
         )
     )
     if must_fit and not fits:

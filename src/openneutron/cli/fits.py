@@ -94,7 +94,7 @@ def _names(given: list[str] | None) -> list[str]:
 
     if not given or ALL in given:
         return list(targets.names())
-    return [targets.load(name).name for name in dict.fromkeys(given)]
+    return [targets.load(targets.named(name)).name for name in dict.fromkeys(given)]
 
 
 def _rows(

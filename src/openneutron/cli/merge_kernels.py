@@ -24,7 +24,7 @@ def merge_kernels(
     from openneutron.files import check_target
     from openneutron.microcode.selection import merge_files
 
-    check_target(output, ".c")
+    check_target(output, ".c", inputs=files)
     merge_files(files, output)
     if as_json:
         import json

@@ -15,6 +15,7 @@ def list_operators(
 
     Example: openneutron ops CONV_2D
     """
+    import difflib
     import json
 
     from openneutron import console
@@ -22,10 +23,15 @@ def list_operators(
     from openneutron.errors import OptionError
 
     rules = kernels.rules()
-    wanted = [name.upper() for name in names or rules]
+    spelled = {_plain(name): name for name in rules}
+    wanted = [spelled.get(_plain(name), name.upper()) for name in names or rules]
     for name in wanted:
         if name not in rules:
-            raise OptionError(f"operator {name} has no kernel", hint="`openneutron ops` lists those that have one")
+            near = [spelled[one] for one in difflib.get_close_matches(_plain(name), spelled, n=3)]
+            about = f"did you mean {' or '.join(near)}? " if near else ""
+            raise OptionError(
+                f"operator {name} has no kernel", hint=f"{about}`openneutron ops` lists those that have one"
+            )
     rows = [
         {
             "operator": name,
@@ -54,3 +60,8 @@ def list_operators(
         table.add_row(str(row["operator"]), str(row["kernel"]), str(len(row["limits"])))
     screen.print(table)
     screen.print(f"{len(rows)} operators; `openneutron ops NAME` shows the limits of one.", markup=False)
+
+
+def _plain(name: str) -> str:
+    """An operator's name as people type it: conv2d, Conv-2D and CONV_2D are one."""
+    return "".join(filter(str.isalnum, name.upper()))

@@ -58,6 +58,7 @@ def write_report(
     from openneutron import console
     from openneutron.cli.shared.reporting import write_page
     from openneutron.files import check_target
+    from openneutron.machine import targets
     from openneutron.report.model import to_json
     from openneutron.sizes import parse_size
 
@@ -67,7 +68,7 @@ def write_report(
         check_target(output, ".html")
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
-        options: dict[str, Any] = {"target": target, "optimize": optimize, "fit_bytes": fit_bytes}
+        options: dict[str, Any] = {"target": targets.named(target), "optimize": optimize, "fit_bytes": fit_bytes}
         if per_channel:
             options["per_channel"] = True
         if source.endswith(".json"):

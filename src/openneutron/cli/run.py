@@ -57,7 +57,7 @@ def run_file(
     if stream is not None and input is not None:
         raise OptionError("--stream and --input were both given", hint="a stream is the input, frame by frame")
     if output is not None:
-        check_target(output, ".npz", ".npy")
+        check_target(output, ".npz", ".npy", inputs=(file, input))
     data = read_file(file)
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
@@ -85,7 +85,7 @@ def _require_target(data: bytes, where: str, target: str) -> None:
     from openneutron.errors import OptionError
     from openneutron.machine import targets
 
-    targets.load(target)
+    target = targets.load(targets.named(target)).name
     for blocks in blocks_of_file(data, where):
         found = blocks.program().target
         if found != target:

@@ -63,7 +63,7 @@ def verify_file(
 
     check_rounding(rounding)
     if dump:
-        check_target(output, ".npz", ".npy")
+        check_target(output, ".npz", ".npy", inputs=(file, input))
     steps: list[str] = []
     with console.progress("running") as stage:
         if _is_onnx(file):
@@ -113,6 +113,7 @@ def _verify(
     from openneutron.convert import convert
     from openneutron.errors import FormatError, OptionError
     from openneutron.files import kind_of, read_file
+    from openneutron.machine import targets
     from openneutron.options import Options
 
     data = read_file(file)
@@ -129,7 +130,7 @@ def _verify(
     if not is_compiled(data, source=where):
         if reference is not None:
             raise OptionError("--reference is for compiled models, this one is none", where=where)
-        options = Options(target=target, optimize=optimize, source=where)
+        options = Options(target=targets.named(target), optimize=optimize, source=where)
         inputs = _inputs(data, where, given, seed)
         if rounding == SILICON:
             return verify_compiled(silicon_file(convert(data, options).model, where=where), data, inputs, source=where)

@@ -25,6 +25,7 @@ class Request:
     report: Path | None = None
     certificate: Path | None = None
     as_json: bool = False
+    force: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     size: tuple[str, ...] = ()
     calibration: str = ""
@@ -34,20 +35,24 @@ def run_compile(request: Request) -> bool:
     """Compile, write the files and print the report; returns whether the whole program fits the chip."""
     from openneutron import console
     from openneutron.cli.shared.loading import found_source
-    from openneutron.files import check_target
+    from openneutron.files import check_replaceable, check_target
+    from openneutron.machine import targets
 
     r, output = request, request.output
+    if "target" in r.options:
+        r = replace(r, options={**r.options, "target": targets.named(r.options["target"])})
     found = found_source(r.source, r.size, r.calibration, trust=bool(r.options.get("trust")))
     suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".tflite")}.get(found.kind, (".pte",))
     as_litert = found.kind == "onnx" and output is not None and output.suffix == ".tflite"
     if output is None and not r.as_json:
         output = Path(f"{found.stem}_neutron.tflite" if found.kind == "tflite" else f"{found.stem}.pte")
-    if output is not None:
-        check_target(output, *suffixes)
-    if r.certificate is not None:
-        check_target(r.certificate, ".json")
-    if r.report is not None:
-        check_target(r.report, ".html")
+    inputs = (r.source, r.calibration)
+    for path, endings in ((output, suffixes), (r.certificate, (".json",)), (r.report, (".html",))):
+        if path is None:
+            continue
+        check_target(path, *endings, inputs=inputs)
+        if not r.force and not (path is output and r.output is None):  # the default name is ours alone
+            check_replaceable(path)
     given = {name: value for name, value in r.options.items() if name != "trust"}
     options = dict(given)
     options["dump_intermediates"] = r.intermediates is not None or r.report is not None or as_litert

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from openneutron.errors import OptionError
 
@@ -64,6 +67,11 @@ class Target:
         """INT8 multiply-accumulates per cycle of the whole array."""
         return self.cores * self.units * self.length
 
+    @property
+    def ram(self) -> str:
+        """What `sram_bytes` are on this chip: SRAM, or the DDR of one that runs Linux."""
+        return "DDR" if self.sram_bytes >= 1 << 30 else "SRAM"
+
     def milliseconds(self, cycles: int) -> float:
         """Cycles at the target's clock, as milliseconds."""
         return cycles / self.clock_hz * 1e3
@@ -76,15 +84,37 @@ def names() -> tuple[str, ...]:
 
 
 @cache
+def named(text: str) -> str:
+    """The target's name behind what people write: other spellings, part numbers, boards; the text itself when none is.
+
+    Example:
+        >>> named("MCXN947"), named("i.MX RT700")
+        ('mcxn94x', 'imxrt700')
+    """
+    plain = "".join(filter(str.isalnum, text.lower()))
+    if plain in (*names(), *UNDOCUMENTED):
+        return plain
+    found = [name for name in names() if any(fnmatch(plain, form) for form in _table(name)["aliases"])]
+    return found[0] if len(found) == 1 else text
+
+
+@cache
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+
+
+@cache
 def load(name: str) -> Target:
-    """The target of that name; an `OptionError` lists the known ones."""
+    """The target of that name, its canonical one; an `OptionError` suggests it, or lists the known ones."""
     if name in UNDOCUMENTED:
         raise OptionError(
             f"target {name!r} has no public figures, so no machine model exists for it",
             hint=f"use one of {', '.join(names())}, or --converter nxp with NXP's SDK",
         )
     if name not in names():
-        raise OptionError(f"unknown target {name!r}", hint=f"known targets: {', '.join(names())}")
-    table = tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
+        near = [named(name)] if named(name) in names() else get_close_matches(name.lower(), names(), n=1)
+        known = f"known targets: {', '.join(names())}"
+        raise OptionError(f"unknown target {name!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known)
+    table = _table(name)
     cost = Cost(**{field.name: table["cost"][field.name] for field in fields(Cost)})
     return Target(name=table["name"], description=table["description"], **table["npu"], **table["memory"], cost=cost)

@@ -138,7 +138,7 @@ def _memory(label: str, count: int, known: targets.Target | None, otherwise: str
     if known is None or not known.sram_bytes:
         return Tile(label, figure, unit, otherwise)
     part = count / known.sram_bytes
-    return Tile(label, figure, unit, f"{part:.1%} of {size(known.sram_bytes)} SRAM", part)
+    return Tile(label, figure, unit, f"{part:.1%} of {size(known.sram_bytes)} {known.ram}", part)
 
 
 def _details(box: Box, report: Report) -> dict[str, Any]:

@@ -15,8 +15,8 @@ def size(count: float) -> str:
         >>> size(12298)
         '12.0 KiB'
     """
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024 or unit == "MiB":
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
             break
         count /= 1024
     return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from openneutron.errors import OptionError
+from openneutron.machine import targets
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("mcxn94x", "mcxn94x"),
+        ("MCXN94X", "mcxn94x"),
+        ("mcxn947", "mcxn94x"),
+        ("FRDM-MCXN947", "mcxn94x"),
+        ("rt700", "imxrt700"),
+        ("i.MX RT700", "imxrt700"),
+        ("MIMXRT798S", "imxrt700"),
+        ("MIMXRT700-EVK", "imxrt700"),
+        ("IMX95", "imx95"),
+        ("i.MX 952", "imx952"),
+        ("MCXN54X", "mcxn54x"),
+        ("esp32", "esp32"),
+    ],
+)
+def test_part_numbers_and_boards_name_their_target(text: str, name: str) -> None:
+    assert targets.named(text) == name
+
+
+def test_an_unknown_target_is_refused_with_the_nearest() -> None:
+    with pytest.raises(OptionError, match=r"unknown target 'imxrt70'.*did you mean 'imxrt700'"):
+        targets.load("imxrt70")
+    with pytest.raises(OptionError, match=r"unknown target 'esp32'\. Hint: known targets"):
+        targets.load("esp32")
+
+
+def test_memory_is_called_what_it_is() -> None:
+    assert [targets.load(name).ram for name in ("imx95", "imxrt700", "mcxn94x")] == ["DDR", "SRAM", "SRAM"]
