@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from openneutron.report.facts import Left, costliest, facts, left_on_cpu, share, title
-from openneutron.report.model import Report
+from openneutron.report.facts import Left, costliest, facts, left_on_cpu, leftovers_of, share, title
+from openneutron.report.model import Operator, Report
 from tests.report.samples import report
 
 
@@ -51,3 +51,34 @@ def test_what_stays_on_the_cpu_names_the_lines_of_the_model() -> None:
     left = Left("aten.sin", ("a", "b", "c"), "no kernel", "", ("net.py:3", "", "net.py:9"))
     assert left.where(2) == "a (net.py:3), b and 1 more"
     assert left.where(3) == "a (net.py:3), b, c (net.py:9)"
+
+
+def _left(index: int, code: str, reason: str, *, inputs: tuple[int, ...] = (0,), converted: bool = False) -> Operator:
+    return Operator(index, code, f"t{index}", converted, reason, inputs=inputs)
+
+
+def test_a_terminal_tells_reasons_once_and_the_frequent_ones_first() -> None:
+    ops = (
+        _left(0, "CONV_2D", "", converted=True, inputs=()),
+        _left(1, "SIN", "operator SIN has no kernel"),
+        *(_left(at, "ADD", f"tensor 't{at}' is int64; it must be INT8") for at in range(2, 6)),
+        _left(6, "MUL", "tensor 'x' is int64; it must be INT8"),
+        _left(7, "QUANTIZE", "tensor 'input' is float32", inputs=()),
+        _left(8, "DEQUANTIZE", "it makes float values"),
+    )
+    found = leftovers_of(Report(operators=ops))
+    assert [(group.operator, len(group.names)) for group in found.groups] == [("ADD x4, MUL", 5), ("SIN", 1)]
+    assert found.groups[0].reason == "a tensor is int64; it must be INT8"
+    assert (found.hidden, found.border) == (0, 2)
+    assert leftovers_of(Report(operators=ops), 1).more.startswith("and 1 more reason (--all shows them)")
+
+
+def test_a_border_alone_is_no_news() -> None:
+    ops = (_left(0, "QUANTIZE", "x", inputs=()), _left(1, "CONV_2D", "", converted=True), _left(2, "DEQUANTIZE", "y"))
+    assert leftovers_of(Report(operators=ops)).groups == () and leftovers_of(Report(operators=ops)).more == ""
+
+
+def test_a_float_model_is_told_once() -> None:
+    ops = tuple(_left(at, "ADD", f"tensor 't{at}' is float32; it must be INT8") for at in range(5))
+    (told,) = leftovers_of(Report(operators=ops)).groups
+    assert told.operator == "ADD x5" and "this model is float32" in told.reason

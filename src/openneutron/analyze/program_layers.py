@@ -58,11 +58,21 @@ def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any], *, rounding: str 
     return found
 
 
+def require_bundle(pte: Path, data: bytes, bundle: Path) -> None:
+    """Find out at once whether the program's delegates can be verified: an `OptionError` says how to make the bundle."""
+    for number, payload in enumerate(payloads_of_pte(data, where=str(pte))):
+        _subject(number, payload, bundle, pte)
+
+
+def _how(pte: Path, bundle: Path) -> str:
+    return f"openneutron compile … -o {pte} --intermediates {bundle}"
+
+
 def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Subject, bytes]:
     """What the bundle knows of a delegate, and its LiteRT model; an error when the bundle is another program's."""
     stem = f"partition_{number}"
     where = f"{pte}, delegate {number}"
-    how = f"openneutron compile … -o {pte} --intermediates {bundle}"
+    how = _how(pte, bundle)
     if not (bundle / f"{stem}.tflite").is_file():
         raise OptionError(f"there is no debug bundle with {stem}.tflite", where=str(bundle), hint=f"make it: {how}")
     if payload.converter == "nxp":

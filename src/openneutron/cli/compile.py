@@ -48,6 +48,9 @@ def compile_model(
     force: Annotated[
         bool, typer.Option("--force", help="Replace output files that are no results of a compile; never an input.")
     ] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Print every reason for which something stays on the CPU.")
+    ] = False,
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     **options: Any,
@@ -79,6 +82,7 @@ def compile_model(
             certificate,
             as_json,
             force,
+            everything,
             checked(given),
             tuple(size or ()),
             calibration,

@@ -30,7 +30,9 @@ def inspect_file(
     from openneutron import console
     from openneutron.cli.shared.contents import contents_of
     from openneutron.files import read_file
+    from openneutron.foreign import refuse_foreign_file
 
+    refuse_foreign_file(file)
     data = read_file(file)
     with console.progress("reading"):
         found = contents_of(data, str(file))

@@ -160,19 +160,22 @@ def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]
 def _verify_pte(
     file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None, rounding: str
 ) -> Verification:
-    from openneutron.analyze.program_layers import verify_pte
+    from openneutron.analyze.program_layers import require_bundle, verify_pte
     from openneutron.cli.shared.arrays import read_arrays
-    from openneutron.executorch.run.arrays import tensors_of
     from openneutron.files import bundle_of
     from openneutron.litert.graph import DType, Tensor
     from openneutron.microcode.pte import read_plan
     from openneutron.run.runner import bind_inputs, random_inputs
 
+    bundle = bundle or bundle_of(file)
+    require_bundle(file, data, bundle)  # before torch is loaded and a model is run
+    from openneutron.executorch.run.arrays import tensors_of
+
     plan = read_plan(data, where=str(file))
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     bound = bind_inputs(tensors, arrays, source=str(file))
-    return verify_pte(file, bundle or bundle_of(file), tensors_of(bound), rounding=rounding)
+    return verify_pte(file, bundle, tensors_of(bound), rounding=rounding)
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from openneutron.errors import FormatError
 from openneutron.litert.check_graph import check_model
 from openneutron.litert.graph import Graph, Metadata, Model, Operator, Signature
 from openneutron.litert.operator_options import operator_names, options_of, options_unions
@@ -23,6 +24,10 @@ from openneutron.litert.walker import Table, Walker
 IDENTIFIER = b"TFL3"
 # The only schema version LiteRT has ever loaded; the file says it again beside the identifier.
 SCHEMA_VERSION = 3
+
+
+# Custom operators of files that another compiler made, and for what.
+_COMPILED = {"ethos-u": "for Arm's Ethos-U by Vela", "edgetpu-custom-op": "for Google's Edge TPU"}
 
 
 class _Code(NamedTuple):
@@ -45,6 +50,11 @@ def read_model(data: bytes | memoryview, *, source: str = "<bytes>") -> Model:
         raise root.error(f"the schema version is {root.u32(0)}, not {SCHEMA_VERSION}")
     buffers = Buffers(walker, root.positions(4))
     codes = [_read_code(walker.table(position, f"operator code {i}")) for i, position in enumerate(root.positions(1))]
+    for code in codes:
+        # Such files keep no order of operators that could be checked; what follows would only confuse.
+        if elsewhere := _COMPILED.get(code.custom):
+            hint = "give the .tflite it was made from"
+            raise FormatError(f"it was compiled {elsewhere} already", where=source, hint=hint)
     graphs = [
         _read_graph(walker.table(position, f"graph {number}"), number, codes, buffers)
         for number, position in enumerate(root.positions(2))

@@ -7,11 +7,19 @@ Example:
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openneutron.report.fits import warnings_of
 from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, Node, Operator, Report
+
+# Reasons that a terminal shows before it counts the rest; --all and --json have all of them.
+SHOWN_REASONS = 8
+_TENSOR = re.compile(r"tensor '[^']*'")
+_IS_FLOAT = "is float32"
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,83 @@ def left_on_cpu(report: Report) -> list[Left]:
         names, sources = zip(*found, strict=True)
         lefts.append(Left(operator, names, reason, hint, sources if any(sources) else ()))
     return lefts
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What a terminal shows of the rest: the groups, how many were left out, and how many nodes only form the border."""
+
+    groups: tuple[Left, ...] = ()
+    hidden: int = 0
+    border: int = 0
+
+    @property
+    def more(self) -> str:
+        """What is not in the groups, as a line; "" when all is."""
+        hidden = f"{self.hidden} more reason{'' if self.hidden == 1 else 's'} (--all shows them)" if self.hidden else ""
+        border = f"{self.border} at the border, from or to the types outside" if self.border else ""
+        return f"and {', and '.join(filter(None, (hidden, border)))}" if self.groups and (hidden or border) else ""
+
+
+def leftovers_of(report: Report, count: int = SHOWN_REASONS) -> Leftovers:
+    """What stayed on the CPU as people read it: one group per reason, the most frequent first, `count` of them (0: all).
+
+    Reasons that differ only in the tensor they name are one. Quantize and dequantize at the model's border are counted, not
+    listed; a model in float is told once.
+    """
+    items = [*report.nodes] if report.nodes else [*report.operators]
+    border = _border(items)
+    left = [item for item in items if not _on_npu(item) and _name(item) not in border]
+    if left and len(left) == len(items) and all(_IS_FLOAT in item.reason for item in left):
+        kinds = _kinds(left)
+        why = f"this model is float32, so nothing of it runs on the NPU ({len(left)} operators)"
+        return Leftovers((Left(kinds, (), why, left[0].hint),))
+    groups: dict[tuple[str, str], list[Node | Operator]] = {}
+    for item in left:
+        groups.setdefault((_TENSOR.sub("a tensor", item.reason), item.hint), []).append(item)
+    found = []
+    for (reason, hint), members in groups.items():
+        reasons = {item.reason for item in members}
+        sources = tuple(item.source if isinstance(item, Node) else "" for item in members)
+        names = tuple(map(_name, members))
+        told = reasons.pop() if len(reasons) == 1 else reason
+        found.append(Left(_kinds(members), names, told, hint, sources if any(sources) else ()))
+    found.sort(key=lambda group: -len(group.names))
+    shown = found[:count] if count else found
+    return Leftovers(tuple(shown), len(found) - len(shown), len(border))
+
+
+def _on_npu(item: Node | Operator) -> bool:
+    return item.delegated if isinstance(item, Node) else item.converted
+
+
+def _name(item: Node | Operator) -> str:
+    return item.name
+
+
+def _kind(item: Node | Operator) -> str:
+    return item.operator if isinstance(item, Node) else item.code
+
+
+def _kinds(items: Sequence[Node | Operator]) -> str:
+    """The operators with how often each is there: "CONV_2D x12, ADD"."""
+    counts = Counter(map(_kind, items))
+    return ", ".join(f"{kind} x{number}" if number > 1 else kind for kind, number in counts.most_common())
+
+
+def _border(items: Sequence[Node | Operator]) -> set[str]:
+    """Names of what only quantizes an input of the model, or dequantizes an output of it, on the CPU."""
+    keys = {item.name if isinstance(item, Node) else item.index for item in items}
+    read = {key for item in items for key in item.inputs}
+    found = set()
+    for item in items:
+        key = item.name if isinstance(item, Node) else item.index
+        kind = _kind(item).lower()
+        back = "dequantize" in kind
+        first = not any(one in keys for one in item.inputs)
+        if not _on_npu(item) and "quantize" in kind and (key not in read if back else first):
+            found.add(item.name)
+    return found
 
 
 def costliest(report: Report, count: int) -> list[Kernel]:

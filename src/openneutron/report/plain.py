@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from openneutron.report import columns
-from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
+from openneutron.report.facts import Leftovers, costliest, facts, leftovers_of, share, title
 from openneutron.report.model import Report
 
 # As many as on a terminal; --json has all of them.
@@ -18,8 +18,8 @@ SHOWN_NAMES = 3
 WIDEST = 60  # characters of a cell: names of fused operators run to hundreds
 
 
-def report_text(report: Report) -> str:
-    """Summary, the costliest kernels and what stayed on the CPU, one line each."""
+def report_text(report: Report, *, everything: bool = False) -> str:
+    """Summary, the costliest kernels and what stayed on the CPU, one line each; all reasons with `everything`."""
     rows = facts(report)
     wide = max((len(label) for label, _ in rows), default=0)
     lines = [title(report), *(f"  {label.ljust(wide)}  {sentence}" for label, sentence in rows)]
@@ -32,8 +32,9 @@ def report_text(report: Report) -> str:
         ]
     if report.kernels:
         lines += ["Kernels by cycles", *_kernels(report)]
-    if left_on_cpu(report):
-        lines += ["Left on the CPU", *_leftovers(report)]
+    left = leftovers_of(report, 0) if everything else leftovers_of(report)
+    if left.groups:
+        lines += ["Left on the CPU", *_leftovers(left)]
     return "\n".join(lines)
 
 
@@ -47,12 +48,13 @@ def _kernels(report: Report) -> list[str]:
     return [*_table(rows, right={3, 4, 5, 6}), *([f"  and {hidden} more"] if hidden > 0 else [])]
 
 
-def _leftovers(report: Report) -> list[str]:
+def _leftovers(found: Leftovers) -> list[str]:
     lines = []
-    for left in left_on_cpu(report):
+    for left in found.groups:
         hint = f" ({left.hint})" if left.hint else ""
-        lines.append(f"  {left.operator}: {left.where(SHOWN_NAMES)}: {left.reason}{hint}")
-    return lines
+        where = f"{left.where(SHOWN_NAMES)}: " if left.names else ""
+        lines.append(f"  {left.operator}: {where}{left.reason}{hint}")
+    return [*lines, *([f"  {found.more}"] if found.more else [])]
 
 
 def _short(text: str) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from openneutron.report import columns
-from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
+from openneutron.report.facts import SHOWN_REASONS, costliest, facts, leftovers_of, share, title
 from openneutron.report.model import Report
 
 # More rows than this push the summary off an ordinary terminal; --json has all of them.
@@ -21,20 +21,20 @@ TOP_KERNELS = 10
 SHOWN_NAMES = 3
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print the summary, the costliest kernels and what stayed on the CPU."""
-    console.print(whole(report))
+def print_report(report: Report, console: Console, *, everything: bool = False) -> None:
+    """Print the summary, the costliest kernels and what stayed on the CPU, all reasons of it with `everything`."""
+    console.print(whole(report, 0 if everything else SHOWN_REASONS))
 
 
-def whole(report: Report) -> RenderableType:
+def whole(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
     """The same, for whoever prints it."""
     parts = [summary(report)]
     if columns.rows(report):
         parts.append(both_columns(report))
     if report.kernels:
         parts.append(kernels(report))
-    if left_on_cpu(report):
-        parts.append(leftovers(report))
+    if leftovers_of(report).groups:
+        parts.append(leftovers(report, reasons))
     return Group(*parts)
 
 
@@ -75,14 +75,15 @@ def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
     return Group(table, Text(f"  and {hidden} more", style="dim")) if hidden > 0 else table
 
 
-def leftovers(report: Report) -> RenderableType:
-    """What stays on the CPU, why, and what to change."""
+def leftovers(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
+    """What stays on the CPU, why, and what to change, the most frequent reasons first (0: all)."""
     table = Table(title="Left on the CPU", title_justify="left", title_style="bold", header_style="cyan", box=None)
-    groups = left_on_cpu(report)
+    found = leftovers_of(report, reasons)
+    groups = found.groups
     hints = any(left.hint for left in groups)
     for heading in ("operator", "where", "why", *(["what to change"] if hints else [])):
         table.add_column(heading, overflow="fold")
     for left in groups:
         cells = (left.operator, left.where(SHOWN_NAMES), left.reason, *([left.hint] if hints else []))
         table.add_row(*map(Text, cells))
-    return table
+    return Group(table, Text(f"  {found.more}", style="dim")) if found.more else table

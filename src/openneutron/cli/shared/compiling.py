@@ -26,6 +26,7 @@ class Request:
     certificate: Path | None = None
     as_json: bool = False
     force: bool = False
+    everything: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     size: tuple[str, ...] = ()
     calibration: str = ""
@@ -76,13 +77,13 @@ def run_compile(request: Request) -> bool:
 
         size = write_page(report, r.report)
         report = replace(report, files={**report.files, r.report.name: size})
-    _print(report, r.as_json)
+    _print(report, r.as_json, r.everything)
     from openneutron.report.fits import shortfalls
 
     return not shortfalls(replace(report, files=program.report.files))
 
 
-def _print(report: Report, as_json: bool) -> None:
+def _print(report: Report, as_json: bool, everything: bool) -> None:
     from openneutron import console
 
     if as_json:
@@ -92,11 +93,11 @@ def _print(report: Report, as_json: bool) -> None:
     elif sys.stdout.isatty():
         from openneutron.report.render import print_report
 
-        print_report(report, console.stdout())
+        print_report(report, console.stdout(), everything=everything)
     else:
         from openneutron.report.plain import report_text
 
-        console.put(report_text(report))
+        console.put(report_text(report, everything=everything))
 
 
 def _compile(source: Source, stage: Callable[[str], None], options: dict[str, Any]) -> tuple[Program, Loaded]:

@@ -22,7 +22,7 @@ def flags() -> dict[str, tuple[str, str]]:
     """Flag → (field of `Request` or name of the option, how its value is read)."""
     own = {f"--{field.name.replace('_', '-')}": (field.name, "path") for field in fields(Request)[1:5]}
     schema = {one.flag: (one.name, one.kind) for one in SCHEMA.values() if one.flag and one.public}
-    own["--force"] = ("force", "switch")
+    own |= {"--force": ("force", "switch"), "--all": ("everything", "switch")}
     model = {"--size": ("size", "names"), "--calibration": ("calibration", "text")}
     return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **model, **schema}
 

@@ -23,6 +23,7 @@ from openneutron import zoo
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.executorch.capture.pickles import scan
 from openneutron.files import kind_of, read_file
+from openneutron.foreign import refuse_foreign_file
 
 Kind = Literal["zoo", "factory", "pt2", "onnx", "tflite"]
 
@@ -156,6 +157,7 @@ def _found(text: str) -> Source:
 
 
 def _kind_of_file(path: Path) -> Kind:
+    refuse_foreign_file(path)
     data = read_file(path)
     kind = kind_of(data)
     if kind == "pte":
