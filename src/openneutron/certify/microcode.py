@@ -274,7 +274,7 @@ def _call(block: bytes, at: int, count: int, words: int) -> Call:
     size = sum(width for _, width in params)
     if abi != known or count != len(roles) or words != 6 + 10 * count + size:
         raise Refused(f"{name} with ABI {abi}, {count} operands and {words} words", at)
-    if rows < 1 or rounding > 3:
+    if rows < 1 or rounding > 4:
         raise Refused(f"{name} with {rows} rows and rounding {rounding}", at)
     operands: dict[str, Operand] = {}
     for position, role in enumerate(roles):

@@ -36,6 +36,11 @@ def multiplier(real: float) -> tuple[int, int]:
     return (fixed, shift) if shift >= -31 else (0, 0)
 
 
+def reduced(m: int, shift: int) -> tuple[int, int]:
+    """A multiplier of 31 bits as one of 16 bits and a right shift, for sums of 64 bits."""
+    return ((m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF), 15 - shift
+
+
 def wrap(x: int) -> int:
     """A number as INT32 arithmetic leaves it."""
     return (x + 2147483648) % 4294967296 - 2147483648
@@ -137,7 +142,7 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
     def wanted(acc: int) -> int:
         return clamp(away(float(acc) * real), low, top)
 
-    if mode == 3 and _same_mantissa(real, m, word):
+    if mode == 3 and same_mantissa(real, m, word):
         return True
     ends = INT32 if real >= 0 else INT32[::-1]
     if any(given(acc) != wanted(acc) for acc in (*ends, 0)):
@@ -155,7 +160,8 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
     return True
 
 
-def _same_mantissa(real: float, m: int, word: int) -> bool:
+def same_mantissa(real: float, m: int, word: int) -> bool:
+    """Are these the mantissa and exponent of the double itself? Then sums below 2^53 round as its product does."""
     fraction, exponent = math.frexp(real)
     mantissa = int(math.ldexp(fraction, 53))
     return (m & 0x7FFFFFFF) << 22 | (word & 0xFFFFFFFF) >> 8 == mantissa and word & 0xFF == min(

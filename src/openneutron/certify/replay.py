@@ -238,6 +238,8 @@ class Machine:
         lut = call.operands.get("lut")
         if lut is None or not lut.present:
             return tags
+        if call.output.item != 1:
+            raise self.unknown(call, call.first_row, "a table of bytes on wider results")
         return self.world.symbols.through(tags, self.known(call, "lut", 256))
 
     def candidates(self, call: Call, kind: str) -> list[Computation]:

@@ -102,6 +102,21 @@ class Symbols:
             at += run
         return made
 
+    def elements(self, tags: array[int], at: int, given: int, made: int, meaning: Hashable) -> tuple[int, int]:
+        """First tag of a function of the element at `at`, and how many elements from there on follow each other.
+
+        Elements whose bytes are neighbours in one block share a block of results; any other has one of its own.
+        """
+        tag = tags[at]
+        if tag >= _FIRST:
+            base, end = self.holder(tag)
+            run = self._run(tags, at, min(end - tag, len(tags) - at)) // given
+            if run:
+                number, phase = divmod(tag - base, given)
+                block = self.block(("elements", meaning, base, phase), (end - base) // given * made)
+                return block + number * made, run
+        return self.block(("element", meaning, *tags[at : at + given]), made), 1
+
     def _run(self, tags: array[int], at: int, most: int) -> int:
         """How many tags from `at` on follow each other."""
         first = tags[at]

@@ -9,7 +9,7 @@ from openneutron.certify.kernels import rule
 from openneutron.certify.microcode import DTYPES
 from openneutron.certify.numbers import rescale
 from openneutron.certify.operators.elements import ordered, rows_between
-from openneutron.certify.operators.unary import table_of
+from openneutron.certify.operators.unary import applied_wide, table_of, wide_table_of
 from openneutron.certify.tags import digest
 from openneutron.certify.world import Computation, gathered
 
@@ -33,9 +33,35 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
         return int(min(max(value, p["clamp_low"]), p["clamp_high"]))
 
     given, made = DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]
+    if "INT16" in (given, made):
+        table = m.memo.get((call.at, "wide"))
+        if table is None:
+            table = m.memo[call.at, "wide"] = wide_table_of(entry, given, made)
+        _mapped_wide(m, call, first, last, table)
+        return
     if {given, made} - {"INT8", "UINT8"}:
         raise m.unknown(call, first, f"it rescales {given} to {made}")
     _mapped(m, call, first, last, table_of(entry, given, made))
+
+
+def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None:
+    """A function of one element, of which input or output has 16 bits: known by the operators that it may be."""
+    x, o = call.operands["input"], call.output
+    if x.shape != o.shape:
+        raise m.unknown(call, first, "input and output differ in shape")
+    for image in range(o.batch):
+        for y in range(first, last):
+            m.put(call, image, y, applied_wide(m.world, meaning, m.row(call, "input", image, y), x.item, o.item))
+
+
+@rule("lut16", elementwise=True)
+def lut16(m: Any, call: Any, first: int, last: int) -> None:
+    """Interpolation in a table."""
+    p = call.params
+    if {DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]} != {"INT16"}:
+        raise m.unknown(call, first, "input and output are not INT16")
+    meaning = ("lut16", m.known(call, "table", 512), p["tangent"], p["multiplier"], p["shift"])
+    _mapped_wide(m, call, first, last, meaning)
 
 
 def _mapped(m: Any, call: Any, first: int, last: int, table: bytes) -> None:
@@ -56,7 +82,7 @@ def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
     if (x.width, x.channels) == (o.width, o.channels):
         return tags
     strides = [0 if x.width == 1 else x.channels, 0 if x.channels == 1 else 1]
-    return gathered(tags, 1, [o.width, o.channels], strides)
+    return gathered(tags, x.item, [o.width, o.channels], strides)
 
 
 def row_starts(o: Any, rows: list[tuple[int, int]], size: int, whole: int) -> list[int] | None:
@@ -69,18 +95,18 @@ def row_starts(o: Any, rows: list[tuple[int, int]], size: int, whole: int) -> li
     return [0] if o.batch == len(rows) == 1 and whole == size else None
 
 
-@rule("add", "mul", "minmax", "prelu", "squared_difference", elementwise=True)
+@rule("add", "add16", "mul", "minmax", "prelu", "squared_difference", elementwise=True)
 def binary(m: Any, call: Any, first: int, last: int) -> None:
     """Two tensors element by element."""
     roles = ("input", "slope") if call.kernel == "prelu" else ("input1", "input2")
     o = call.output
     kinds = {call.operands[role].dtype for role in (*roles, "output")}
-    if len(kinds) != 1 or o.item != 1:
+    if len(kinds) != 1:
         raise m.unknown(call, first, "its operands differ in type")
     meaning = (call.kernel, tuple(sorted(call.params.items())), call.rounding, DTYPES[o.dtype])
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     sides = [[_wide(m, call, role, image, y) for image, y in rows] for role in roles]
-    size = o.width * o.channels
+    size = o.width * o.channels * o.item
     for one in m.candidates(call, "elements"):
         starts = row_starts(o, rows, size, one.size)
         if one.what["meaning"] != meaning or starts is None:
@@ -96,15 +122,21 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
     raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
 
 
-@rule("softmax", elementwise=True)
+@rule("softmax", "softmax16", elementwise=True)
 def softmax(m: Any, call: Any, first: int, last: int) -> None:
     """Over the channels."""
     x, o, p = call.operands["input"], call.output, call.params
-    table = m.known(call, "table", 1024)
-    meaning = (table, p["output_zero"], p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
+    meaning: tuple[Any, ...]
+    if call.kernel == "softmax16":
+        meaning = (DTYPES[o.dtype], m.known(call, "table", 2052), p["multiplier"], p["shift"])
+    else:
+        table = m.known(call, "table", 1024)
+        meaning = (table, p["output_zero"], p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
+    if x.dtype != o.dtype:
+        raise m.unknown(call, first, "input and output differ in type")
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     given = [m.row(call, "input", image, y) for image, y in rows]
-    size = o.width * o.channels
+    size = o.width * o.channels * o.item
     for one in m.candidates(call, "softmax"):
         if one.what["meaning"] != meaning or one.what["depth"] != o.channels or x.shape != o.shape:
             continue
@@ -121,8 +153,9 @@ def softmax(m: Any, call: Any, first: int, last: int) -> None:
 
 def _line(one: Computation, image: int, y: int) -> array[int]:
     _, h, w, c = one.what["shape"]
-    at = (image * h + y) * w * c
-    tags: array[int] = one.what["tags"][at : at + w * c]
+    size = w * c * one.what["item"]
+    at = (image * h + y) * size
+    tags: array[int] = one.what["tags"][at : at + size]
     return tags
 
 
@@ -151,7 +184,7 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
         )
         if agree:
             m.recognised(call, "pool", one)
-            size = o.width * o.channels
+            size = o.width * o.channels * o.item
             for image, y in rows:
                 at = (image * o.height + y) * size
                 m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
@@ -224,11 +257,11 @@ def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
     raise m.unknown(call, first, "no operator of the source is the mean of these sums with these parameters")
 
 
-def _same_boxes(one: Computation, starts: list[int], size: int, boxes: list[tuple[array[int], int]]) -> bool:
+def _same_boxes(one: Computation, starts: list[int], size: int, boxes: list[tuple[array[int], int]], item: int) -> bool:
     """Do the elements of these output rows read what the operator's read?"""
-    tags, count = one.what["tags"], one.what["count"]
+    tags, count = one.what["tags"], one.what["count"] * item
     pairs = zip(starts, boxes, strict=True)
-    return all(n == count and tags[at * n : (at + size) * n] == found for at, (found, n) in pairs)
+    return all(n * item == count and tags[at * count : (at + size) * count] == found for at, (found, n) in pairs)
 
 
 def _boxes(m: Any, call: Any, image: int, y: int, axes: set[int]) -> tuple[array[int], int]:
@@ -244,7 +277,7 @@ def _boxes(m: Any, call: Any, image: int, y: int, axes: set[int]) -> tuple[array
     count = 1
     for axis in axes:
         count *= shape[axis]
-    return ordered(tags, shape, axes), count
+    return ordered(tags, shape, axes, x.item), count
 
 
 @rule("reduce")
@@ -272,12 +305,12 @@ def reduce(m: Any, call: Any, first: int, last: int) -> None:
     rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     boxes = [_boxes(m, call, image, y, axes) for image, y in rows]
     for one in m.candidates(call, "reduce"):
-        if one.what["meaning"] != meaning or one.size != size * o.batch * o.height or x.dtype != o.dtype:
+        if one.what["meaning"] != meaning or one.size != size * o.item * o.batch * o.height or x.dtype != o.dtype:
             continue
         starts = [(image * o.height + y) * size for image, y in rows]
-        if _same_boxes(one, starts, size, boxes):
+        if _same_boxes(one, starts, size, boxes, x.item):
             for (image, y), at in zip(rows, starts, strict=True):
-                m.put(call, image, y, array("Q", one.part(at, size)))
+                m.put(call, image, y, array("Q", one.part(at * o.item, size * o.item)))
             return
     raise m.unknown(call, first, "no operator of the source reduces these bytes with these parameters")
 
@@ -299,7 +332,7 @@ def arg_max(m: Any, call: Any, first: int, last: int) -> None:
         if one.what["meaning"] != meaning or one.size != size * item * o.batch * o.height:
             continue
         starts = [(image * o.height + y) * size for image, y in rows]
-        if _same_boxes(one, starts, size, boxes):
+        if _same_boxes(one, starts, size, boxes, x.item):
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, array("Q", one.part(at * item, size * item)))
             return
@@ -327,7 +360,7 @@ def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
             for image, y in rows
             for at in rows_between(y, p["scale_height"], p["half_pixel"], x.height, dtype)
         ):
-            size = o.width * o.channels
+            size = o.width * o.channels * o.item
             for image, y in rows:
                 at = (image * o.height + y) * size
                 m.put(call, image, y, array("Q", one.part(at, size)))

@@ -9,18 +9,25 @@ from typing import Any
 from openneutron.certify.kernels import rule
 from openneutron.certify.kernels.elements import row_starts
 from openneutron.certify.microcode import DTYPES
-from openneutron.certify.numbers import rounds_as_double
+from openneutron.certify.numbers import rounds_as_double, same_mantissa
 from openneutron.certify.world import Computation
 
+WIDE = ("conv2d16", "depthwise_conv2d16", "transpose_conv2d16", "fully_connected16")
+_DOUBLE, _SINGLE = 1, 4  # roundings
+_LEAST53, _MOST53 = 37, 127  # shifts of a double's mantissa that the firmware takes
 Channel = tuple[bytes, int, tuple[int, int]]  # weights, bias, multiplier and shift
 
 
 def _table(m: Any, call: Any) -> list[tuple[int, int, int]]:
-    """bias, multiplier and shift of each channel."""
+    """bias, multiplier and shift of each channel; with 16-bit activations a fourth column is the bias's upper half."""
     count, units = call.output.channels, m.program.units
     column = -(-count // units) * units
-    words = struct.unpack(f"<{3 * column}i", m.known(call, "table", 12 * column))
-    return [(words[c], words[column + c], words[2 * column + c]) for c in range(count)]
+    columns = 4 if call.kernel in WIDE else 3
+    words = struct.unpack(f"<{columns * column}i", m.known(call, "table", 4 * columns * column))
+    if columns == 3:
+        return [(words[c], words[column + c], words[2 * column + c]) for c in range(count)]
+    low = [words[c] & 0xFFFFFFFF for c in range(count)]
+    return [(low[c] | words[3 * column + c] << 32, words[column + c], words[2 * column + c]) for c in range(count)]
 
 
 def _dense(m: Any, call: Any, taps: int, depth: int, groups: int) -> list[bytes]:
@@ -68,8 +75,16 @@ def _once(m: Any, call: Any, make: Any) -> Any:
     return made
 
 
+def _rounds(call: Any) -> bool:
+    """Is the rounding one of a convolution? Sums of 64 bits are rounded once."""
+    return bool(call.rounding == (_SINGLE if call.kernel in WIDE and not call.params["narrow"] else _DOUBLE))
+
+
 def _common(call: Any) -> tuple[Any, ...]:
     p = call.params
+    if call.kernel in WIDE:
+        kinds = DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]
+        return (*kinds, p["narrow"], p["clamp_low"], p["clamp_high"])
     return (
         DTYPES[call.operands["input"].dtype], p["input_zero"], p["weights_zero"], p["output_zero"], p["clamp_low"],
         p["clamp_high"],
@@ -108,8 +123,9 @@ def _source_row(one: Computation, image: int, y: int) -> array[int] | None:
     _, h, w, c = one.what["shape"]
     if not 0 <= y < h:
         return None
-    at = (image * h + y) * w * c
-    tags: array[int] = one.what["tags"][at : at + w * c]
+    size = w * c * one.what["item"]
+    at = (image * h + y) * size
+    tags: array[int] = one.what["tags"][at : at + size]
     return tags
 
 
@@ -123,22 +139,22 @@ def _operand_row(m: Any, call: Any, image: int, y: int) -> array[int] | None:
 def _emit(m: Any, call: Any, one: Computation, image: int, y: int, first: int) -> None:
     """Write the tags of one row of an operator's output, or of some of its channels."""
     _, h, w, c = one.what["out"]
-    o = call.output
+    o, item = call.output, one.what["item"]
     start = (image * h + y) * w * c
     if o.width * o.channels == w * c:
-        made = array("Q", one.part(start, w * c))
+        made = array("Q", one.part(start * item, w * c * item))
     else:
         made = array("Q")
         for x in range(w):
-            made.extend(one.part(start + x * c + first, o.channels))
+            made.extend(one.part((start + x * c + first) * item, o.channels * item))
     m.put(call, image, y, m.finished(call, made))
 
 
-@rule("conv2d")
+@rule("conv2d", "conv2d16")
 def conv2d(m: Any, call: Any, first: int, last: int) -> None:
     """Dense and grouped convolutions, whole, in pieces of channels, or with neighbouring pixels seen as one."""
     p, x = call.params, call.operands["input"]
-    if call.rounding != 1 or p["groups"] < 1 or x.channels % p["groups"] or call.output.channels % p["groups"]:
+    if not _rounds(call) or p["groups"] < 1 or x.channels % p["groups"] or call.output.channels % p["groups"]:
         raise m.unknown(call, first, "its rounding or groups are none of a convolution")
     depth = x.channels // p["groups"]
     taps = p["kernel_h"] * p["kernel_w"]
@@ -146,11 +162,11 @@ def conv2d(m: Any, call: Any, first: int, last: int) -> None:
     _convolve(m, call, first, last, "dense", rows)
 
 
-@rule("depthwise_conv2d")
+@rule("depthwise_conv2d", "depthwise_conv2d16")
 def depthwise(m: Any, call: Any, first: int, last: int) -> None:
     """One input channel per output channel."""
     p, x, units = call.params, call.operands["input"], m.program.units
-    if call.rounding != 1 or call.output.channels != x.channels * p["depth_multiplier"]:
+    if not _rounds(call) or call.output.channels != x.channels * p["depth_multiplier"]:
         raise m.unknown(call, first, "its rounding or channels are none of a depth-wise convolution")
     taps, count = p["kernel_h"] * p["kernel_w"], call.output.channels
 
@@ -207,7 +223,8 @@ def _direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
     if at is None or (groups > 1 and len(rows) != len(one.what["rows"])):
         return None
     need = (o.width - 1) * sw + (kw - 1) * dw + 1
-    return "direct", at, need * x.channels, left * x.channels, p["pad_left"] * x.channels, 0
+    pixel = x.channels * x.item
+    return "direct", at, need * pixel, left * pixel, p["pad_left"] * pixel, 0
 
 
 def _stripped(weights: bytes, kernel_h: int) -> tuple[int, tuple[bytes, ...]]:
@@ -229,7 +246,7 @@ def _merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
     _, _, out_width, count = one.what["out"]
     if (p["kernel_h"], p["stride_h"], p["dilation_h"]) != (kh, sh, dh) or groups != 1 or p["groups"] != 1:
         return None
-    if dw != 1 or p["dilation_w"] != 1 or p["weights_zero"] != 0 or o.channels % count:
+    if x.item != 1 or dw != 1 or p["dilation_w"] != 1 or p["weights_zero"] != 0 or o.channels % count:
         return None
     outputs = o.channels // count
     step = p["stride_w"] * x.channels
@@ -257,7 +274,7 @@ def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: 
     p = call.params
     kh, _, sh, _, dh, _, top, _, _ = one.what["geometry"]
     _, _, need, left, call_left, shift = place
-    zero = p["input_zero"]
+    zero = p.get("input_zero", 0)  # 16-bit activations have none
     for k in range(kh):
         source = _source_row(one, image, y * sh - top + k * dh)
         given = _operand_row(m, call, image, y * p["stride_h"] - p["pad_top"] + k * p["dilation_h"])
@@ -269,7 +286,7 @@ def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: 
     return True
 
 
-@rule("transpose_conv2d")
+@rule("transpose_conv2d", "transpose_conv2d16")
 def transposed(m: Any, call: Any, first: int, last: int) -> None:
     """Each input adds a window to the output."""
     p, x, o = call.params, call.operands["input"], call.output
@@ -279,7 +296,7 @@ def transposed(m: Any, call: Any, first: int, last: int) -> None:
     mark = len(m.reads)
     for one in m.candidates(call, "transposed"):
         w = one.what
-        if call.rounding != 1 or (w["geometry"], w["common"], w["shape"], w["out"]) != (
+        if not _rounds(call) or (w["geometry"], w["common"], w["shape"], w["out"]) != (
             geometry,
             _common(call),
             x.shape,
@@ -305,11 +322,12 @@ def transposed(m: Any, call: Any, first: int, last: int) -> None:
     raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
 
 
-@rule("fully_connected")
+@rule("fully_connected", "fully_connected16")
 def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
     """Vectors times constant weights; multipliers are proved to round as doubles do."""
     x, o = call.operands["input"], call.output
-    if (x.batch, x.height, x.width) != (o.batch, o.height, o.width) or call.rounding not in (2, 3):
+    wide = call.kernel in WIDE
+    if (x.batch, x.height, x.width) != (o.batch, o.height, o.width) or call.rounding not in ((3,) if wide else (2, 3)):
         raise m.unknown(call, first, "its shapes or rounding are none of a fully connected layer")
     rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, 1, x.channels, 1)))
     common = _common(call)
@@ -318,17 +336,21 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
         if one.what["common"] != common or one.what["depth"] != x.channels:
             return None
         vectors = (o.batch * o.height * o.width, o.width) if o.batch == 1 else (o.batch * o.height * o.width,)
-        if one.size not in [count * one.what["count"] for count in vectors]:
+        if one.size not in [count * one.what["count"] * x.item for count in vectors]:
             return None
         plain = [(weights, bias) for weights, bias, _ in rows]
         wanted = [(weights, bias) for weights, bias, _ in one.what["rows"]]
         at = _slice_of(wanted, plain)  # type: ignore[arg-type]
         if at is None:
             return None
-        low, top = common[4] - common[3], common[5] - common[3]
+        low, top = (0, 0) if wide else (common[4] - common[3], common[5] - common[3])
         for (_, _, (factor, word)), (_, _, real) in zip(rows, one.what["rows"][at:], strict=False):
             key = ("rounds", real, call.rounding, factor, word, low, top)
-            if key not in m.world.seen:
+            if wide:
+                # Sums may be wider than 32 bits: nothing but the double itself rounds as it does.
+                if not same_mantissa(real, factor, word) or not _LEAST53 <= word & 0xFF <= _MOST53:
+                    return None
+            elif key not in m.world.seen:
                 if not rounds_as_double(real, call.rounding, factor, word, low, top):
                     return None
                 m.world.seen.add(key)
@@ -336,7 +358,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
 
     mark = len(m.reads)
     for one, place in _places(m, call, "vectors", fits):
-        depth, count = one.what["depth"], one.what["count"]
+        depth, count = one.what["depth"] * x.item, one.what["count"] * x.item
         tags = one.what["tags"]
         rows_of = [(image, y) for image in range(o.batch) for y in range(first, last)]
         begin = row_starts(o, rows_of, o.width * count, one.size)
@@ -348,7 +370,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
             for (image, y), v in starts:
                 made = array("Q")
                 for vector in range(v, v + o.width):
-                    made.extend(one.part(vector * count + place[1], o.channels))
+                    made.extend(one.part(vector * count + place[1] * x.item, o.channels * x.item))
                 m.put(call, image, y, m.finished(call, made))
             return
         m.forget(mark)
@@ -359,9 +381,14 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
 def matmul(m: Any, call: Any, first: int, last: int) -> None:
     """Matrices of two activations; a matrix is one row of an operand."""
     p, o = call.params, call.output
+    if (
+        call.rounding != (_SINGLE if o.item == 2 else _DOUBLE)
+        or len({one.dtype for one in call.operands.values() if one.item == o.item and one.present}) != 1
+    ):
+        raise m.unknown(call, first, "its rounding or types are none of a product of matrices")
     common = (
-        bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"], p["multiplier"],
-        p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
+        DTYPES[o.dtype], bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"],
+        p["multiplier"], p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
     )  # fmt: skip
     mark = len(m.reads)
     for one in m.candidates(call, "matmul"):
@@ -392,6 +419,6 @@ def _matrix_agrees(m: Any, call: Any, one: Computation, role: str, image: int, y
     outer = 0 if shape[0] == 1 else image // of
     place = outer * inner + (0 if inner == 1 else image % of)
     row = 0 if x.height == 1 else y
-    size = shape[3] * shape[4]
+    size = shape[3] * shape[4] * x.item
     at = (place * x.height + row) * size
     return bool(m.row(call, role, place, row) == tags[at : at + size])

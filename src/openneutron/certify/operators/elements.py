@@ -25,17 +25,22 @@ from openneutron.certify.tags import constant, digest, value_of
 from openneutron.certify.world import World, dense, gathered
 
 _BYTES = ("INT8", "UINT8")
+_KINDS = (*_BYTES, "INT16")
+_SCALE_TOLERANCE = 0.001  # of the output scale of a 16-bit softmax, LiteRT's own
+_MOST_SHIFT = 14  # of its factor: a difference of 17 bits stays in INT32
 
 
 def _pair(c: Context) -> bool:
     if len(c.op.inputs) != 2:
         return False
     tensors = (c.tensor(0), c.tensor(1), c.out)
-    return c.out.dtype in _BYTES and all(t.dtype == c.out.dtype and len(t.scale) == 1 for t in tensors)
+    if not all(t.dtype == c.out.dtype and len(t.scale) == 1 for t in tensors):
+        return False
+    return c.out.dtype in _BYTES or (c.out.dtype == "INT16" and not any(t.quantization[1] for t in tensors))
 
 
 def _binary(c: Context, kernel: str, params: dict[str, int], rounding: int) -> list[array[int]]:
-    sides = [broadcast(c.tags(at), c.tensor(at).shape, c.out.shape) for at in range(2)]
+    sides = [broadcast(c.tags(at), c.tensor(at).shape, c.out.shape, c.out.item) for at in range(2)]
     return [elementwise(c.world, kernel, params, rounding, c.out.dtype, sides[0], sides[1])]
 
 
@@ -54,6 +59,8 @@ def add(c: Context) -> list[array[int]] | None:
     """Both inputs on a common scale."""
     if not _pair(c):
         return _whole_numbers(c)
+    if c.out.dtype == "INT16":
+        return None if c.op.code == "SQUARED_DIFFERENCE" else _add16(c)
     (s1, z1), (s2, z2), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
     twice = f32(2.0 * max(s1, s2))
     square = c.op.code == "SQUARED_DIFFERENCE"
@@ -73,6 +80,31 @@ def add(c: Context) -> list[array[int]] | None:
     return _binary(c, "add", params | {"subtract": int(c.op.code == "SUB")}, 1)
 
 
+def _add16(c: Context) -> list[array[int]] | None:
+    """Scales that are powers of two by shifts, others with 15 bits of head room."""
+    scales = [t.scale[0] for t in (c.tensor(0), c.tensor(1), c.out)]
+    low, top = activation(c.op.options.get("FusedActivationFunction", 0), *c.out.quantization, c.out.dtype)
+    params = {"subtract": int(c.op.code == "SUB"), "clamp_low": low, "clamp_high": top}
+    parts = [math.frexp(scale) for scale in scales]
+    if c.op.options.get("PotScaleInt16", True) and all(fraction == 0.5 for fraction, _ in parts):
+        shifts = [exponent - parts[2][1] for _, exponent in parts[:2]]
+        if max(shifts) != 0 or min(shifts) < -15:
+            return None  # LiteRT refuses it
+        params |= {"shifts_only": 1, "shift1": shifts[0], "shift2": shifts[1]}
+        params |= dict.fromkeys(("multiplier1", "multiplier2", "output_multiplier", "output_shift"), 0)
+        return _binary(c, "add16", params, 1)
+    twice = 2.0 * max(scales[:2])
+    factors = [multiplier(one) for one in (scales[0] / twice, scales[1] / twice, twice / ((1 << 15) * scales[2]))]
+    if any(shift > 0 for _, shift in factors):
+        return None
+    params["shifts_only"] = 0
+    for name, exponent, (m, shift) in zip(
+        ("multiplier1", "multiplier2", "output_multiplier"), ("shift1", "shift2", "output_shift"), factors, strict=True
+    ):
+        params |= {name: m, exponent: shift}
+    return _binary(c, "add16", params, 1)
+
+
 @rule("MUL")
 def mul(c: Context) -> list[array[int]] | None:
     """The product in float32's scale."""
@@ -88,7 +120,7 @@ def mul(c: Context) -> list[array[int]] | None:
 @rule("MAXIMUM", "MINIMUM")
 def extreme(c: Context) -> list[array[int]] | None:
     """Stored values are compared."""
-    if len(c.op.inputs) != 2 or c.out.dtype not in _BYTES or any(c.tensor(at).dtype != c.out.dtype for at in range(2)):
+    if len(c.op.inputs) != 2 or c.out.dtype not in _KINDS or any(c.tensor(at).dtype != c.out.dtype for at in range(2)):
         return _whole_numbers(c)
     return _binary(c, "minmax", {"minimum": int(c.op.code == "MINIMUM")}, 0)
 
@@ -96,7 +128,7 @@ def extreme(c: Context) -> list[array[int]] | None:
 @rule("PRELU")
 def prelu(c: Context) -> list[array[int]] | None:
     """A slope below zero."""
-    if not _pair(c):
+    if not _pair(c) or c.out.dtype not in _BYTES:
         return None
     (s, z), (sa, za), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
     m, shift = multiplier(f32(s / so))
@@ -152,8 +184,10 @@ def cast(c: Context) -> list[array[int]] | None:
 def softmax(c: Context) -> list[array[int]] | None:
     """Over the last dimension; exponentials of differences are a table."""
     x, y = c.tensor(0), c.out
-    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.scale) != 1 or len(y.scale) != 1:
+    if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.scale) != 1 or len(y.scale) != 1:
         return None
+    if x.dtype == "INT16":
+        return _softmax16(c)
     table = exponentials(float(c.op.options.get("Beta", 0.0)), x.scale[0])
     low, top = limits(y.dtype)
     meaning = (table, y.quantization[1], low, top, y.dtype)
@@ -163,6 +197,38 @@ def softmax(c: Context) -> list[array[int]] | None:
             "softmax", (meaning, depth, digest(c.tags(0))), y.size, meaning=meaning, depth=depth, tags=c.tags(0)
         )
     ]
+
+
+def _softmax16(c: Context) -> list[array[int]] | None:
+    x, y = c.tensor(0), c.out
+    if x.quantization[1] or y.quantization[1] or abs(y.scale[0] * 32768.0 - 1.0) > _SCALE_TOLERANCE:
+        return None
+    m, shift = multiplier(f32(x.scale[0] * float(c.op.options.get("Beta", 0.0))) / (10.0 / 65535))
+    if shift > _MOST_SHIFT:
+        return None
+    meaning, depth = ("INT16", softmax_tables(), m, shift), x.shape[-1]
+    return [
+        c.world.computed(
+            "softmax", (meaning, depth, digest(c.tags(0))), y.size, meaning=meaning, depth=depth, tags=c.tags(0)
+        )
+    ]
+
+
+def softmax_tables() -> bytes:
+    """exp on [-10, 0] and 1 / (1 + x) on [0, 1], 513 INT16 each."""
+    return _interpolated(math.exp, -10.0, 0.0) + _interpolated(lambda x: 1.0 / (1.0 + x), 0.0, 1.0)
+
+
+def _interpolated(function: Callable[[float], float], low: float, top: float) -> bytes:
+    """Values in 1/32768, each less half of what the line to the next one misses in the middle."""
+    step = (top - low) / 512
+    found = []
+    for i in range(512):
+        value, then = away(32768.0 * function(low + i * step)), 32768.0 * function(low + (i + 1) * step)
+        middle = away(32768.0 * function(low + i * step + step / 2.0))
+        found.append(value - away((away((then + value) / 2.0) - middle) / 2.0))
+    found.append(away(32768.0 * function(top)))
+    return struct.pack("<513h", *(clamp(one, -32768, 32767) for one in found))
 
 
 def exponentials(beta: float, scale: float) -> bytes:
@@ -197,7 +263,7 @@ def _exponential(a: int) -> int:
 def pool(c: Context) -> list[array[int]] | None:
     """A window of stored values."""
     x, y, o = c.tensor(0), c.out, c.op.options
-    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.shape) != 4 or len(y.scale) != 1:
+    if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.shape) != 4 or len(y.scale) != 1:
         return None
     kh, kw, sh, sw = o["FilterHeight"], o["FilterWidth"], o["StrideH"], o["StrideW"]
     (oh, top), (ow, left) = window(x.shape[1], kh, sh, 1, o["Padding"]), window(x.shape[2], kw, sw, 1, o["Padding"])
@@ -214,7 +280,7 @@ def pool(c: Context) -> list[array[int]] | None:
     return [
         c.world.computed(
             "pool", (meaning, x.shape, digest(c.tags(0))), y.size,
-            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape,
+            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
     ]  # fmt: skip
 
@@ -223,7 +289,7 @@ def _means(c: Context, shape: tuple[int, ...], params: dict[str, int], rounding:
     """A mean over a whole image, which may be computed at once or from sums that grow row by row."""
     meaning = (tuple(sorted(params.items())), rounding, c.tensor(0).dtype)
     return c.world.computed(
-        "mean", (meaning, shape, digest(c.tags(0))), shape[3],
+        "mean", (meaning, shape, digest(c.tags(0))), shape[3] * c.out.item, item=c.out.item,
         meaning=meaning, params=params, rounding=rounding, tags=c.tags(0), shape=shape, dtype=c.tensor(0).dtype,
     )  # fmt: skip
 
@@ -232,7 +298,7 @@ def _means(c: Context, shape: tuple[int, ...], params: dict[str, int], rounding:
 def reduction(c: Context) -> list[array[int]] | None:
     """Any dimensions reduced; what each output element reads is gathered behind each other."""
     x, y, axes = c.tensor(0), c.out, c.numbers(1)
-    if x.dtype not in _BYTES or y.dtype != x.dtype or axes is None or not x.shape:
+    if x.dtype not in _KINDS or y.dtype != x.dtype or axes is None or not x.shape:
         return None
     reduced = {axis % len(x.shape) for axis in axes}
     count = prod(x.shape[axis] for axis in reduced)
@@ -245,7 +311,7 @@ def reduction(c: Context) -> list[array[int]] | None:
             return None
         params = {"mode": 1 if c.op.code == "REDUCE_MAX" else 2}
         rounding = 0
-    elif len(x.scale) != 1 or len(y.scale) != 1:
+    elif len(x.scale) != 1 or len(y.scale) != 1 or (x.dtype == "INT16" and (z or zo or c.op.code == "SUM")):
         return None
     elif c.op.code == "SUM" and x.dtype == "INT8":
         params, rounding, steps = {"mode": 0, "clamp_low": low}, 0, sum_steps(s, z, so, zo, count)
@@ -259,7 +325,7 @@ def reduction(c: Context) -> list[array[int]] | None:
     whole = len(x.shape) == 4 and reduced == {1, 2} and x.shape[0] == 1
     if whole and params["mode"] == 0 and not steps:
         return [_means(c, x.shape, {k: v for k, v in params.items() if k != "mode"} | {"count": count}, rounding)]
-    gathered_ = ordered(c.tags(0), x.shape, reduced)
+    gathered_ = ordered(c.tags(0), x.shape, reduced, x.item)
     meaning = (tuple(sorted(params.items())), rounding, steps, x.dtype)
     return [
         c.world.computed(
@@ -269,11 +335,11 @@ def reduction(c: Context) -> list[array[int]] | None:
     ]  # fmt: skip
 
 
-def ordered(tags: array[int], shape: tuple[int, ...], reduced: set[int]) -> array[int]:
+def ordered(tags: array[int], shape: tuple[int, ...], reduced: set[int], item: int) -> array[int]:
     """Elements so that those which are reduced to one follow each other."""
     strides = dense(shape)
     order = [*(at for at in range(len(shape)) if at not in reduced), *sorted(reduced)]
-    return gathered(tags, 1, [shape[at] for at in order], [strides[at] for at in order])
+    return gathered(tags, item, [shape[at] for at in order], [strides[at] for at in order])
 
 
 def sum_steps(s: float, z: int, so: float, zo: int, count: int) -> bytes:
@@ -304,7 +370,7 @@ def arg_max(c: Context) -> list[array[int]] | None:
     if x.dtype not in _BYTES or y.dtype not in ("INT32", "INT64") or axes is None or len(axes) != 1:
         return None
     axis = axes[0] % len(x.shape)
-    tags = ordered(c.tags(0), x.shape, {axis})
+    tags = ordered(c.tags(0), x.shape, {axis}, x.item)
     meaning = (1 if c.op.code == "ARG_MAX" else -1, x.dtype, y.dtype)
     return [
         c.world.computed(
@@ -318,7 +384,7 @@ def arg_max(c: Context) -> list[array[int]] | None:
 def resize_bilinear(c: Context) -> list[array[int]] | None:
     """Four neighbours weighted."""
     x, y, o = c.tensor(0), c.out, c.op.options
-    if x.dtype not in _BYTES or y.dtype != x.dtype or len(x.shape) != 4 or len(y.shape) != 4:
+    if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.shape) != 4 or len(y.shape) != 4:
         return None
     align, half = bool(o.get("AlignCorners")), bool(o.get("HalfPixelCenters"))
     scales = [step(x.shape[at], y.shape[at], align, x.dtype) for at in (1, 2)]
@@ -326,7 +392,7 @@ def resize_bilinear(c: Context) -> list[array[int]] | None:
     return [
         c.world.computed(
             "bilinear", (meaning, x.shape, y.shape, digest(c.tags(0))), y.size,
-            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape,
+            meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
     ]  # fmt: skip
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from array import array
 from math import prod
 
+from openneutron.certify.litert import Tensor
 from openneutron.certify.numbers import away, clamp, f32
 from openneutron.certify.operators import Context, rule
 from openneutron.certify.tags import constant, digest, filled, value_of
 from openneutron.certify.world import World, dense, gathered
 
-_BYTES = ("INT8", "UINT8")
+_KINDS = ("INT8", "UINT8", "INT16")
 
 
 @rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
@@ -87,17 +88,22 @@ def strided_slice(c: Context) -> list[array[int]] | None:
 def pad(c: Context) -> list[array[int]] | None:
     """A frame of one value, the zero point where none is given."""
     shape, borders = c.tensor(0).shape, c.numbers(1)
-    if borders is None or len(borders) != 2 * len(shape) or min(borders, default=0) < 0 or c.out.dtype not in _BYTES:
+    if borders is None or len(borders) != 2 * len(shape) or min(borders, default=0) < 0 or c.out.dtype not in _KINDS:
         return None
-    fill = array("Q", [c.out.quantization[1] & 255]) if c.op.code == "PAD" else c.tags(2)
-    return [framed(c.tags(0), shape, borders[::2], c.out.shape, fill)] if len(fill) == 1 else None
+    fill = _zero(c.out) if c.op.code == "PAD" else c.tags(2)
+    return [framed(c.tags(0), shape, borders[::2], c.out.shape, fill)] if len(fill) == c.out.item else None
+
+
+def _zero(tensor: Tensor) -> array[int]:
+    """One element of the zero point."""
+    return constant((tensor.quantization[1] % (1 << 8 * tensor.item)).to_bytes(tensor.item, "little"))
 
 
 def framed(
     tags: array[int], shape: tuple[int, ...], before: list[int], outer: tuple[int, ...], fill: array[int]
 ) -> array[int]:
-    """A tensor of single bytes inside a larger one that is `fill` elsewhere."""
-    made = fill * prod(outer)
+    """A tensor inside a larger one that is the element `fill` elsewhere."""
+    made, item = fill * prod(outer), len(fill)
     strides = dense(outer)
     if not shape or 0 in shape:
         return made
@@ -108,7 +114,7 @@ def framed(
         for axis in range(len(shape) - 1):
             place, rest = divmod(rest, inner[axis])
             at += (place + before[axis]) * strides[axis]
-        made[at : at + row] = tags[start : start + row]
+        made[at * item : (at + row) * item] = tags[start * item : (start + row) * item]
     return made
 
 
@@ -287,7 +293,7 @@ def depth_space(c: Context) -> list[array[int]] | None:
 def batch_space(c: Context) -> list[array[int]] | None:
     """Blocks of pixels to images, or back."""
     x, y, blocks, borders = c.tensor(0).shape, c.out.shape, c.numbers(1), c.numbers(2)
-    if blocks is None or borders is None or c.out.dtype not in _BYTES:
+    if blocks is None or borders is None or c.out.dtype not in _KINDS:
         return None
     count = len(blocks)
     rest = prod(x[1 + count :])
@@ -298,7 +304,7 @@ def batch_space(c: Context) -> list[array[int]] | None:
             *x[1 + count :],
         ]
         before = [0, *borders[::2], *([0] * (len(x) - 1 - count))]
-        fill = constant([c.out.quantization[1] & 0xFF])
+        fill = _zero(c.out)
         tags = framed(c.tags(0), x, before, tuple(wide), fill)
         spread = [wide[0]]
         for k, block in enumerate(blocks):
@@ -306,7 +312,7 @@ def batch_space(c: Context) -> list[array[int]] | None:
         strides = dense([*spread, rest])
         dims = [*blocks, wide[0], *spread[1::2], rest]
         steps = [*strides[2 : 2 * count + 1 : 2], strides[0], *strides[1 : 2 * count : 2], strides[-1]]
-        return [gathered(tags, 1, dims, steps)]
+        return [gathered(tags, c.out.item, dims, steps)]
     images = x[0] // prod(blocks)
     narrow = [*blocks, images, *x[1 : 1 + count], rest]
     strides = dense(narrow)
@@ -314,12 +320,12 @@ def batch_space(c: Context) -> list[array[int]] | None:
     for k, block in enumerate(blocks):
         dims += [x[1 + k], block]
         steps += [strides[count + 1 + k], strides[k]]
-    whole = gathered(c.tags(0), 1, [*dims, rest], [*steps, strides[-1]])
+    whole = gathered(c.tags(0), c.out.item, [*dims, rest], [*steps, strides[-1]])
     wide = [images, *(x[1 + k] * block for k, block in enumerate(blocks)), *x[1 + count :]]
     cut = [images, *y[1 : 1 + count], *x[1 + count :]]
     flat = dense(wide)
     start = sum(borders[2 * k] * flat[1 + k] for k in range(count))
-    return [gathered(whole, 1, cut, flat, start)]
+    return [gathered(whole, c.out.item, cut, flat, start)]
 
 
 @rule("GATHER")

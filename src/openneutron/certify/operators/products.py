@@ -5,18 +5,28 @@ from __future__ import annotations
 from array import array
 from math import prod
 
-from openneutron.certify.numbers import activation, f32, limits, multiplier, window, wrap
+from openneutron.certify.litert import Tensor
+from openneutron.certify.numbers import activation, f32, limits, multiplier, reduced, window, wrap
 from openneutron.certify.operators import Context, rule
 from openneutron.certify.tags import digest, value_of
 
 _BYTES = ("INT8", "UINT8")
+_INT32_BIAS = 2  # of the schema's TensorType
+_MOST_SUM = 1 << 47
+_WIDE_LEFT_SHIFT = 7  # as far as LiteRT multiplies sums of 64 bits
 
 
 def _usable(c: Context, data: int = 0, weights: int = 1) -> bool:
     x, w, y = c.tensor(data), c.tensor(weights), c.out
     known = value_of(c.tags(weights)) is not None
     same = x.dtype == w.dtype == y.dtype and x.dtype in _BYTES
+    if x.dtype == y.dtype == "INT16":
+        same = w.dtype == "INT8" and min(w.scale, default=0.0) > 0 and _symmetric(x, w, y)
     return known and same and len(x.scale) == 1 == len(y.scale) and len(w.scale) >= 1
+
+
+def _symmetric(*tensors: Tensor) -> bool:
+    return not any(any(one.zero_point) for one in tensors)
 
 
 def _signed(c: Context, position: int) -> tuple[bytes, int]:
@@ -32,10 +42,44 @@ def _signed(c: Context, position: int) -> tuple[bytes, int]:
 def _biases(c: Context, position: int, count: int) -> list[int] | None:
     if not c.has(position):
         return [0] * count
-    data = value_of(c.tags(position))
-    if data is None or c.tensor(position).dtype != "INT32" or len(data) != 4 * count:
+    data, bias = value_of(c.tags(position)), c.tensor(position)
+    wanted = "INT64" if c.out.dtype == "INT16" and not _narrow(c) else "INT32"
+    if data is None or bias.dtype != wanted or len(data) != bias.item * count:
         return None
-    return [int.from_bytes(data[4 * at : 4 * at + 4], "little", signed=True) for at in range(count)]
+    step = bias.item
+    return [int.from_bytes(data[at : at + step], "little", signed=True) for at in range(0, len(data), step)]
+
+
+def _narrow(c: Context) -> bool:
+    """Do sums of 16-bit activations wrap in 32 bits? They do where the operator says that biases are INT32."""
+    return bool(c.op.options.get("QuantizedBiasType", 0) == _INT32_BIAS)
+
+
+def _summed(c: Context, channels: list[bytes], biases: list[int]) -> bool:
+    """Do sums of 64 bits, and their factors, stay where LiteRT's arithmetic is defined?"""
+    if c.out.dtype != "INT16" or _narrow(c):
+        return True
+    # FULLY_CONNECTED rounds a double; the others have multipliers that LiteRT bounds.
+    data = 2 if c.op.code == "TRANSPOSE_CONV" else 0
+    factors = () if c.op.code == "FULLY_CONNECTED" else _factors(c, data, 1, len(channels))
+    if any(multiplier(one)[1] > _WIDE_LEFT_SHIFT for one in factors):
+        return False
+    sizes = [sum(min(one, 256 - one) for one in row) for row in channels]
+    return all(abs(bias) + (size << 15) < _MOST_SUM for bias, size in zip(biases, sizes, strict=True))
+
+
+def _scaled(c: Context, factors: list[float]) -> list[tuple[int, int]]:
+    """Multiplier and shift of each channel."""
+    made = [multiplier(factor) for factor in factors]
+    return [reduced(*one) for one in made] if c.out.dtype == "INT16" and not _narrow(c) else made
+
+
+def _parameters(c: Context, data: int, weights_zero: int) -> tuple[object, ...]:
+    """What all channels have in common, as a call states it."""
+    x, y = c.tensor(data), c.out
+    if y.dtype == "INT16":
+        return (x.dtype, y.dtype, int(_narrow(c)), *_clamps(c))
+    return (x.dtype, x.quantization[1], weights_zero, y.quantization[1], *_clamps(c))
 
 
 def _factors(c: Context, data: int, weights: int, count: int) -> list[float]:
@@ -49,6 +93,11 @@ def _factors(c: Context, data: int, weights: int, count: int) -> list[float]:
 
 def _clamps(c: Context) -> tuple[int, int]:
     return activation(c.op.options.get("FusedActivationFunction", 0), *c.out.quantization, c.out.dtype)
+
+
+def _folded(c: Context, bias: int, part: int) -> int:
+    """A bias less what the input's zero point adds, in the sum's own width."""
+    return bias if c.out.dtype == "INT16" else wrap(bias - part)
 
 
 def _total(weights: bytes) -> int:
@@ -78,23 +127,23 @@ def convolution(c: Context) -> list[array[int]] | None:
         channels = [data[at::cout] for at in range(cout)]
         groups, lanes = x.shape[3], True
     biases = _biases(c, 2, cout)
-    if biases is None or len(w.scale) not in (1, cout):
+    if biases is None or len(w.scale) not in (1, cout) or not _summed(c, channels, biases):
         return None
     sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
     dh, dw = o.get("DilationHFactor", 1), o.get("DilationWFactor", 1)
     (oh, top), (ow, left) = window(x.shape[1], kh, sh, dh, o["Padding"]), window(x.shape[2], kw, sw, dw, o["Padding"])
     if (oh, ow, cout) != y.shape[1:] or cout % groups:
         return None
-    folded = [wrap(bias - zero * (_total(one) - wz * len(one))) for bias, one in zip(biases, channels, strict=True)]
-    scaled = [multiplier(factor) for factor in _factors(c, 0, 1, cout)]
-    rows = tuple(zip(channels, folded, scaled, strict=True))
-    low, high = _clamps(c)
+    folded = [
+        _folded(c, bias, zero * (_total(one) - wz * len(one))) for bias, one in zip(biases, channels, strict=True)
+    ]
+    rows = tuple(zip(channels, folded, _scaled(c, _factors(c, 0, 1, cout)), strict=True))
     geometry = (kh, kw, sh, sw, dh, dw, top, left, groups)
-    common = (x.dtype, zero, wz, y.quantization[1], low, high)
+    common = _parameters(c, 0, wz)
     return [
         c.world.computed(
             "lanes" if lanes else "dense", (geometry, common, rows, x.shape, digest(c.tags(0))), y.size,
-            geometry=geometry, common=common, rows=rows, tags=c.tags(0), shape=x.shape, out=y.shape,
+            geometry=geometry, common=common, rows=rows, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
     ]  # fmt: skip
 
@@ -110,19 +159,19 @@ def transposed(c: Context) -> list[array[int]] | None:
     cout, kh, kw, cin = w.shape
     data, wz = _signed(c, 1)
     biases = _biases(c, 3, cout)
-    if biases is None:
-        return None
     size = kh * kw * cin
     sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
     (_, top), (_, left) = window(y.shape[1], kh, sh, 1, o["Padding"]), window(y.shape[2], kw, sw, 1, o["Padding"])
     channels = [data[at * size : (at + 1) * size] for at in range(cout)]
-    rows = tuple(zip(channels, biases, [multiplier(one) for one in _factors(c, 2, 1, cout)], strict=True))
+    if biases is None or not _summed(c, channels, biases):
+        return None
+    rows = tuple(zip(channels, biases, _scaled(c, _factors(c, 2, 1, cout)), strict=True))
     geometry = (kh, kw, sh, sw, top, left)
-    common = (x.dtype, x.quantization[1], wz, y.quantization[1], *_clamps(c))
+    common = _parameters(c, 2, wz)
     return [
         c.world.computed(
             "transposed", (geometry, common, rows, x.shape, y.shape, digest(c.tags(2))), y.size,
-            geometry=geometry, common=common, rows=rows, tags=c.tags(2), shape=x.shape, out=y.shape,
+            geometry=geometry, common=common, rows=rows, tags=c.tags(2), shape=x.shape, out=y.shape, item=x.item,
         )
     ]  # fmt: skip
 
@@ -140,10 +189,12 @@ def fully_connected(c: Context) -> list[array[int]] | None:
         return None
     zero = x.quantization[1]
     channels = [data[at * depth : (at + 1) * depth] for at in range(count)]
-    folded = [wrap(bias - zero * (_total(one) - wz * depth)) for bias, one in zip(biases, channels, strict=True)]
+    if not _summed(c, channels, biases):
+        return None
+    folded = [_folded(c, bias, zero * (_total(one) - wz * depth)) for bias, one in zip(biases, channels, strict=True)]
     factors = [x.scale[0] * scale / y.scale[0] for scale in w.scale]
     rows = tuple(zip(channels, folded, factors * count if len(factors) == 1 else factors, strict=True))
-    common = (x.dtype, zero, wz, y.quantization[1], *_clamps(c))
+    common = _parameters(c, 0, wz)
     return [
         c.world.computed(
             "vectors", (common, rows, digest(c.tags(0))), y.size,
@@ -156,13 +207,20 @@ def fully_connected(c: Context) -> list[array[int]] | None:
 def matmul(c: Context) -> list[array[int]] | None:
     """Products of two activations."""
     left, right, y = c.tensor(0), c.tensor(1), c.out
-    if {left.dtype, right.dtype, y.dtype} != {"INT8"} or not len(left.scale) == len(right.scale) == len(y.scale) == 1:
+    wide = y.dtype == "INT16"
+    if not left.dtype == right.dtype == y.dtype or not (y.dtype == "INT8" or (wide and _symmetric(left, right, y))):
+        return None
+    if not len(left.scale) == len(right.scale) == len(y.scale) == 1:
         return None
     if max(len(left.shape), len(right.shape)) > 5 or min(len(left.shape), len(right.shape)) < 2:
         return None
     factor = multiplier(f32(left.scale[0] * right.scale[0]) / y.scale[0])
     flags = bool(c.op.options.get("AdjX")), bool(c.op.options.get("AdjY"))
-    common = (*flags, left.quantization[1], right.quantization[1], *factor, y.quantization[1], *limits("INT8"))
+    if wide and factor[1] > _WIDE_LEFT_SHIFT:
+        return None
+    factor = reduced(*factor) if wide else factor
+    zeros = left.quantization[1], right.quantization[1]
+    common = (y.dtype, *flags, *zeros, *factor, y.quantization[1], *limits(y.dtype))
     sides = []
     wanted = (1,) * (5 - len(y.shape)) + y.shape
     for position, tensor in ((0, left), (1, right)):
@@ -173,6 +231,6 @@ def matmul(c: Context) -> list[array[int]] | None:
     return [
         c.world.computed(
             "matmul", (common, *((full, digest(tags)) for full, tags in sides)), y.size,
-            common=common, left=sides[0], right=sides[1], out=wanted, matrix=prod(y.shape[-2:]),
+            common=common, left=sides[0], right=sides[1], out=wanted, matrix=prod(y.shape[-2:]) * y.item,
         )
     ]  # fmt: skip

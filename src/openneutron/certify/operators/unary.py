@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from openneutron.certify.functions import Unknown, function_of, wrong_entries
 from openneutron.certify.numbers import (
@@ -22,8 +24,10 @@ from openneutron.certify.numbers import (
     wrap,
 )  # fmt: skip
 from openneutron.certify.operators import Context, rule
+from openneutron.certify.operators.elements import elementwise
 from openneutron.certify.refused import Refused
-from openneutron.certify.tags import value_of
+from openneutron.certify.tags import constant, value_of
+from openneutron.certify.world import World
 
 _BYTES = ("INT8", "UINT8")
 
@@ -38,8 +42,28 @@ def table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
     return bytes(table)
 
 
+def wide_table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
+    """The name of an integer function with 16 bits on one side or both: the digest of all of its values."""
+    (low, top), (least, most) = limits(given), limits(made)
+    values = array("i", (clamp(function(q), least, most) for q in range(low, top + 1)))
+    return hashlib.sha256(f"{given} {made} ".encode() + values.tobytes()).digest()
+
+
+def applied_wide(world: World, meaning: Hashable, tags: array[int], given: int, made: int) -> array[int]:
+    """A function of one element on each of some elements of `given` bytes; the same one gives the same tags anywhere."""
+    result, at = array("Q"), 0
+    while at < len(tags):
+        start, run = world.symbols.elements(tags, at, given, made, meaning)
+        result.extend(range(start, start + run * made))
+        at += run * given
+    return result
+
+
 def _applied(c: Context, function: Callable[[int], int]) -> list[array[int]] | None:
     x = c.tensor(0)
+    if "INT16" in (x.dtype, c.out.dtype):
+        meaning = wide_table_of(function, x.dtype, c.out.dtype)
+        return [applied_wide(c.world, meaning, c.tags(0), x.item, c.out.item)]
     return [c.world.symbols.through(c.tags(0), table_of(function, x.dtype, c.out.dtype))]
 
 
@@ -52,6 +76,15 @@ def _fits(c: Context) -> bool:
         and len(y.scale) == 1
         and min(x.scale[0], y.scale[0]) > 0
     )
+
+
+def _fits_wide(c: Context) -> bool:
+    """8 bits, or 16 bits with zero point 0 on one side or both."""
+    x, y = c.tensor(0), c.out
+    if "INT16" not in (x.dtype, y.dtype):
+        return _fits(c)
+    known = all(t.dtype in ("INT8", "INT16") and len(t.scale) == 1 and t.scale[0] > 0 for t in (x, y))
+    return known and not any(t.dtype == "INT16" and t.quantization[1] for t in (x, y))
 
 
 def _float(c: Context, function: Callable[[float], float]) -> list[array[int]] | None:
@@ -104,7 +137,9 @@ _FLOATS: dict[str, Callable[[float], float]] = {
 
 @rule("LOGISTIC", "TANH", "EXP", "ELU", "GELU", "LOG")
 def in_float(c: Context) -> list[array[int]] | None:
-    """Scale in, evaluate, scale out, round, in float32."""
+    """Scale in, evaluate, scale out, round, in float32; logistic function and tangent of 16 bits interpolate."""
+    if c.out.dtype == "INT16":
+        return _interpolated(c)
     if not _fits(c):
         return None
     if c.op.code == "GELU":
@@ -116,10 +151,43 @@ def in_float(c: Context) -> list[array[int]] | None:
     return _float(c, _FLOATS[c.op.code])
 
 
+def _interpolated(c: Context) -> list[array[int]] | None:
+    """LOGISTIC and TANH of 16 bits out of one table."""
+    if c.op.code not in ("LOGISTIC", "TANH") or not _fits_wide(c) or c.tensor(0).dtype != "INT16":
+        return None
+    scale, tangent = c.tensor(0).scale[0], int(c.op.code == "TANH")
+    if c.out.scale[0] != 2.0**-15:
+        return None
+    m, shift = _steps(scale, (2.0**-12, 2.0**-11) if tangent else (2.0**-12,))
+    if m > 65535:
+        return None
+    return [applied_wide(c.world, ("lut16", logistic_table(), tangent, m, shift), c.tags(0), 2, 2)]
+
+
+def _steps(scale: float, exact: tuple[float, ...]) -> tuple[int, int]:
+    """Multiplier and shift to the table's steps of 1/12288."""
+    if scale in exact:
+        return int(scale * 12288), 0
+    shift = 0
+    while scale * 12288 * 2.0**shift <= 32767 / 2 and shift < 31:
+        shift += 1
+    return int(scale * 12288 * 2.0**shift), shift
+
+
+def logistic_table() -> bytes:
+    """The function at n/24, raised by half of what a chord falls short of the curve, as 256 UINT16."""
+    found = []
+    for n in range(255):
+        s = 1.0 / (1.0 + math.exp(-n / 24))
+        bend = s * (1.0 - s) * (2.0 * s - 1.0) / 24**2 / 16.0
+        found.append(math.floor(65536.0 * (s + bend) + 0.5))
+    return struct.pack("<256H", *found, 65535)
+
+
 @rule("QUANTIZE")
 def quantize(c: Context) -> list[array[int]] | None:
-    """Between 8-bit types."""
-    if not _fits(c):
+    """Between integer types."""
+    if not _fits_wide(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
     m, shift = multiplier(s / so)
@@ -129,7 +197,9 @@ def quantize(c: Context) -> list[array[int]] | None:
 @rule("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 def clamps(c: Context) -> list[array[int]] | None:
     """Rescaled and cut."""
-    if not _fits(c):
+    if not _fits_wide(c) or (c.out.dtype == "INT16" and c.op.code not in ("RELU", "RELU6")):
+        return None
+    if "INT16" in (c.tensor(0).dtype, c.out.dtype) and c.tensor(0).dtype != c.out.dtype:
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
     m, shift = multiplier(f32(s / so))
@@ -145,12 +215,28 @@ def clamps(c: Context) -> list[array[int]] | None:
 @rule("LEAKY_RELU")
 def leaky_relu(c: Context) -> list[array[int]] | None:
     """Two slopes."""
+    if c.tensor(0).dtype == c.out.dtype == "INT16" and _fits_wide(c):
+        return _leaky_relu16(c)
     if not _fits(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
     slope = f32(f32(s * c.op.options.get("Alpha", 0.0)) / so)
     plain, scaled, sign = multiplier(f32(s / so)), multiplier(abs(slope)), -1 if slope < 0 else 1
     return _applied(c, lambda q: (rescale(q - z, *plain) if q >= z else sign * rescale(q - z, *scaled)) + zo)
+
+
+def _leaky_relu16(c: Context) -> list[array[int]] | None:
+    """As PRELU with a slope of 1 or -1 whose scale is the magnitude of alpha."""
+    (s, _), (so, _) = c.tensor(0).quantization, c.out.quantization
+    alpha = c.op.options.get("Alpha", 0.0)
+    (m, shift), (slope, slope_shift) = multiplier(f32(s / so)), multiplier(f32(f32(s * abs(alpha)) / so))
+    low, top = limits("INT16")
+    params = {
+        "input_zero": 0, "slope_zero": 0, "multiplier": m, "shift": shift, "slope_multiplier": slope,
+        "slope_shift": slope_shift, "output_zero": 0, "clamp_low": low, "clamp_high": top,
+    }  # fmt: skip
+    slopes = constant((-1 if alpha < 0 else 1).to_bytes(2, "little", signed=True) * (c.out.size // 2))
+    return [elementwise(c.world, "prelu", params, 1, "INT16", c.tags(0), slopes)]
 
 
 @rule("ABS")
