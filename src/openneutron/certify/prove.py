@@ -14,7 +14,7 @@ from itertools import permutations
 
 from openneutron.certify import kernels
 from openneutron.certify.litert import Graph, Operator, Tensor, read_model
-from openneutron.certify.microcode import Program, State, decode
+from openneutron.certify.microcode import Call, Loop, Program, State, decode
 from openneutron.certify.operators import RULES, Context
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
@@ -285,6 +285,7 @@ class Walk:
             program = decode(*blocks)
         except Refused as error:
             raise Refused(f"{where}: {error}") from None
+        _has_rules(program, where)
         rows = [[t for t in program.tensors if t["kind"] == kind] for kind in (0, 1)]
         if len(rows[0]) != len(inputs) or len(rows[1]) > len(outputs):
             raise Refused(f"{where}: it has {len(rows[0])} inputs and {len(rows[1])} outputs")
@@ -350,6 +351,14 @@ class Walk:
         for chosen in permutations(free, len(program.states)):
             if all(_fits(state, one) for state, (_, one) in zip(program.states, chosen, strict=True)):
                 yield tuple(name for name, _ in chosen)
+
+
+def _has_rules(program: Program, where: str) -> None:
+    """Refuse a kernel without a rule by name, before anything else is found wrong with it."""
+    for item in program.steps:
+        for step in item.body if isinstance(item, Loop) else (item,):
+            if isinstance(step, Call) and step.kernel not in kernels.RULES:
+                raise Refused(f"{where}: the checker has no rule for kernel {step.kernel}", step.at)
 
 
 def _fits(state: State, variable: Variable) -> bool:
