@@ -311,7 +311,7 @@ def reduction(c: Context) -> list[array[int]] | None:
             return None
         params = {"mode": 1 if c.op.code == "REDUCE_MAX" else 2}
         rounding = 0
-    elif len(x.scale) != 1 or len(y.scale) != 1 or (x.dtype == "INT16" and (z or zo or c.op.code == "SUM")):
+    elif len(x.scale) != 1 or len(y.scale) != 1 or (x.dtype == "INT16" and c.op.code == "SUM"):
         return None
     elif c.op.code == "SUM" and x.dtype == "INT8":
         params, rounding, steps = {"mode": 0, "clamp_low": low}, 0, sum_steps(s, z, so, zo, count)
