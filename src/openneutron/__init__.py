@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.run.runtime import register_runtime
     from openneutron.machine import targets
     from openneutron.machine.native import litert_delegate
+    from openneutron.sweeps.sweeping import sweep
 
 __all__ = [
     "OpenNeutronError",
@@ -32,6 +33,7 @@ __all__ = [
     "compile",
     "litert_delegate",
     "register_runtime",
+    "sweep",
     "targets",
     "zoo",
 ]
@@ -41,6 +43,7 @@ _HOMES = {
     "compile": "openneutron.api",
     "litert_delegate": "openneutron.machine.native",
     "register_runtime": "openneutron.executorch.run.runtime",
+    "sweep": "openneutron.sweeps.sweeping",
 }
 # Names that are modules themselves.
 _MODULES = {"targets": "openneutron.machine.targets", "zoo": "openneutron.zoo"}

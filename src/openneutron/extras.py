@@ -22,6 +22,8 @@ EXTRA_OF = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "pandas": "tables",
+    "dask": "cluster",
+    "distributed": "cluster",
 }
 
 

@@ -71,7 +71,7 @@ class Loaded:
 class Source:
     """A text that names a model, and what kind of model it names.
 
-    `stem` is what files made from it are called.
+    `stem` is what files made from it are called; `arguments` are what a factory is called with.
     """
 
     text: str
@@ -79,6 +79,7 @@ class Source:
     sizes: Mapping[str, int | tuple[int, ...]] = field(default_factory=dict)
     calibration: str = ""
     trust: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -115,7 +116,7 @@ class Source:
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
             return _exported(self.text, self.trust)
-        return _made(self.text, self.stem)
+        return _made(self.text, self.stem, self.arguments)
 
 
 def find(
@@ -250,22 +251,25 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
     return Loaded(name, program, examples, calibration)
 
 
-def _made(text: str, name: str) -> Loaded:
+def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
     factory = imported(text)
     import torch
 
     kinds = (torch.nn.Module, torch.export.ExportedProgram, tuple, zoo.ZooModel)
     made = factory
+    spoken = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     if isinstance(factory, type) or (callable(factory) and not isinstance(factory, kinds)):
         try:
-            made = factory()
+            made = factory(**arguments)
         except OpenNeutronError:
             raise
         except Exception as error:
             raise OptionError(
                 f"the factory failed: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
-                where=text, hint="it is called without arguments; --debug shows where it fails",
+                where=text, hint=f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
             ) from error  # fmt: skip
+    elif arguments:
+        raise OptionError(f"it takes no arguments, {spoken} was given", where=text, hint="name a function or class")
     if isinstance(made, zoo.ZooModel):
         return Loaded(name, made.model, made.example_inputs, made.calibration)
     model, examples, calibration = _parts(made, text)

@@ -1,0 +1,178 @@
+"""`openneutron sweep`: a grid of models, chips and options, compiled by many processes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from openneutron.cli.shared.completion import model_names
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
+from openneutron.options import PUBLIC, Option
+
+if TYPE_CHECKING:
+    from openneutron.sweeps.results import Sweep
+
+# Every option that changes what is compiled, each with values separated by commas.
+_AXES = tuple(one for one in PUBLIC if one.flag and one.name not in ("dump_kernel_selection_code", "trust"))
+_MANY = {"switch": "no,yes", "names": "none,a+b", "bytes": "none,64K"}
+_TABLE_ROWS = 40  # one screen; the files have all
+
+
+def sweep_models(
+    models: Annotated[
+        list[str], typer.Argument(help="What `openneutron compile` takes, or a .toml file.", autocompletion=model_names)
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of results; a sweep goes on from it.")],
+    argument: Annotated[
+        list[str] | None, typer.Option(help="Values for an argument of factories: width=0.25,0.5,1.0; repeatable.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes; 0: one for each core.", min=0)] = 0,
+    scheduler: Annotated[str, typer.Option(help="A Dask scheduler, e.g. tcp://host:8786, instead of processes.")] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds a variant may take; 0: any.", min=0)] = 600.0,
+    no_reports: Annotated[bool, typer.Option("--no-reports", help="No HTML report for each variant.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Compile also what the folder has.")] = False,
+    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
+    trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+    **grid: Any,
+) -> None:
+    """Compile every model for every chip with every option, and say what each variant costs.
+
+    Writes results.csv, results.jsonl and index.html, a page with every variant on axes to choose.
+
+    Exit code 0: every variant has figures; 1: some failed or took too long, and their rows say why.
+
+    Examples:
+
+    openneutron sweep model.tflite --target imxrt700,mcxn94x --fit none,64K --workers 1 -o folder
+
+    openneutron sweep cifarnet ds_cnn --target imxrt700,mcxn94x --fit none,64K --workers 2 -o folder
+    """
+    import json
+
+    from openneutron import console
+    from openneutron.cli.main import DIFFERS
+    from openneutron.sweeps.sweeping import sweep
+
+    axes = {one.name: grid[one.name] for one in _AXES if grid[one.name]}
+    described, axes = _described(models, axes, argument or [], size or [], calibration, trust)
+    with console.progress("starting") as stage:
+        found = sweep(
+            described, folder=output, workers=workers or None, scheduler=scheduler, timeout=timeout,
+            reports=not no_reports, fresh=fresh, progress=stage, **axes,
+        )  # fmt: skip
+    if as_json:
+        console.put(json.dumps(list(found), indent=2))
+    else:
+        _print(found)
+    if not found.ok:
+        raise typer.Exit(DIFFERS)
+
+
+def _described(
+    models: list[str], axes: dict[str, Any], arguments: list[str], sizes: list[str], calibration: str, trust: bool
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Models and options as `openneutron.sweep` takes them; what the command line gives replaces what a file says."""
+    from openneutron.errors import OptionError
+    from openneutron.sweeps.toml import read_toml
+
+    values = dict(_argument(text) for text in arguments)
+    more: dict[str, Any] = {"calibration": calibration} if calibration else {}
+    if trust:
+        more["trust"] = True
+    if sizes:
+        from openneutron.onnx.sizes import parse_sizes
+
+        more["sizes"] = parse_sizes(sizes)
+    found: list[dict[str, Any]] = []
+    for text in models:
+        if text.endswith(".toml"):
+            description = read_toml(text)
+            found += description.models
+            axes = {**description.axes, **axes}
+        else:
+            found.append({"source": text, **more, **({"arguments": values} if ":" in text else {})})
+    if values and not any(one.get("arguments") for one in found):
+        raise OptionError("--argument is for factories", hint="name one as package.module:factory")
+    return found, axes
+
+
+def _argument(text: str) -> tuple[str, list[Any]]:
+    """A name and its values: numbers, yes and no where they look so, else texts."""
+    import ast
+
+    from openneutron.errors import OptionError
+
+    name, equals, values = text.partition("=")
+    if not equals or not name.isidentifier() or not values:
+        raise OptionError(f"--argument is {text!r}", hint="write name=value or name=value,value")
+
+    def value(part: str) -> Any:
+        try:
+            return ast.literal_eval(part)
+        except (ValueError, SyntaxError):
+            return part
+
+    return name, [value(part) for part in values.split(",")]
+
+
+def _print(found: Sweep) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from openneutron import console
+    from openneutron.report.columns import WHICH
+    from openneutron.sweeps.plan import shown
+    from openneutron.sweeps.task import OK
+
+    table = Table(header_style="cyan", box=None)
+    axes = [name for name in found.axes if name == "target" or len({row[name] for row in found}) > 1]
+    for heading in ("model", *axes):
+        table.add_column(heading)
+    figures = ("stock_ms", "stock_arena_bytes", "stock_flash_bytes", "open_ms", "open_sram_bytes", "sqnr_db")
+    for heading in ("stock ms", "arena", "flash", "open ms", "SRAM", "SQNR dB"):
+        table.add_column(heading, justify="right")
+    front = {row["key"] for row in found.pareto("stock_ms", "stock_arena_bytes")}
+    for row in found[:_TABLE_ROWS]:
+        cells = [_figure(row[name]) for name in figures]
+        style = "bold" if row["key"] in front else ""
+        table.add_row(row["model"], *(shown(row[name]) for name in axes), *cells, style=style)
+    screen = console.stdout()
+    screen.print(table)
+    if len(found) > _TABLE_ROWS:
+        screen.print(Text(f"and {len(found) - _TABLE_ROWS} more"))
+    for row in found:
+        if row["status"] != OK:
+            which = " ".join([row["model"], *(f"{name}={shown(row[name])}" for name in axes)])
+            screen.print(Text(f"{which}: {row['status']}: {row['reason']}", style="red"), soft_wrap=True)
+    good = sum(row["status"] == OK for row in found)
+    screen.print(Text(f"{good} of {len(found)} variants ok, {found.known} known before; {found.folder}/index.html"))
+    screen.print(Text(WHICH, style="dim"))
+
+
+def _figure(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    text = f"{option.help} Several: {_MANY[option.kind]}." if option.kind in _MANY else f"{option.help} Several: a,b."
+    shown = typer.Option(option.flag, help=text)
+    annotation: Any = Annotated[str, shown]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default="", annotation=annotation)
+
+
+def _with_axes(function: Callable[..., None]) -> None:
+    """Let typer see an option for each axis in place of `**grid`."""
+    seen = inspect.signature(function, eval_str=True)
+    fixed = [one for one in seen.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    vars(function)["__signature__"] = seen.replace(parameters=[*fixed, *map(_parameter, _AXES)])
+
+
+_with_axes(sweep_models)

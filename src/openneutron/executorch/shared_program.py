@@ -1,0 +1,41 @@
+"""A quantized program as bytes, so that one export and one calibration serve many compiles, also in other processes.
+
+Example:
+    >>> data, sqnr = quantized_bytes(find("cifarnet").load(), per_channel=True)
+    >>> openneutron.compile(program_of(data), target="mcxn94x")
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import torch
+
+from openneutron.executorch.capture.export import one_thread
+from openneutron.executorch.capture.sources import Loaded
+from openneutron.executorch.pipeline import quantize
+from openneutron.executorch.place.engines import engines_of
+
+
+def quantized_bytes(loaded: Loaded, *, recipe: str = "neutron", **options: Any) -> tuple[bytes, float | None]:
+    """The quantized program, and the SQNR of its worst output; `options` are those of `quantize`.
+
+    A program that is quantized already comes back as it is, with no SQNR.
+    """
+    program: Any = loaded.model
+    sqnr: tuple[float, ...] = ()
+    if loaded.calibration:
+        with one_thread():  # sums of a histogram depend on the number of threads
+            made = quantize(
+                loaded.model, loaded.example_inputs or (), loaded.calibration, engines=engines_of(recipe), **options
+            )
+        program, sqnr = made.program, made.sqnr
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    return file.getvalue(), min(sqnr, default=None)
+
+
+def program_of(data: bytes) -> torch.export.ExportedProgram:
+    """A program of its own for one compile, which may rewrite it."""
+    return torch.export.load(io.BytesIO(data))

@@ -1,0 +1,145 @@
+"""Tasks on a Dask cluster: processes of this machine, started and stopped here, or any scheduler by its address.
+
+Example:
+    >>> with cluster("", workers=2) as client:
+    ...     for at, outcome in run(client, tasks, seconds=600.0, report=True, travel=False):
+    ...         print(at, outcome.row["status"])
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from openneutron.errors import OptionError
+from openneutron.extras import extra
+from openneutron.sweeps.identity import environment
+from openneutron.sweeps.serial import Task, content_of
+from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failed, measure, prepare
+
+# A scheduler in the same network answers in milliseconds; workers that a batch system starts take longer.
+ANSWER_SECONDS, WORKERS_SECONDS = 10, 60
+# A task whose worker dies runs once more elsewhere; the second death is the task's doing.
+_ALLOWED_DEATHS = 1
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENNEUTRON_THREADS")
+
+
+@contextmanager
+def cluster(address: str, workers: int) -> Iterator[Any]:
+    """A client of the scheduler at `address`, or of a cluster of `workers` processes that lives as long as the block."""
+    with extra("a sweep with several workers"):
+        import dask
+        from distributed import Client, LocalCluster
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    each = max(1, (os.cpu_count() or 1) // max(1, workers))
+    settings = {
+        "distributed.scheduler.allowed-failures": _ALLOWED_DEATHS,
+        # Set before the process starts: OpenMP reads it once. Together the workers have as many threads as there are cores.
+        "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, each),
+        "distributed.logging.distributed": "critical",
+    }
+    with dask.config.set(settings), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a graph with a model's weights in it is large on purpose
+        if address:
+            try:
+                client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+            except (OSError, ValueError) as error:
+                hint = "start one with `dask scheduler`, or leave --scheduler out"
+                raise OptionError("no Dask scheduler answers", where=address, hint=hint) from error
+            with client:
+                yield client
+            return
+        local = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+        with local, Client(local, set_as_default=False) as client:
+            yield client
+
+
+def check_versions(client: Any) -> None:
+    """An `OptionError` that names the first worker whose packages differ from the client's."""
+    try:
+        client.wait_for_workers(1, timeout=WORKERS_SECONDS)
+    except TimeoutError:
+        hint = "start them with `dask worker ADDRESS`"
+        raise OptionError("the scheduler has no workers", where=client.scheduler.address, hint=hint) from None
+    try:
+        theirs: dict[str, dict[str, str]] = client.run(environment)
+    except Exception as error:
+        raise OptionError(
+            f"its workers cannot run this OpenNeutron: {type(error).__name__}: {error}",
+            where=client.scheduler.address, hint="install the same version there: pip install 'openneutron[all]'",
+        ) from error  # fmt: skip
+    ours = environment()
+    for worker, found in sorted(theirs.items()):
+        different = [
+            f"{name} {found.get(name)} there, {ours[name]} here" for name in ours if found.get(name) != ours[name]
+        ]
+        if different:
+            hint = "results must not depend on the worker: install the same versions"
+            raise OptionError("; ".join(different), where=worker, hint=hint)
+
+
+def run(
+    client: Any, tasks: Sequence[Task], *, seconds: float, report: bool, travel: bool
+) -> Iterator[tuple[int, Outcome]]:
+    """Each task's number and outcome, as they arrive. With `travel`, model files go to the workers, each once."""
+    from distributed import as_completed
+
+    check_versions(client)
+    files: dict[Any, Any] = {}
+    shared: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
+    futures = []
+    for number, task in enumerate(tasks):
+        if task.group not in shared:
+            content = b""
+            if travel and task.work.model not in files:
+                # A task rather than scattered data: when the worker that holds the bytes dies, they come again.
+                data = content_of(task.work.model)
+                files[task.work.model] = client.submit(bytes, data, key=f"file-{len(files)}-{task.group}")
+            content = files.get(task.work.model, content)
+            made = client.submit(_work, task.work.model, task.work.quantizing, content, key=f"work-{task.group}")
+            shared[task.group] = client.submit(prepare, made, seconds, in_worker=True, key=f"prepare-{task.group}")
+        future = client.submit(
+            _measure, shared[task.group], task.options, seconds, environment()["openneutron"], report, key=task.key
+        )
+        numbers[future.key] = number
+        futures.append(future)
+    waiting = as_completed(futures, loop=client.loop)
+    del futures, shared, files
+    for future in waiting:
+        yield numbers[future.key], _outcome(future)
+        future.release()
+
+
+def _work(model: Any, quantizing: dict[str, Any], content: bytes) -> Work:
+    return Work(model, quantizing, content)
+
+
+def _measure(shared: Any, options: dict[str, Any], seconds: float, version: str, report: bool) -> Outcome:
+    """`measure`, unless this worker joined later with another version."""
+    here = environment()["openneutron"]
+    if here != version:
+        return failed(Failure(FAILED, f"a worker has OpenNeutron {here}, the client {version}", lasting=False))
+    return measure(shared, options, seconds, report=report, in_worker=True)
+
+
+def _outcome(future: Any) -> Outcome:
+    if future.status == "finished":
+        found: Outcome = future.result()
+        return found
+    cause = future.exception() if future.status == "error" else None
+    if cause is None or type(cause).__name__ == "KilledWorker":
+        times = _ALLOWED_DEATHS + 1
+        reason = f"its worker ended {times} times: out of memory, a crash, or far beyond the time limit"
+        return failed(Failure(LOST, reason, lasting=False))
+    return failed(Failure(FAILED, f"unexpected {type(cause).__name__}: {cause}", lasting=False))

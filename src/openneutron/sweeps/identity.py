@@ -1,0 +1,96 @@
+"""Digests: of the code that compiles, of a model, of a variant. The same digest means the same row.
+
+Example:
+    >>> key_of(variant, identity_of(variant.model), code_version())
+    '5f0c…'
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import platform
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import openneutron
+from openneutron.executorch.capture.sources import find
+from openneutron.sweeps.plan import Model, Variant
+
+# What decides about results beside our own code.
+_PACKAGES = ("executorch", "torch", "torchao", "ai-edge-litert", "numpy", "ortools", "onnx", "distributed")
+
+
+@lru_cache(maxsize=1)
+def code_version() -> str:
+    """The version, and a digest of every Python file and weight of the package: two checkouts of one version may differ."""
+    folder = Path(openneutron.__file__).parent
+    found = hashlib.sha256()
+    for file in sorted([*folder.rglob("*.py"), *folder.glob("zoo/*/*.npz")]):
+        found.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return f"{openneutron.__version__}+{found.hexdigest()[:12]}"
+
+
+@lru_cache(maxsize=1)
+def environment() -> dict[str, str]:
+    """Everything that client and workers must agree on, by name."""
+    found = {"openneutron": code_version(), "Python": ".".join(map(str, sys.version_info[:2]))}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def identity_of(model: Model) -> str:
+    """A digest of the model: a file's bytes; for a factory its arguments and the Python files of its package.
+
+    Models of the zoo are part of the package, whose digest is in every key.
+    """
+    source = find(model.source)
+    parts: list[Any] = [source.kind, model.source if source.kind in ("zoo", "factory") else _digest(model.source)]
+    if source.kind == "factory":
+        parts += [list(map(list, model.arguments)), _code_of(model.source.partition(":")[0])]
+    parts += [list(map(list, model.sizes)), model.calibration]
+    if model.calibration and Path(model.calibration).is_file():
+        parts.append(_digest(model.calibration))
+    return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
+
+
+def key_of(variant: Variant, identity: str, version: str) -> str:
+    """The name of a variant's result in the store."""
+    text = json.dumps([identity, variant.options, version, platform.machine()])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _code_of(module: str) -> str:
+    """A digest of the files of a module's top-level package; "" where they cannot be found, which loading reports."""
+    top = module.partition(".")[0]
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return ""
+    finally:
+        if added:
+            sys.path.remove(here)
+    if spec is None:
+        return ""
+    folders = [Path(place) for place in spec.submodule_search_locations or ()]
+    files = [file for folder in folders for file in folder.rglob("*.py")] or [Path(spec.origin or "")]
+    found = hashlib.sha256()
+    for file in sorted(file for file in files if file.is_file()):
+        found.update(file.read_bytes())
+    return found.hexdigest()

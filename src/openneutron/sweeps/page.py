@@ -1,0 +1,33 @@
+"""One HTML file about a sweep: each variant a dot on axes to choose, the Pareto front, filters; needs no network.
+
+Example:
+    >>> write_file("index.html", page(found))
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from openneutron._version import __version__
+from openneutron.sweeps.figures import FIGURES
+
+if TYPE_CHECKING:
+    from openneutron.sweeps.results import Sweep
+
+
+def page(sweep: Sweep) -> str:
+    """The page. Rows travel as arrays under one list of names, so 10,000 of them stay a few megabytes."""
+    columns = [name for name in sweep.columns if name != "key"]
+    data = {
+        "columns": columns,
+        "rows": [[row.get(name) for name in columns] for row in sweep.rows],
+        "figures": {name: label for name, label in FIGURES.items() if name in columns and name != "fits"},
+        "filters": ["model", *sweep.axes, "status"],
+        "version": __version__,
+    }
+    # In a script a "<" could end it; JSON has another spelling for it.
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    template = (resources.files(__package__) / "page.html").read_text("utf-8")
+    return template.replace("/*DATA*/", text)

@@ -1,0 +1,190 @@
+"""What a worker does: load and quantize a model once, then compile it for each variant. Failures are results too.
+
+Example:
+    >>> shared = prepare(Work(model, {}), 600.0)
+    >>> measure(shared, {"target": "mcxn94x"}, 600.0, report=False).row["status"]
+    'ok'
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from openneutron.api import compile
+from openneutron.errors import InternalError, MissingExtraError, OpenNeutronError
+from openneutron.executorch.capture.sources import Source, find
+from openneutron.files import read_file
+from openneutron.program import Program
+from openneutron.sweeps.figures import FIGURES, figures
+from openneutron.sweeps.limit import TimeLimit, time_limit
+from openneutron.sweeps.plan import QUANTIZING, Model
+
+OK, FAILED, TIMEOUT, LOST = "ok", "failed", "timeout", "lost"
+# What a row has beside the variant it is about; a row without figures has None in their place.
+COLUMNS = ("status", "reason", *FIGURES, "file_bytes", "sha256")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why there are no figures. Only `lasting` ones are kept: another run may get past a time limit or a full disk."""
+
+    status: str
+    reason: str
+    lasting: bool
+
+
+@dataclass(frozen=True)
+class Work:
+    """A model to prepare, with the options that its quantized program depends on.
+
+    `content` are the bytes of its file for workers that may not have the file.
+    """
+
+    model: Model
+    quantizing: dict[str, Any]
+    content: bytes = b""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all variants of a `Work` compile: a LiteRT file or a quantized program, as bytes; or why there is none."""
+
+    name: str
+    kind: str = ""
+    data: bytes = b""
+    sqnr: float | None = None
+    notes: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A row's figures, whether the store keeps them, and the HTML report where one was wanted."""
+
+    row: dict[str, Any]
+    lasting: bool = True
+    report: str = field(default="", repr=False)
+
+
+def prepare(work: Work, seconds: float, in_worker: bool = False) -> Shared:
+    """Load a model and, if it comes from PyTorch or ONNX, quantize it; never raises for what a model can cause."""
+    name = Path(work.model.source).name if Path(work.model.source).suffix else work.model.source
+    found = _guarded(lambda: _prepared(work, name), seconds, in_worker)
+    return Shared(name, failure=found) if isinstance(found, Failure) else found
+
+
+def measure(
+    shared: Shared, options: dict[str, Any], seconds: float, *, report: bool, in_worker: bool = False
+) -> Outcome:
+    """Compile one variant; `options` are those of `openneutron.compile`."""
+    if shared.failure is not None:
+        return failed(shared.failure)
+    found = _guarded(lambda: _measured(shared, options, report), seconds, in_worker)
+    return failed(found) if isinstance(found, Failure) else found
+
+
+def failed(failure: Failure) -> Outcome:
+    """The row of something that went wrong."""
+    return Outcome({"status": failure.status, "reason": failure.reason}, failure.lasting)
+
+
+def _guarded(work: Callable[[], T], seconds: float, in_worker: bool) -> T | Failure:
+    try:
+        with time_limit(seconds, end_process=in_worker):
+            return work()
+    except TimeLimit:
+        return Failure(TIMEOUT, f"not done after {seconds:g} s", lasting=False)
+    except (InternalError, MissingExtraError, MemoryError) as error:
+        return Failure(FAILED, str(error) or type(error).__name__, lasting=False)
+    except OpenNeutronError as error:
+        return Failure(FAILED, str(error), lasting=True)
+    except Exception as error:
+        return Failure(FAILED, f"unexpected {type(error).__name__}: {' '.join(str(error).split())}", lasting=False)
+
+
+def _prepared(work: Work, name: str) -> Shared:
+    source = _source(work.model)
+    here = Path(work.model.source)
+    if work.content and not (here.is_file() and _digest(here.read_bytes()) == _digest(work.content)):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / here.name
+            file.write_bytes(work.content)
+            try:
+                return _loaded(dataclasses.replace(source, text=str(file)), work, name)
+            except OpenNeutronError as error:
+                # The same sentence on every machine: the folder is gone when anyone reads it.
+                raise type(error)(error.message, where=error.where.replace(str(file), name), hint=error.hint) from error
+    return _loaded(source, work, name)
+
+
+def _source(model: Model) -> Source:
+    if Path(model.source).suffix in (".tflite", ".onnx", ".pt2") and not Path(model.source).is_file():
+        kind: Any = Path(model.source).suffix[1:]
+        found = Source(model.source, kind)
+    else:
+        found = find(model.source)
+    return dataclasses.replace(
+        found,
+        sizes=dict(model.sizes),
+        calibration=model.calibration,
+        arguments=dict(model.arguments),
+        trust=model.trust,
+    )
+
+
+def _loaded(source: Source, work: Work, name: str) -> Shared:
+    if source.kind == "tflite":
+        source.load()  # refuses sizes and calibration data
+        return Shared(name, "tflite", read_file(source.text))
+    from openneutron.quiet import quiet, without_torch_internals
+
+    with quiet(), without_torch_internals():
+        from openneutron.executorch.shared_program import quantized_bytes
+
+        loaded = source.load()
+        data, sqnr = quantized_bytes(loaded, **work.quantizing)
+    return Shared(name, "pt2", data, sqnr, loaded.notes)
+
+
+def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
+    program = _compiled(shared, options)
+    # Seconds differ from run to run; without them the same variant has the same bytes wherever it was compiled.
+    report = dataclasses.replace(program.report, seconds={})
+    page = ""
+    if wanted:
+        from openneutron.report.html import page as html
+
+        page = html(report)
+    row = {
+        "status": OK,
+        "reason": "",
+        **figures(report),
+        "file_bytes": len(program.data),
+        "sha256": _digest(program.data),
+    }
+    return Outcome(row, report=page)
+
+
+def _compiled(shared: Shared, options: dict[str, Any]) -> Program:
+    if shared.kind == "tflite":
+        return compile(shared.data, name=shared.name, **options)
+    from openneutron.quiet import quiet
+
+    with quiet():  # another process than the one that quantized imports torch here
+        from openneutron.executorch.shared_program import program_of
+
+    rest = {name: value for name, value in options.items() if name == "recipe" or name not in QUANTIZING}
+    program = compile(program_of(shared.data), name=shared.name, **rest)
+    report = dataclasses.replace(program.report, output_sqnr=shared.sqnr, notes=(*program.report.notes, *shared.notes))
+    return dataclasses.replace(program, report=report)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,49 @@
+"""A sweep as a TOML file.
+
+Example:
+    >>> read_toml("examples/sweep.toml").axes["target"]
+    ['imxrt700', 'mcxn94x']
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from openneutron.errors import FormatError
+from openneutron.files import read_file
+
+_KEYS = {"model", "grid"}
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a file asks for: models as `make_plan` takes them, and the values of each option."""
+
+    models: list[dict[str, Any]]
+    axes: dict[str, Any] = field(default_factory=dict)
+
+
+def read_toml(path: str | os.PathLike[str]) -> Description:
+    """The `[[model]]` tables and the `[grid]` of a file; model files are meant from the file's folder."""
+    where = os.fspath(path)
+    try:
+        raw = tomllib.loads(read_file(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise FormatError(f"no TOML: {error}", where=where) from error
+    unknown = sorted(set(raw) - _KEYS)
+    if unknown:
+        raise FormatError(f"unknown {unknown}", where=where, hint="a sweep has [[model]] tables and a [grid]")
+    models, axes = raw.get("model", []), raw.get("grid", {})
+    if not isinstance(models, list) or not models or not isinstance(axes, dict):
+        raise FormatError("no [[model]] table", where=where, hint='write [[model]] and source = "..." below it')
+    folder = Path(path).parent
+    return Description([_placed(model, folder) for model in models], axes)
+
+
+def _placed(model: dict[str, Any], folder: Path) -> dict[str, Any]:
+    beside = {name: folder / str(model[name]) for name in ("source", "calibration") if model.get(name)}
+    return {**model, **{name: str(file) for name, file in beside.items() if file.is_file()}}

@@ -1,0 +1,65 @@
+"""A real cluster of two processes: the same rows as without it, and a worker that dies takes nothing along."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from openneutron.errors import OptionError
+from openneutron.sweeps import cluster, serial
+from openneutron.sweeps.plan import Model
+from openneutron.sweeps.serial import Task
+from openneutron.sweeps.task import Outcome, Work
+
+
+def _tasks() -> list[Task]:
+    models = [Model("convnet.tflite"), Model("broken.tflite"), Model("sandwich.tflite")]
+    return [
+        Task(f"task-{model.source}-{name}-{fit}", model.source, Work(model, {}), {"target": name, "fit_bytes": fit})
+        for model in models for name in ("imxrt700", "mcxn94x") for fit in (None, 4096)
+    ]  # fmt: skip
+
+
+def test_a_worker_is_killed_and_every_row_is_there(folder: Path) -> None:
+    tasks = _tasks()
+    alone: dict[int, Outcome] = dict(serial.run(tasks, seconds=60.0, report=True))
+    found: dict[int, Outcome] = {}
+    with cluster.cluster("", 2) as client:
+        victim = next(iter(client.run(os.getpid).values()))
+        for number, outcome in cluster.run(client, tasks, seconds=60.0, report=True, travel=True):
+            if not found:
+                os.kill(victim, signal.SIGKILL)
+            found[number] = outcome
+        theirs = client.run(lambda: os.environ["OMP_NUM_THREADS"])
+    assert found == alone and len(found) == 12
+    assert set(theirs.values()) == {str(max(1, (os.cpu_count() or 1) // 2))}
+
+
+def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
+    with pytest.raises(OptionError, match="no Dask scheduler answers"), cluster.cluster("tcp://127.0.0.1:9", 1):
+        pass
+
+
+class _Scheduler:
+    address = "tcp://there"
+
+
+class _Client:
+    """A cluster whose one worker has another version."""
+
+    scheduler = _Scheduler()
+
+    def wait_for_workers(self, count: int, timeout: float) -> None:
+        pass
+
+    def run(self, function: object) -> dict[str, dict[str, str]]:
+        return {"tcp://worker": {**cluster.environment(), "torch": "1.0"}}
+
+
+def test_a_worker_with_other_versions_is_named() -> None:
+    with pytest.raises(OptionError, match=r"tcp://worker: torch 1.0 there, .* here"):
+        cluster.check_versions(_Client())
