@@ -20,6 +20,7 @@ from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
 from tests import tiny
 from tests.compat.nxp_file import converted
+from tests.onnx.models import convnet as onnx_convnet
 
 # A model that takes what the LiteRT one takes, so that one test.npz serves both.
 MODEL = """
@@ -83,7 +84,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kernels.rules()
         for model, ids in (("cifarnet", [1, 4]), ("resnet8", [1, 5])):
             Path(f"{model}_kernel_selection.c").write_text(selection_code(ids, "imxrt700", "0.1.0"))
+        Path("model.onnx").write_bytes(onnx_convnet(batch="batch").SerializeToString())
+        np.savez("samples.npz", image=rng.normal(size=(8, 3, 16, 16)).astype(np.float32))
+        np.savez("frames.npz", rng.integers(-128, 128, (3, 1, 8, 8, 3), np.int8))
         assert call("openneutron compile model.tflite -o out.tflite") == 0
+        Path("wake.tflite").write_bytes(Path("out.tflite").read_bytes())
         assert call("openneutron check models/openneutron.toml --json > main.json") == 0
         assert call("openneutron compile package.module:factory -o cifarnet.pte") == 0
         for name in ("model", "before", "after"):
