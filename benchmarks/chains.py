@@ -35,7 +35,7 @@ def quantized_chain(count: int) -> Any:
         1141
     """
     image = torch.linspace(-1, 1, 32).reshape(1, 2, 4, 4)
-    _, exported = quantize(Links().eval(), (image,), [(image,)])
+    exported = quantize(Links().eval(), (image,), [(image,)]).program
     program = to_edge(exported).exported_program()
     old = program.graph
     calls = [node for node in old.nodes if node.op == "call_function"]

@@ -42,5 +42,5 @@ def test_what_cannot_be_certified(folder: Path, command: Command, refused: Calla
     assert outcome.code == 1 and "no JSON" in outcome.err
     assert "no such file" in refused("certify", "none.tflite", "convnet.tflite")
     assert "needs its source" in refused("certify", "out.tflite")
-    assert "LiteRT model and the open converter" in refused("compile", "cifarnet", "--certificate", "proof.json")
+    assert "certificate is for LiteRT models" in refused("compile", "cifarnet", "--certificate", "proof.json")
     assert ".json" in refused("compile", "convnet.tflite", "--certificate", "proof.txt")

@@ -168,7 +168,7 @@ def broken(change: Callable[[Net], Any], forward: Callable[[Net, torch.Tensor], 
 
 def scaled(scale: float) -> torch.export.ExportedProgram:
     """A quantized program, one of whose scales is changed."""
-    _, program = quantize(Net(lambda net, x: torch.relu(net.conv(x))).eval(), (IMAGE,), [(IMAGE,)])
+    program = quantize(Net(lambda net, x: torch.relu(net.conv(x))).eval(), (IMAGE,), [(IMAGE,)]).program
     for node in program.graph.nodes:
         if "quantize_per_tensor" in node.name and node.op == "call_function":
             node.update_arg(1, scale)
@@ -177,7 +177,7 @@ def scaled(scale: float) -> torch.export.ExportedProgram:
 
 
 def per_channel_zero() -> torch.export.ExportedProgram:
-    _, program = quantize(Net(lambda net, x: net.conv(x)).eval(), (IMAGE,), [(IMAGE,)], per_channel=True)
+    program = quantize(Net(lambda net, x: net.conv(x)).eval(), (IMAGE,), [(IMAGE,)], per_channel=True).program
     for name, value in {**program.state_dict, **program.constants}.items():
         if "scale" in name and isinstance(value, torch.Tensor) and value.numel() == 2:
             value[1] = 0.0

@@ -23,7 +23,7 @@ INPUTS = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
 def compiled(**options: Any) -> tuple[Partition, bytes]:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2))
-    _, program = quantize(model, INPUTS, [INPUTS])
+    program = quantize(model, INPUTS, [INPUTS]).program
     spec = generate_neutron_compile_spec(options.pop("config", "imxrt700"), **options)
     edge = to_edge_transform_and_lower(program, partitioner=[NeutronPartitioner(spec)])
     module = edge.exported_program().graph_module

@@ -107,7 +107,7 @@ def test_targets_agree(target: str) -> None:
 
 
 def test_exported_quantized_program() -> None:
-    _, program = pipeline.quantize(network(), IMAGE, [IMAGE])
+    program = pipeline.quantize(network(), IMAGE, [IMAGE]).program
     nodes = len(program.graph.nodes)
     (got,) = compile_module(program, None).run(*IMAGE)
     (wanted,) = compile_module(network(), IMAGE, calibration=[IMAGE]).run(*IMAGE)

@@ -73,7 +73,7 @@ def compile_model(
     from openneutron.cli.shared.compiling import Request, run_compile
 
     given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
-    fits = run_compile(
+    kept = run_compile(
         Request(
             source,
             output,
@@ -83,12 +83,13 @@ def compile_model(
             as_json,
             force,
             everything,
+            must_fit,
             checked(given),
             tuple(size or ()),
             calibration,
         )
     )
-    if must_fit and not fits:
+    if not kept:
         raise typer.Exit(DIFFERS)
 
 

@@ -120,7 +120,7 @@ def test_a_quantized_program_is_compiled_as_it_is(folder: Path) -> None:
     image = torch.linspace(-1, 1, 32).reshape(1, 2, 4, 4)
     torch.manual_seed(0)
     model = torch.nn.Conv2d(2, 3, 1)
-    _, quantized = quantize(model, (image,), [(image,)])
+    quantized = quantize(model, (image,), [(image,)]).program
     torch.export.save(quantized, folder / "q.pt2")
     loaded = find("q.pt2", trust=True).load()
     assert (loaded.example_inputs, loaded.calibration, loaded.notes) == (None, None, ())

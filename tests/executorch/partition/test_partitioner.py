@@ -59,7 +59,7 @@ IMAGE = (torch.linspace(-1, 1, 72).reshape(1, 2, 6, 6),)
 
 def lower(model: nn.Module, inputs: tuple[torch.Tensor, ...] = IMAGE, **options: Any) -> NeutronPartitioner:
     torch.manual_seed(0)
-    _, program = quantize(model.eval(), inputs, [inputs])
+    program = quantize(model.eval(), inputs, [inputs]).program
     custom = options.pop("custom", None)
     spec = generate_neutron_compile_spec("imxrt700", **options)
     partitioner = NeutronPartitioner(spec, NeutronTargetSpec("imxrt700"), custom)
@@ -106,7 +106,7 @@ def test_partitions_form_no_cycle_and_run(model: nn.Module, partitions: int) -> 
 
 def test_random_state_is_not_touched() -> None:
     torch.manual_seed(7)
-    _, program = quantize(Chain(), IMAGE, [IMAGE])
+    program = quantize(Chain(), IMAGE, [IMAGE]).program
     edge = to_edge(program)
     before = torch.random.get_rng_state()
     NeutronPartitioner(generate_neutron_compile_spec("imxrt700")).partition(edge.exported_program())
@@ -114,7 +114,7 @@ def test_random_state_is_not_touched() -> None:
 
 
 def test_partition_does_not_edit_the_graph() -> None:
-    _, program = quantize(Chain(), IMAGE, [IMAGE])
+    program = quantize(Chain(), IMAGE, [IMAGE]).program
     edge = to_edge(program).exported_program()
     before = [(node.name, node.target, node.args) for node in edge.graph.nodes]
     NeutronPartitioner(generate_neutron_compile_spec("imxrt700")).partition(edge)
@@ -149,7 +149,8 @@ def test_no_op_partition_needs_permission() -> None:
 
 
 def test_without_the_hook_unknown_scales_are_a_reason_and_the_state_dict_a_remedy() -> None:
-    quantized, program = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True)
+    made = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True)
+    quantized, program = made.module, made.program
     spec = generate_neutron_compile_spec("imxrt700")
     blind = NeutronPartitioner(spec)
     to_edge(program).to_backend(blind)
@@ -160,8 +161,8 @@ def test_without_the_hook_unknown_scales_are_a_reason_and_the_state_dict_a_remed
 
 
 def test_several_methods() -> None:
-    _, first = quantize(Chain(torch.relu), IMAGE, [IMAGE], per_channel=True)
-    _, second = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True)
+    first = quantize(Chain(torch.relu), IMAGE, [IMAGE], per_channel=True).program
+    second = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True).program
     partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
     edge = to_edge_transform_and_lower({"one": first, "two": second}, partitioner=[partitioner])
     for method in ("one", "two"):

@@ -27,13 +27,15 @@ class Request:
     as_json: bool = False
     force: bool = False
     everything: bool = False
+    must_fit: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     size: tuple[str, ...] = ()
     calibration: str = ""
 
 
 def run_compile(request: Request) -> bool:
-    """Compile, write the files and print the report; returns whether the whole program fits the chip."""
+    """Compile, write the files and print the report; returns whether the answer is yes: with `must_fit`, that the whole
+    program fits the chip."""
     from openneutron import console
     from openneutron.cli.shared.loading import found_source
     from openneutron.files import check_replaceable, check_target
@@ -80,7 +82,7 @@ def run_compile(request: Request) -> bool:
     _print(report, r.as_json, r.everything)
     from openneutron.report.fits import shortfalls
 
-    return not shortfalls(replace(report, files=program.report.files))
+    return not r.must_fit or (not shortfalls(replace(report, files=program.report.files)))
 
 
 def _print(report: Report, as_json: bool, everything: bool) -> None:

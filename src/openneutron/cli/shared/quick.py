@@ -22,7 +22,7 @@ def flags() -> dict[str, tuple[str, str]]:
     """Flag → (field of `Request` or name of the option, how its value is read)."""
     own = {f"--{field.name.replace('_', '-')}": (field.name, "path") for field in fields(Request)[1:5]}
     schema = {one.flag: (one.name, one.kind) for one in SCHEMA.values() if one.flag and one.public}
-    own |= {"--force": ("force", "switch"), "--all": ("everything", "switch")}
+    own |= {"--force": ("force", "switch"), "--all": ("everything", "switch"), "--must-fit": ("must_fit", "switch")}
     model = {"--size": ("size", "names"), "--calibration": ("calibration", "text")}
     return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **model, **schema}
 
@@ -85,5 +85,6 @@ def quick(arguments: list[str]) -> int | None:
     if request.source.endswith(".tflite"):
         # The compiler multiplies no matrices; starting numpy's BLAS threads would take a tenth of a small compile.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run_compile(request)
-    return 0
+    from openneutron.cli.main import DIFFERS
+
+    return 0 if run_compile(request) else DIFFERS

@@ -88,7 +88,7 @@ def test_where_a_function_has_no_value_the_table_holds_zero() -> None:
 
 def test_the_nxp_converter_gets_no_tables() -> None:
     inputs = (torch.randn(2, 9),)
-    _, program = quantize(Function(lambda x: torch.sin(torch.relu(x))), inputs, [inputs])
+    program = quantize(Function(lambda x: torch.sin(torch.relu(x))), inputs, [inputs]).program
     edge = to_edge(program).exported_program()
     clusters = find_clusters(edge.graph)
     for cluster in clusters:
@@ -114,6 +114,6 @@ def test_every_name_is_an_operator() -> None:
 
 
 def test_each_is_annotated_with_its_own_range() -> None:
-    module, _ = quantize(Function(torch.expm1), (torch.randn(3, 4),), [(torch.randn(3, 4),)])
+    module = quantize(Function(torch.expm1), (torch.randn(3, 4),), [(torch.randn(3, 4),)]).module
     scales = {node.args[1] for node in module.graph.nodes if "quantize" in operator_name(node)}
     assert len(scales) == 2
