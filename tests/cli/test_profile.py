@@ -9,7 +9,7 @@ import pytest
 def test_an_uncompiled_model_is_profiled_by_layer(command, folder: Path) -> None:
     outcome = command("profile", "convnet.tflite", "--trace", "t.json")
     assert outcome.code == 0
-    assert "logits" in outcome.out and "ms at 324 MHz on imxrt700" in outcome.out
+    assert "logits" in outcome.out and "at 324 MHz on imxrt700" in outcome.out
     events = json.loads((folder / "t.json").read_text())["traceEvents"]
     assert {event["name"] for event in events if event["ph"] == "X"} >= {"conv2d", "softmax"}
 

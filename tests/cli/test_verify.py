@@ -74,7 +74,7 @@ def test_layers_are_dumped_by_name(command, folder: Path) -> None:
         (["floats.tflite"], "nothing of the model runs on the NPU"),
         (["convnet.tflite", "-i", "wrong.npy"], "input 'image' is"),
         (["convnet.tflite", "--dump", "pol"], "no layer 'pol'. Hint: for example pool"),
-        (["wrong.npy"], "only .pte and .tflite files can be verified"),
+        (["wrong.npy"], "only .pte, .tflite and .onnx files can be verified"),
     ],
     ids=[
         "no reference",

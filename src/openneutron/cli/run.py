@@ -114,7 +114,7 @@ def _run_pte(
     from openneutron.litert.graph import DType, Tensor
     from openneutron.run.runner import RunResult
 
-    program = load_program(data)
+    program = load_program(data, where=where)
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
     frames = _frames(tensors, given, seed, where, streams)
 

@@ -12,7 +12,7 @@ Inputs = tuple[torch.Tensor, ...]
 
 
 class ThreeEngines(nn.Module):
-    """Neutron takes the convolutions, Cortex-M log1p and the division, portable kernels the sine; branches cross."""
+    """Neutron takes the convolutions, Cortex-M log1p and the product, portable kernels the sine; branches cross."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class ThreeEngines(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = torch.relu(self.norm(self.first(x)))
         y = self.second(x)
-        z = torch.log1p(torch.relu(x + y)) / (y.abs() + 2.0)
+        z = torch.log1p(torch.relu(x + y)) * (y.abs() + 2.0)
         z = torch.sin(z) + x
         return self.head(functional.max_pool2d(functional.avg_pool2d(z, 4), 2).mean((2, 3)))
 
@@ -46,7 +46,7 @@ class OnlyCortexM(nn.Module):
     """Nothing for the NPU: operators that only Cortex-M has."""
 
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.log1p(torch.log2(x.abs() + 1.5) / (torch.log10(y.abs() + 1.5) + 0.5))
+        return torch.log1p(torch.log2(x.abs() + 1.5) * (torch.log10(y.abs() + 1.5) + 0.5))
 
 
 class OnlyLogs(nn.Module):

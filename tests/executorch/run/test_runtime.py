@@ -110,7 +110,7 @@ def test_name_taken_by_another_library_is_noticed(tmp_path: Path):
     code = f"""
 import ctypes, shutil
 from openneutron import OpenNeutronError
-from openneutron.executorch import runtime
+from openneutron.executorch.run import runtime
 runtime._stock_runtime()
 path = os.environ.get("OPENNEUTRON_DELEGATE") or runtime.delegate_path()
 ctypes.CDLL(shutil.copy(path, {str(tmp_path / "other.so")!r}))

@@ -48,9 +48,11 @@ def register_runtime() -> None:
 
 
 def load_program(
-    pte: bytes | str | os.PathLike[str], *, target: str | None = None, etdump: bool = False
+    pte: bytes | str | os.PathLike[str], *, target: str | None = None, etdump: bool = False, where: str = "<pte>"
 ) -> LoadedProgram:
     """Load an ExecuTorch program from bytes or a file, ready to run.
+
+    `where` names bytes in messages.
 
     With `target`, a program that holds a delegate for another target is refused. With `etdump`, runs are recorded for
     `LoadedProgram.write_etdump`.
@@ -58,7 +60,7 @@ def load_program(
     Example:
         >>> outputs = load_program(Path("model.pte").read_bytes()).run(image)
     """
-    where = "<pte>" if isinstance(pte, bytes) else os.fspath(pte)
+    where = where if isinstance(pte, bytes) else os.fspath(pte)
     data = pte if isinstance(pte, bytes) else _read(Path(pte))
     sealed = check_seal(data, where=where)
     if target is not None or not sealed:
