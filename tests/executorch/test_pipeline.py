@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
-from openneutron.executorch import pipeline
+from openneutron.executorch import pipeline, versions
 from openneutron.executorch.pipeline import build, compile_module
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.ordered import ordered
@@ -219,6 +219,6 @@ def test_bad_input_is_one_sentence(name: str) -> None:
 
 
 def test_another_executorch_minor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline, "version", lambda name: "1.6.0")
+    monkeypatch.setattr(versions, "version", lambda name: "1.6.0")
     with pytest.raises(OpenNeutronError, match=r"executorch 1\.6\.0 is installed"):
         build(network(), IMAGE, calibration=[IMAGE])

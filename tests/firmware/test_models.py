@@ -22,8 +22,8 @@ HEAP = re.compile(r"_?(malloc|calloc|realloc|free|memalign|aligned_alloc|sbrk)(_
 FLOATS = re.compile(r"__aeabi_c?[df]|__aeabi_u?[il]2[df]|__(add|sub|mul|div|neg|cmp|fix|float|extend|trunc)\w*[sdt]f")
 # Half of the stack every image has: the deepest call is a convolution's check, at less than 2 KiB.
 STACK_BOUND = 2048 + 256
-# What is neither the model's memory nor the stack: the table of kernels, and the driver's callbacks.
-OTHER_RAM = 192
+# What is neither the model's memory nor the stack: the table of kernels, the driver's callbacks and its table of handles.
+OTHER_RAM = 256
 
 
 @pytest.fixture(params=MODELS)

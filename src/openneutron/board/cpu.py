@@ -79,10 +79,10 @@ def _work(graph: Graph, op: Operator, costs: CpuCosts) -> float:
         case "CONV_2D" | "CONV_3D":
             return elements * _per_channel(graph, op) * costs.mac
         case "DEPTHWISE_CONV_2D":
-            kernel = graph.tensors[op.inputs[1]].shape
+            kernel = _shape(graph, op, 1)
             return elements * kernel[1] * kernel[2] * costs.depthwise_mac
         case "TRANSPOSE_CONV":
-            weights, given = (graph.tensors[op.inputs[at]].shape for at in (1, 2))
+            weights, given = _shape(graph, op, 1), _shape(graph, op, 2)
             return math.prod(given) * math.prod(weights[:3]) * costs.mac
         case "FULLY_CONNECTED":
             return elements * _per_channel(graph, op) * costs.mac
@@ -91,11 +91,12 @@ def _work(graph: Graph, op: Operator, costs: CpuCosts) -> float:
         case "SOFTMAX" | "LOG_SOFTMAX":
             return elements * costs.exponential
         case "AVERAGE_POOL_2D" | "MAX_POOL_2D":
-            return float(elements * op.options.filterHeight * op.options.filterWidth * costs.tap)
+            window = getattr(op.options, "filterHeight", 1) * getattr(op.options, "filterWidth", 1)
+            return float(elements * window * costs.tap)
         case code if code in _GATES:
             steps = math.prod(source.shape[:-1])
             state = out.shape[-1] if out.shape else 1
-            macs = steps * _GATES[code] * state * (source.shape[-1] + state)
+            macs = steps * _GATES[code] * state * ((source.shape[-1] if source.shape else 1) + state)
             return macs * costs.mac + steps * state * _GATES[code] * costs.table
         case code if code in _REDUCTIONS:
             return math.prod(source.shape) * costs.tap
@@ -108,5 +109,13 @@ def _work(graph: Graph, op: Operator, costs: CpuCosts) -> float:
 
 def _per_channel(graph: Graph, op: Operator) -> float:
     """Multiply-accumulates behind one output value."""
-    weights = graph.tensors[op.inputs[1]].shape
-    return math.prod(weights) / max(weights[0], 1)
+    tensor = op.inputs[1] if len(op.inputs) > 1 else -1
+    weights = graph.tensors[tensor].shape if tensor >= 0 else ()
+    return math.prod(weights) / max(weights[0], 1) if weights else 1.0
+
+
+def _shape(graph: Graph, op: Operator, position: int) -> tuple[int, ...]:
+    """Four dimensions of an input; a file may leave it out, or give it fewer, of an operator that then stays on the CPU."""
+    tensor = op.inputs[position] if position < len(op.inputs) else -1
+    shape = tuple(graph.tensors[tensor].shape) if tensor >= 0 else ()
+    return (1,) * (4 - len(shape)) + shape

@@ -7,7 +7,7 @@ from openneutron.report.html.text import decades, doublings, short, size, ticks
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1,023 B"), (12298, "12.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3,072.0 MiB")],
+    [(0, "0 B"), (1023, "1,023 B"), (12298, "12.0 KiB"), (5 << 20, "5.0 MiB"), (3 << 30, "3.0 GiB")],
 )
 def test_sizes_have_the_unit_that_keeps_them_short(count: int, text: str) -> None:
     assert size(count) == text
