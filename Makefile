@@ -8,7 +8,7 @@ AARCH64_BUILD := build/sanitize-aarch64
 .PHONY: help setup demo test test-full test-models test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
 
 setup: ## make .venv and build the native libraries (seconds when nothing changed)
 	@$(PYTHON) scripts/setup.py
