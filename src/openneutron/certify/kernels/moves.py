@@ -17,10 +17,12 @@ from openneutron.certify.world import gathered
 def pad(m: Any, call: Any, first: int, last: int) -> None:
     """Input inside a frame."""
     p, x, y = call.params, call.operands["input"], call.output
-    fill = array("Q", [p["value"] & 0xFF])
+    # One element, byte by byte; rows are tags of bytes.
+    fill = array("Q", list((p["value"] & ((1 << 8 * x.item) - 1)).to_bytes(x.item, "little")))
     left, depth = p["before_width"], p["before_channels"]
-    if left + x.width > y.width or depth + x.channels > y.channels or x.item != 1:
-        raise m.unknown(call, first, "the frame is smaller than the input")
+    if left + x.width > y.width or depth + x.channels > y.channels or x.item != y.item:
+        raise m.unknown(call, first, "the frame is smaller than the input, or of another type")
+    pixel = x.channels * x.item
     for image in range(y.batch):
         for row in range(first, last):
             n, iy = image - p["before_batch"], row - p["before_height"]
@@ -32,11 +34,11 @@ def pad(m: Any, call: Any, first: int, last: int) -> None:
             if y.channels == x.channels:
                 made.extend(inner)
             else:
-                for at in range(0, len(inner), x.channels):
+                for at in range(0, len(inner), pixel):
                     made.extend(fill * depth)
-                    made.extend(inner[at : at + x.channels])
+                    made.extend(inner[at : at + pixel])
                     made.extend(fill * (y.channels - depth - x.channels))
-            made.extend(fill * (y.width * y.channels - len(made)))
+            made.extend(fill * (y.width * y.channels - len(made) // x.item))
             m.put(call, image, row, made)
 
 

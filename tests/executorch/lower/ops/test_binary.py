@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.executorch.harness import check, reasons
+from tests.executorch.harness import check
 
 CASES = {
     "sub": lambda: (torch.sub, (torch.randn(1, 3, 4, 5), torch.randn(1, 3, 4, 5) * 3)),
@@ -22,8 +22,3 @@ CASES = {
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_binary(channels_last: bool) -> None:
     assert check(CASES, channels_last=channels_last).transposes == 0
-
-
-def test_division_by_a_tensor_stays_on_cpu() -> None:
-    found = reasons(lambda x, y: torch.relu(x) / y, (torch.randn(3), torch.rand(3) + 1))
-    assert "aten.div.Tensor" in found["no_lowering"]
