@@ -165,6 +165,8 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     nodes = graph.nodes[first : first + size * steps]
     if size > 1 and not any(node.kernel in _WITH_WEIGHTS for node in nodes[:size]):
         raise _Refused  # nothing is stored twice
+    if len({graph.root(node.output) for node in nodes} & {graph.root(value) for value in graph.outputs}) > 1:
+        raise _Refused  # one body cannot write several results of the graph
     writers: dict[int, list[int]] = {}
     for at, node in enumerate(graph.nodes):
         writers.setdefault(graph.root(node.output), []).append(at)
