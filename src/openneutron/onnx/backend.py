@@ -17,6 +17,7 @@ from openneutron.onnx.elaborate import Elaborator
 from openneutron.onnx.extra import need
 from openneutron.onnx.ops import rule_for
 from openneutron.onnx.read import opset_of, read_model
+from openneutron.onnx.schemas import is_function
 from openneutron.onnx.tensors import from_numpy, to_numpy
 from openneutron.onnx.values import Value, unshifted
 
@@ -108,17 +109,10 @@ class OpenNeutronBackend(_base.Backend):
 
 def _unknown(graph: Any, version: int) -> list[str]:
     """Operators that are neither imported nor defined by others."""
-    onnx = need("onnx")
     found = []
     for node in graph.node:
-        if rule_for(node.domain, node.op_type) is None:
-            try:
-                schema = onnx.defs.get_schema(node.op_type, version, node.domain)
-            except Exception:
-                found.append(node.op_type)
-                continue
-            if not schema.has_function and not schema.has_context_dependent_function:
-                found.append(node.op_type)
+        if rule_for(node.domain, node.op_type) is None and not is_function(node.op_type, version, node.domain):
+            found.append(node.op_type)
     return found
 
 

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from openneutron.onnx.extra import need
 from openneutron.onnx.ops import rule_for
 from openneutron.onnx.read import read_model
+from openneutron.onnx.schemas import is_function
 from openneutron.onnx.tensors import type_name
 
 
@@ -63,21 +63,16 @@ def _notes(model: Any, inputs: tuple[Border, ...]) -> tuple[str, ...]:
     opened = [one.name for one in inputs if any(isinstance(size, str) for size in one.shape)]
     if opened:
         notes.append(f"open dimensions in {', '.join(opened)}: give --size when compiling")
-    onnx = need("onnx")
     unknown = set()
     for node in model.graph.node:
-        if rule_for(node.domain, node.op_type) is None and not _is_defined(onnx, model, node):
+        if rule_for(node.domain, node.op_type) is None and not _is_defined(model, node):
             unknown.add(node.op_type)
     if unknown:
         notes.append(f"not imported: {', '.join(sorted(unknown))}")
     return tuple(notes)
 
 
-def _is_defined(onnx: Any, model: Any, node: Any) -> bool:
+def _is_defined(model: Any, node: Any) -> bool:
     """Whether ONNX defines the operator by others."""
     version = max((int(one.version) for one in model.opset_import if one.domain == node.domain), default=1)
-    try:
-        schema = onnx.defs.get_schema(node.op_type, version, node.domain)
-    except Exception:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
+    return is_function(node.op_type, version, node.domain)

@@ -19,6 +19,7 @@ from openneutron.onnx.call import Call, stored_moves
 from openneutron.onnx.extra import need
 from openneutron.onnx.ops import OWN, Rule, rule_for
 from openneutron.onnx.read import described
+from openneutron.onnx.schemas import schema_of
 from openneutron.onnx.tensors import WIDENED, torch_tensor, type_name
 from openneutron.onnx.values import Step, Stored, Value
 
@@ -195,9 +196,8 @@ class Elaborator:
     def _function(self, node: Any, inputs: list[Value | None]) -> Any:
         onnx = need("onnx")
         domain = "" if node.domain in _DEFAULT else node.domain
-        try:
-            schema = onnx.defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain)
-        except Exception:
+        schema = schema_of(node.op_type, self.opsets.get(domain, 1), domain)
+        if schema is None:
             return None
         versions = [version for version in schema.function_opset_versions if version <= self.opsets.get(domain, 1)]
         if versions:
