@@ -50,6 +50,11 @@ class Call:
             raise self.reject("constant_input", f"its input {self.arguments[name].name} is a constant")
         return value
 
+    def quantized(self, name: str) -> Value:
+        """A tensor argument that is quantized, though it may be constant: the state a recurrent layer begins with."""
+        value = self.value(name)
+        return value if value.quantization is not None else self.activation(name)
+
     def optional(self, name: str) -> Value | None:
         """A tensor argument that may be absent."""
         return None if self.arguments.get(name) is None else self.value(name)

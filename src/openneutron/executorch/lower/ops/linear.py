@@ -58,13 +58,13 @@ def unscaled(call: Call) -> Verdict:
 @lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain", cpu="matmul")
 def lower_addmm(call: Call) -> Value:
     """FULLY_CONNECTED with bias."""
-    return _fully_connected(call, call.activation("mat1"), call.value("mat2"), call.value("self"))
+    return _fully_connected(call, call.quantized("mat1"), call.value("mat2"), call.value("self"))
 
 
 @lowers("aten.mm.default", limits=(constant_weights,), layout="plain", cpu="matmul")
 def lower_mm(call: Call) -> Value:
     """FULLY_CONNECTED without bias."""
-    return _fully_connected(call, call.activation("self"), call.value("mat2"), None)
+    return _fully_connected(call, call.quantized("self"), call.value("mat2"), None)
 
 
 def _has_more_than_two_dimensions(node: Node) -> bool:
@@ -80,7 +80,7 @@ def _has_more_than_two_dimensions(node: Node) -> bool:
 def lower_linear(call: Call) -> Value:
     """FULLY_CONNECTED that keeps the leading dimensions."""
     weight = call.value("weight")
-    return _fully_connected(call, call.activation("input"), weight.permuted((1, 0)), call.optional("bias"))
+    return _fully_connected(call, call.quantized("input"), weight.permuted((1, 0)), call.optional("bias"))
 
 
 def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
@@ -89,7 +89,7 @@ def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) ->
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 0), 1, bias)
     source = call.tensor(x, plain(x.rank))
     activation = fuse_activation(call)
-    value, made = call.result(plain(x.rank), quantization)
+    value, made = call.result(plain(x.rank), quantization, dtype=x.storage.dtype)
     call.emit(
         "FULLY_CONNECTED", [source, weight_tensor, bias_tensor], [made], fused_activation_function=activation,
         keep_num_dims=x.rank != 2,
