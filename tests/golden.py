@@ -126,17 +126,8 @@ def execute(converted: bytes, inputs: Sequence[Array]) -> list[Array]:
 _UNPROVED = ("UNIDIRECTIONAL_SEQUENCE_LSTM", "SVDF")  # the checker has no rules for their kernels
 
 
-# Moves of two-byte elements that the checker refuses, although they are right.
-_UNPROVED_WIDE = (
-    "BATCH_TO_SPACE_ND", "MEAN", "MIRROR_PAD", "PAD", "PADV2", "SLICE", "SPACE_TO_BATCH_ND", "SPLIT", "SPLIT_V",
-    "STRIDED_SLICE", "TILE", "TRANSPOSE",
-)  # fmt: skip
-
-
 def _is_provable(graph: Graph) -> bool:
-    wide = any(tensor.dtype is DType.INT16 for tensor in graph.tensors)
-    codes = {op.code for op in graph.operators}
-    return codes.isdisjoint(_UNPROVED) and not (wide and not codes.isdisjoint(_UNPROVED_WIDE))
+    return {op.code for op in graph.operators}.isdisjoint(_UNPROVED)
 
 
 def assert_exact(model: bytes, inputs: Sequence[Array], target: str = "imxrt700", **options: Any) -> None:

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from openneutron.certify.prove import prove
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
+from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
@@ -22,14 +24,13 @@ from openneutron.microcode.graph_op import is_graph_op
 from openneutron.options import Options
 from tests import tiny
 from tests.compiler.networks import random_network
+from tests.golden import ModelMaker
 
 Blocks = tuple[bytearray, bytearray, bytearray]
 
 
 def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     """A compiled model with changed blocks whose checksum is right again."""
-    import numpy as np
-
     model = read_model(compiled)
     graph = model.main
     op = next(op for op in graph.operators if is_graph_op(op))
@@ -59,6 +60,24 @@ def test_random_networks_are_proved(seed: int, target: str, optimize: str, fetch
     data, _ = random_network(seed)
     options = Options(target=target, optimize=optimize, fetch_constants_to_sram=fetch)
     assert prove(convert(data, options).model, data).graphs >= 1
+
+
+def test_two_byte_elements_that_repeat_are_proved() -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    sides = [maker.input(shape, DType.INT16, 1.0, 0) for shape in ((2, 1, 2, 1, 1, 2), (1, 2, 1, 1, 2, 1))]
+    maker.op("ADD", sides, maker.output((2, 2, 2, 1, 2, 2), DType.INT16, 1.5, 0))
+    maker.check()
+
+
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16])
+def test_means_are_proved_at_any_rank(dtype: DType) -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    for shape, axes in (((3, 4, 5), [0, 1]), ((1, 1, 1, 1, 1, 5), [0]), ((6,), [0]), ((1, 3, 4, 5), [1, 2])):
+        made = [1 if at in axes else size for at, size in enumerate(shape)]
+        where = maker.constant(axes, DType.INT32)
+        x = maker.input(shape, dtype, 0.5, 0)
+        maker.op("MEAN", [x, where], maker.output(made, dtype, 0.25, 0), keep_dims=True)
+    maker.check()
 
 
 def test_a_forged_offset_is_refused_at_its_call() -> None:

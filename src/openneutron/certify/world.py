@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -54,17 +54,27 @@ def dense(shape: tuple[int, ...] | list[int]) -> list[int]:
     return strides[::-1]
 
 
-def gathered(
-    tags: array[int],
-    item: int,
-    dims: tuple[int, ...] | list[int],
-    strides: tuple[int, ...] | list[int],
-    offset: int = 0,
-) -> array[int]:
+def joined(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The same loops with as few of them as possible."""
+    sizes: list[int] = []
+    steps: list[int] = []
+    for size, step in zip(dims, strides, strict=True):
+        if size == 1:
+            continue
+        if sizes and steps[-1] == size * step:
+            sizes[-1], steps[-1] = sizes[-1] * size, step
+        else:
+            sizes.append(size)
+            steps.append(step)
+    return sizes, steps
+
+
+def gathered(tags: array[int], item: int, dims: Sequence[int], strides: Sequence[int], offset: int = 0) -> array[int]:
     """Elements picked by nested loops over `dims` with these strides, in elements, from element `offset` on."""
     made = array("Q")
     if 0 in dims:
         return made
+    dims, strides = joined(dims, strides)
     inner, step = (dims[-1], strides[-1]) if dims else (1, 1)
     for place in product(*(range(size) for size in dims[:-1])):
         at = offset + sum(i * s for i, s in zip(place, strides, strict=False))

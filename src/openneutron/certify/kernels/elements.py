@@ -191,67 +191,77 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
             return
     whole = (p["kernel_h"], p["kernel_w"], p["pad_top"], p["pad_left"]) == (x.height, x.width, 0, 0)
     if call.kernel == "avg_pool2d" and whole and o.shape == (1, 1, 1, x.channels):
-        params = {"count": x.height * x.width, "clamp_low": p["clamp_low"], "clamp_high": p["clamp_high"]}
-        _mean(m, call, params, 0)
+        _reduced(m, call, (_plain_mean(p), 0, b"", DTYPES[x.dtype]), {1, 2}, [(0, 0)])
         return
     raise m.unknown(call, first, "no operator of the source has this window and these inputs")
 
 
-def _mean(m: Any, call: Any, params: dict[str, int], rounding: int) -> None:
-    """A mean over a whole image, computed at once."""
-    x = call.operands["input"]
-    for one in m.candidates(call, "mean"):
-        w = one.what
-        if (w["params"], w["rounding"], w["shape"], w["dtype"]) != (params, rounding, x.shape, DTYPES[x.dtype]):
-            continue
-        if all(m.row(call, "input", 0, y) == _line(one, 0, y) for y in range(x.height)):
-            m.put(call, 0, 0, m.finished(call, array("Q", one.part(0, one.size))))
-            return
-    raise m.unknown(call, 0, "no operator of the source is the mean of these bytes with these parameters")
+def _plain_mean(p: Any) -> tuple[tuple[str, int], ...]:
+    """What tells one mean on the scale of its input from another."""
+    return ("clamp_high", p["clamp_high"]), ("clamp_low", p["clamp_low"])
 
 
 @rule("pool_sum")
 def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
-    """Sums of rows 0 … y; known by the image they are of."""
+    """Sums of rows 0 … y; known by the pixels they are of."""
     x, o = call.operands["input"], call.output
     fits = x.batch == o.batch == 1 and x.height == o.height and x.channels == o.channels and o.ring == 1
     if not fits or call.params["kernel_w"] != x.width or o.item != 4 or o.width != 1 or DTYPES[o.dtype] != "INT32":
         raise m.unknown(call, first, "its shapes are none of running sums")
-    size = 4 * x.channels
-    for one in m.candidates(call, "mean"):
-        if one.what["shape"] != x.shape or one.what["dtype"] != DTYPES[x.dtype]:
+    size = x.width * x.channels * x.item
+    for one in m.candidates(call, "reduce"):
+        if one.what["count"] != x.height * x.width or one.what["meaning"][3] != DTYPES[x.dtype]:
             continue
-        if any(m.row(call, "input", 0, y) != _line(one, 0, y) for y in range(first, last)):
+        pixels = _pixels(one)
+        if len(pixels) != x.height * size:
             continue
-        if first > 0 and m.row(call, "output", 0, 0) != _sums(m, one, first - 1):
+        if any(m.row(call, "input", 0, y) != pixels[y * size : (y + 1) * size] for y in range(first, last)):
             continue
-        m.recognised(call, "mean", one)
-        m.put(call, 0, 0, _sums(m, one, last - 1))
+        if first > 0 and m.row(call, "output", 0, 0) != _sums(m, one, first * x.width):
+            continue
+        m.recognised(call, "reduce", one)
+        m.put(call, 0, 0, _sums(m, one, last * x.width))
         return
-    raise m.unknown(call, first, f"these are not the {size} bytes of sums that a mean of the source begins with")
+    raise m.unknown(
+        call, first, f"these are not the {4 * x.channels} bytes of sums that a mean of the source begins with"
+    )
 
 
-def _sums(m: Any, one: Computation, y: int) -> array[int]:
-    """The state after row y."""
-    _, h, _, c = one.what["shape"]
+def _pixels(one: Computation) -> array[int]:
+    """What a reduction reads, one element of each output after the other."""
+    if "pixels" not in one.what:
+        item, count = one.what["item"], one.what["count"]
+        outputs = len(one.what["tags"]) // (count * item)
+        one.what["pixels"] = gathered(one.what["tags"], item, [count, outputs], [1, count])
+    pixels: array[int] = one.what["pixels"]
+    return pixels
+
+
+def _sums(m: Any, one: Computation, count: int) -> array[int]:
+    """Sums of the first `count` elements of each output."""
     if "digest" not in one.what:
-        one.what["digest"] = digest(one.what["tags"])
-    base = m.world.symbols.block(("sums", one.what["shape"], one.what["dtype"], one.what["digest"]), 4 * c * h)
-    return array("Q", range(base + 4 * c * y, base + 4 * c * (y + 1)))
+        one.what["digest"] = digest(_pixels(one))
+    size = 4 * (len(_pixels(one)) // (one.what["count"] * one.what["item"]))
+    base = m.world.symbols.block(("sums", one.what["meaning"][3], size, one.what["digest"]), size * one.what["count"])
+    return array("Q", range(base + size * (count - 1), base + size * count))
 
 
 @rule("pool_mean")
 def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
     """The mean out of sums of all rows."""
     p = dict(call.params)
+    count, o = p.pop("count"), call.output
     if call.rounding == 0:
         if p["offset"] or p["multiplier"] or p["shift"] or p["output_zero"]:
             raise m.unknown(call, first, "a plain mean has no scale")
-        p = {name: p[name] for name in ("count", "clamp_low", "clamp_high")}
+        params = _plain_mean(p)
+    else:
+        params = tuple(sorted((p | {"mode": 0}).items()))
     given = m.row(call, "input", 0, 0)
-    for one in m.candidates(call, "mean"):
-        fits = one.what["params"] == p and one.what["rounding"] == call.rounding
-        if fits and given == _sums(m, one, one.what["shape"][1] - 1):
+    for one in m.candidates(call, "reduce"):
+        fits = one.what["meaning"] == (params, call.rounding, b"", DTYPES[o.dtype]) and one.what["count"] == count
+        if fits and given == _sums(m, one, count):
+            m.recognised(call, "reduce", one)
             m.put(call, 0, 0, m.finished(call, array("Q", one.part(0, one.size))))
             return
     raise m.unknown(call, first, "no operator of the source is the mean of these sums with these parameters")
@@ -297,22 +307,24 @@ def reduce(m: Any, call: Any, first: int, last: int) -> None:
     elif steps:
         p = {"mode": 0, "clamp_low": p["clamp_low"]}
     meaning = (tuple(sorted(p.items())), call.rounding, steps, DTYPES[x.dtype])
+    _reduced(m, call, meaning, axes, [(image, y) for image in range(o.batch) for y in range(first, last)])
+
+
+def _reduced(m: Any, call: Any, meaning: Any, axes: set[int], rows: list[tuple[int, int]]) -> None:
+    """These rows of the operator that reduces what the call reads."""
+    x, o = call.operands["input"], call.output
     size = o.width * o.channels
-    if axes == {1, 2} and x.batch == 1 and p["mode"] == 0 and not steps:
-        count = x.height * x.width
-        _mean(m, call, {k: v for k, v in p.items() if k != "mode"} | {"count": count}, call.rounding)
-        return
-    rows = [(image, y) for image in range(o.batch) for y in range(first, last)]
     boxes = [_boxes(m, call, image, y, axes) for image, y in rows]
     for one in m.candidates(call, "reduce"):
         if one.what["meaning"] != meaning or one.size != size * o.item * o.batch * o.height or x.dtype != o.dtype:
             continue
         starts = [(image * o.height + y) * size for image, y in rows]
         if _same_boxes(one, starts, size, boxes, x.item):
+            m.recognised(call, "reduce", one)
             for (image, y), at in zip(rows, starts, strict=True):
-                m.put(call, image, y, array("Q", one.part(at * o.item, size * o.item)))
+                m.put(call, image, y, m.finished(call, array("Q", one.part(at * o.item, size * o.item))))
             return
-    raise m.unknown(call, first, "no operator of the source reduces these bytes with these parameters")
+    raise m.unknown(call, rows[0][1], "no operator of the source reduces these bytes with these parameters")
 
 
 @rule("arg_max")

@@ -59,32 +59,31 @@ def slice_(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("copy", flat=True)
 def copy(m: Any, call: Any, first: int, last: int) -> None:
-    """Nested loops of bytes with strides on both sides."""
-    p = call.params
+    """Nested loops with strides on both sides, counted in elements."""
+    p, o, item = call.params, call.output, call.output.item
+    if call.operands["input"].item != item:
+        raise m.unknown(call, first, "input and output have elements of different sizes")
     dims, reads, writes = p["dims"], p["input_strides"], p["output_strides"]
-    if min(dims) < 1 or prod(dims) > prod(call.output.shape) * call.output.item:
+    if min(dims) < 1 or prod(dims) > prod(o.shape):
         raise m.unknown(call, first, "the loops write more than the output holds")
     low = p["input_offset"] + sum(min((n - 1) * s, 0) for n, s in zip(dims, reads, strict=True))
     top = p["input_offset"] + sum(max((n - 1) * s, 0) for n, s in zip(dims, reads, strict=True)) + 1
     if low < 0 or min(writes) < 0 or p["output_offset"] < 0:
         raise m.unknown(call, first, "the loops leave an operand")
-    source = m.flat(call, "input", low, top - low)
-    tags = gathered(source, 1, dims, reads, p["input_offset"] - low)
-    o = call.output
+    source = m.flat(call, "input", low * item, (top - low) * item)
+    tags = gathered(source, item, dims, reads, p["input_offset"] - low)
     end = p["output_offset"] + sum((n - 1) * s for n, s in zip(dims, writes, strict=True)) + 1
-    if o.offset + end > m.program.sizes.get((o.region, o.index), 0):
+    if o.offset + end * item > m.program.sizes.get((o.region, o.index), 0):
         raise Refused(f"{m.where}: copy: output leaves {o.region}", call.at)
     run, step = dims[-1], writes[-1]
+    pieces = [(0, run)] if step == 1 else [(i * step, 1) for i in range(run)]
     at = 0
     for place in product(*(range(n) for n in dims[:-1])):
-        start = o.offset + p["output_offset"] + sum(i * s for i, s in zip(place, writes, strict=False))
-        if step == 1:
-            m.writes.append(((o.region, o.index, start, start + run), tags[at : at + run]))
-        else:
-            for i in range(run):
-                to = start + i * step
-                m.writes.append(((o.region, o.index, to, to + 1), tags[at + i : at + i + 1]))
-        at += run
+        start = p["output_offset"] + sum(i * s for i, s in zip(place, writes, strict=False))
+        for offset, count in pieces:
+            to, size = o.offset + (start + offset) * item, count * item
+            m.writes.append(((o.region, o.index, to, to + size), tags[at : at + size]))
+            at += size
 
 
 @rule("gather", flat=True)

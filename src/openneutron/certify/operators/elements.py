@@ -273,9 +273,7 @@ def pool(c: Context) -> list[array[int]] | None:
     kernel = "avg_pool2d" if c.op.code == "AVERAGE_POOL_2D" else "max_pool2d"
     geometry = (kh, kw, sh, sw, top, left)
     if kernel == "avg_pool2d" and (x.shape[0], kh, kw, oh, ow, top, left) == (1, *x.shape[1:3], 1, 1, 0, 0):
-        means = _means(c, x.shape, {"count": kh * kw, "clamp_low": low, "clamp_high": high_}, 0)
-        c.world.known.setdefault("pool", [])
-        return [means]
+        return [_reduced(c, {"clamp_low": low, "clamp_high": high_}, 0, b"", x.shape, {1, 2})]
     meaning = (kernel, geometry, low, high_, x.dtype)
     return [
         c.world.computed(
@@ -285,13 +283,16 @@ def pool(c: Context) -> list[array[int]] | None:
     ]  # fmt: skip
 
 
-def _means(c: Context, shape: tuple[int, ...], params: dict[str, int], rounding: int) -> array[int]:
-    """A mean over a whole image, which may be computed at once or from sums that grow row by row."""
-    meaning = (tuple(sorted(params.items())), rounding, c.tensor(0).dtype)
+def _reduced(
+    c: Context, params: dict[str, int], rounding: int, steps: bytes, shape: tuple[int, ...], axes: set[int]
+) -> array[int]:
+    """Known by what each output element reads, whatever the shape: computed at once, or from sums that grow row by row."""
+    x = c.tensor(0)
+    boxes, count = ordered(c.tags(0), shape, axes, x.item), prod(shape[axis] for axis in axes)
+    meaning = (tuple(sorted(params.items())), rounding, steps, x.dtype)
     return c.world.computed(
-        "mean", (meaning, shape, digest(c.tags(0))), shape[3] * c.out.item, item=c.out.item,
-        meaning=meaning, params=params, rounding=rounding, tags=c.tags(0), shape=shape, dtype=c.tensor(0).dtype,
-    )  # fmt: skip
+        "reduce", (meaning, count, digest(boxes)), c.out.size, meaning=meaning, tags=boxes, count=count, item=x.item
+    )
 
 
 @rule("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
@@ -322,17 +323,7 @@ def reduction(c: Context) -> list[array[int]] | None:
             m, shift = (m << bits) // count, shift - bits
         params = {"mode": 0, "offset": -z * count, "multiplier": m, "shift": shift, "output_zero": zo}
         params |= {"clamp_low": low, "clamp_high": top}
-    whole = len(x.shape) == 4 and reduced == {1, 2} and x.shape[0] == 1
-    if whole and params["mode"] == 0 and not steps:
-        return [_means(c, x.shape, {k: v for k, v in params.items() if k != "mode"} | {"count": count}, rounding)]
-    gathered_ = ordered(c.tags(0), x.shape, reduced, x.item)
-    meaning = (tuple(sorted(params.items())), rounding, steps, x.dtype)
-    return [
-        c.world.computed(
-            "reduce", (meaning, count, digest(gathered_)), y.size,
-            meaning=meaning, params=params, rounding=rounding, steps=steps, tags=gathered_, count=count,
-        )
-    ]  # fmt: skip
+    return [_reduced(c, params, rounding, steps, x.shape, reduced)]
 
 
 def ordered(tags: array[int], shape: tuple[int, ...], reduced: set[int], item: int) -> array[int]:
