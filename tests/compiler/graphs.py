@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from openneutron.compiler.kernels.conv2d import Conv2dParams
-from openneutron.compiler.l1 import KernelGraph, Node, RowDemand, Value
+from openneutron.compiler.l1 import Alias, KernelGraph, Node, RowDemand, Value
 from openneutron.microcode.table import ElementType, Rounding
 
 
@@ -27,11 +27,11 @@ class Net:
         self.graph.inputs = [self.input]
 
     def conv(self, source: int, kernel: int, stride: int = 1, pad: int | None = None) -> int:
-        n, h, w, c = self.graph.values[source].shape
+        n, h, w, _ = self.graph.values[source].shape
         top = kernel // 2 if pad is None else pad
         height = (h + 2 * top - kernel) // stride + 1
         name = f"conv{len(self.graph.nodes)}"
-        out = self.graph.add_value(Value(name, (n, height, w, c), ElementType.INT8))
+        out = self.graph.add_value(Value(name, (n, height, w, 8), ElementType.INT8))
         weights, table = np.zeros(kernel * kernel * 64, np.uint8), np.zeros(96, np.uint8)
         self.graph.nodes.append(
             Node(
@@ -54,6 +54,15 @@ class Net:
         operands: list[Any] = [left, right, None, None, out]
         self.graph.nodes.append(Node("conv2d", operands, out, conv_params(), demand=demand, in_place=in_place))
         return out
+
+    def concat(self, *parts: int) -> int:
+        """The channels of several values, none of them read by anyone else, as one: each becomes a part of its rows."""
+        n, h, w, c = self.graph.values[parts[0]].shape
+        root = self.graph.add_value(Value(f"cat{len(self.graph.nodes)}", (n, h, w, c * len(parts)), ElementType.INT8))
+        pixel = c * len(parts)
+        for at, part in enumerate(parts):
+            self.graph.values[part].alias = Alias(root, at * c, h * w * pixel, w * pixel, pixel)
+        return root
 
     def enlarge(self, source: int, factor: int, before: int = 0, extent: int = 1) -> int:
         """Rows repeated, or mixed from their neighbours: output row y needs those from y // factor - before on."""

@@ -193,6 +193,16 @@ class KernelGraph:
         alias = self.values[value].alias
         return value if alias is None else alias.root
 
+    def in_row(self, value: int) -> bool:
+        """Whether row y of an alias lies inside row y of its root, for every y: a part of its channels or columns."""
+        part = self.values[value]
+        a = part.alias
+        if a is None:
+            return True
+        root, (n, h, w, c) = self.values[a.root], part.shape
+        end = a.offset + (w - 1) * a.pixel + c * ITEM_BYTES[part.dtype]
+        return n == root.shape[0] == 1 and h == root.shape[1] and a.pitch == root.row_bytes and end <= a.pitch
+
     def producers(self) -> dict[int, int]:
         """Value → node that writes it."""
         return {node.output: at for at, node in enumerate(self.nodes)}

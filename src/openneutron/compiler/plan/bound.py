@@ -23,7 +23,7 @@ def _rows_read(graph: KernelGraph) -> list[int]:
     for at in range(len(graph.nodes) - 1, -1, -1):
         node = graph.nodes[at]
         output = graph.values[node.output]
-        found[at] = output.shape[1] if output.alias is not None else read.get(node.output, output.shape[1])
+        found[at] = read.get(graph.root(node.output), output.shape[1]) if graph.in_row(node.output) else output.shape[1]
         for position, operand in enumerate(node.operands):
             if isinstance(operand, int) and operand != node.output:
                 value = graph.values[operand]

@@ -191,6 +191,8 @@ class _Growth:
         steady = cycles = most = constants = 0
         passing: dict[int, int] = {}  # node → bytes that are held only around its call
         readers: dict[int, list[_Reading]] = {}
+        begun = last  # the first node that writes a part of rows held here: no segment can begin behind it
+        rooms: set[int] = set()  # values whose rows several nodes fill
         sink = nodes[last].output
         shares = sink in self.shares
         ceiling += sizes[sink] if shares else 0  # at most this many bytes are shared
@@ -203,7 +205,12 @@ class _Growth:
             output = node.output
             streams[output] = made
             value = values[output]
-            if made.ring:
+            root = structure.joined.get(output)
+            if made.ring and root is not None:
+                steady += 0 if root in rooms else align(made.ring * self.rows[root])
+                begun = min(begun, structure.begun[root])
+                rooms.add(root)
+            elif made.ring:
                 size = align(made.ring * self.rows[output])
                 if not made.transient:
                     steady += size
@@ -233,8 +240,8 @@ class _Growth:
             cycles += self.costs.striped(first, value.shape[1], made.advance // made.parts, made.lead)
             if shares:
                 self._read(readers, node, made, first, last)
-            if not divided or (first == last and made.advance >= value.shape[1]):
-                continue  # the same as with one call per iteration, or as on whole tensors
+            if first > begun or not divided or (first == last and made.advance >= value.shape[1]):
+                continue  # rows without some of their parts, or the same as with one call per iteration or whole tensors
             memory = self.before[first] + steady + (most if body is None else max(body.live))
             memory += max(constants - self.room, 0)
             if memory >= ceiling:
@@ -246,7 +253,7 @@ class _Growth:
 
     def _read(self, readers: dict[int, list[_Reading]], node: Node, made: Stream, first: int, last: int) -> None:
         """Note what a node put in front of a segment reads of values that die in it."""
-        readers.pop(node.output, None)
+        readers.pop(self.structure.joined.get(node.output, node.output), None)
         assert node.demand is not None
         for position, demand in node.demand.items():
             operand = node.operands[position]
@@ -346,11 +353,13 @@ def _floor(growth: _Growth, found: list[list[_Row]], alone: list[int], strides: 
         aim = least * DESCENT[0] // DESCENT[1]
         for last, stop in enumerate(_reach(alone, aim)):
             if stop < grown.get(last, (last, []))[0] and growth.streams(last):
-                grown[last] = (stop, growth.grow(stop, last, 1, int(strides[last] > stop), least))
+                # Rows that several nodes fill are made in one call each, so such nodes grow without parts.
+                ways = {int(strides[last] > stop), *([0] if growth.structure.joined else [])}
+                grown[last] = (stop, [row for part in sorted(ways) for row in growth.grow(stop, last, 1, part, least)])
         peak = [0]
         for last, size in enumerate(smallest):
-            ways = [max(peak[last], size), *(max(peak[row[0]], row[3]) for row in grown.get(last, (0, []))[1])]
-            peak.append(min(ways))
+            peaks = [max(peak[last], size), *(max(peak[row[0]], row[3]) for row in grown.get(last, (0, []))[1])]
+            peak.append(min(peaks))
         if peak[-1] > aim or peak[-1] == 0:  # a graph of in-place operators on its own buffers needs none
             return min(peak[-1], least)
         least = peak[-1]

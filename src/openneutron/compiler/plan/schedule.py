@@ -95,7 +95,7 @@ def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]
     v = b.graph.values[value]
     root = b.graph.root(value)
     if v.alias is not None and root in rings:
-        # A part of each row of a loop's value, of which one row is held.
+        # A part of each row, of which a few are held.
         buffer, stream = rings[root]
         place, (n, h, w, c) = v.alias, v.shape
         held = b.touch(buffer, transient=stream.transient)
@@ -165,7 +165,8 @@ def _ring(b: _Builder, value: int, stream: Stream) -> int:
 
 
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
-    rings = {value: (_ring(b, value, s), s) for value, s in segment.streams.items() if s.ring and not s.transient}
+    held = {b.structure.joined.get(v, v): s for v, s in segment.streams.items() if s.ring and not s.transient}
+    rings = {value: (_ring(b, value, s), s) for value, s in held.items()}
     begun: set[tuple[int, int]] = set()  # transient rows that something written into them in advance has begun
     calls: list[Call] = []
     for b.step, (n, part) in enumerate(segment.body):
@@ -174,9 +175,9 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
         if stream.transient and (output, part) not in begun:
             slot = slot_of(b.structure, segment.streams, output)
             holder = slot if slot >= 0 else output
-            held = segment.streams[holder]
-            if held.transient and part in held.fresh:
-                rings[holder] = (_ring(b, holder, held), held)
+            own = segment.streams[holder]
+            if own.transient and part in own.fresh:
+                rings[holder] = (_ring(b, holder, own), own)
                 begun.add((holder, part))
             rings[output] = rings[holder]
         node = b.graph.nodes[n]

@@ -78,6 +78,10 @@ class Structure:
     aliased: set[int] = field(default_factory=set)  # values that share storage with others: never rings
     outputs: set[int] = field(default_factory=set)
     makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
+    joined: dict[int, int] = field(
+        default_factory=dict
+    )  # parts of rows, and the value whose rows they are part of → it
+    begun: dict[int, int] = field(default_factory=dict)  # such a value → the first node that writes a part of it
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
@@ -91,7 +95,38 @@ class Structure:
                 if isinstance(operand, int) and operand != node.output:
                     demand = (node.demand or {}).get(position)
                     made.uses.setdefault(operand, []).append(Use(at, node.output, demand))
+        made._join()
         return made
+
+    def _join(self) -> None:
+        """Find values that are written or read in parts of whole rows, as a concatenation of channels is.
+
+        All parts of a row lie in that row, so a ring can hold the rows of all of them, if all are written before any is read.
+        """
+        graph = self.graph
+        parts: dict[int, list[int]] = {}
+        for index, value in enumerate(graph.values):
+            if value.alias is not None and (index in self.makers or index in self.uses):
+                parts.setdefault(value.alias.root, []).append(index)
+        for root, found in parts.items():
+            family = [root, *found]
+            uses = sorted((use for member in family for use in self.uses.get(member, ())), key=lambda use: use.node)
+            writers = [self.makers[member] for member in family if member in self.makers]
+            if not uses or not writers or uses[0].node < max(writers) or not all(graph.in_row(one) for one in found):
+                continue
+            ends = {*self.outputs, *graph.inputs}
+            looped = any(graph.nodes[at].loop >= 0 for at in (*writers, *(use.node for use in uses)))
+            if looped or not ends.isdisjoint(family) or any(graph.values[one].accumulator for one in family):
+                continue
+            self.aliased -= set(family)
+            self.joined |= dict.fromkeys(family, root)
+            self.begun[root] = min(writers)
+            self.uses |= dict.fromkeys(family, uses)
+
+    def open_before(self, value: int, node: int) -> bool:
+        """Whether a part of the value's rows is written before a node: then no segment from there on can hold them."""
+        root = self.joined.get(value)
+        return root is not None and self.begun[root] < node
 
     def maker(self, value: int) -> int:
         """The node that makes a value."""
@@ -108,12 +143,12 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
     Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
     one reads the reader's ring between the two calls, so the row is free as early as that.
     """
-    if value in structure.aliased:
+    if value in structure.aliased or value in structure.joined:
         return -1  # others read parts of it
     made, uses, graph = streams[value], structure.uses[value], structure.graph
     reader = graph.nodes[uses[0].node]
     target = streams.get(reader.output)
-    if not made.transient or len(uses) > 1 or target is None or not target.ring:
+    if not made.transient or len(uses) > 1 or target is None or not target.ring or reader.output in structure.joined:
         return -1
     if made[:2] != target[:2] or made.parts != target.parts or len(made.fresh) != made.parts:
         return -1
@@ -156,6 +191,8 @@ def extend(
     stream = _stream_of(structure, made.output, last, streams, reverse)
     if stream is None or body is None:
         return stream
+    if made.output in structure.joined and stream.ring:
+        return None  # several nodes fill the ring, and each would want calls of its own
     return _in_parts(structure, stream, node, last, streams, reverse, pixels, body)
 
 
@@ -205,6 +242,8 @@ def try_segment(
         if made is None or (body is not None and len(body.calls) > MAX_BODY):
             return None
         streams[graph.nodes[node].output] = made
+    if any(stream.ring and structure.open_before(value, first) for value, stream in streams.items()):
+        return None
     start = min((-s.lead) // s.advance for s in streams.values())
     sink = graph.nodes[last].output
     stop = -(-graph.values[sink].shape[1] // streams[sink].advance)
@@ -253,7 +292,7 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         # A call makes its rows from the top down all the same: the last may not push out the first it has just made.
         needed = max(needed, advance)
     # An accumulator is read and written in every iteration, so it is never free between its calls.
-    transient = needed == advance and not graph.values[value].accumulator
+    transient = needed == advance and not graph.values[value].accumulator and value not in structure.joined
     return Stream(advance, lead, min(height, needed), transient) if needed >= 1 else None
 
 
