@@ -99,7 +99,7 @@ def litert_page() -> str:
 
 def pytorch_page() -> str:
     """PyTorch operators: what is quantized, what is lowered, and the limits of the translation."""
-    from openneutron.executorch.lower.ops import annotation_rules, lowerings
+    from openneutron.executorch.operators import annotation_rules, lowerings
 
     rows = []
     for name, rule in lowerings().items():

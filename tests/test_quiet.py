@@ -2,10 +2,20 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
 
 import pytest
 
 from openneutron.quiet import quiet, without_torch_internals
+
+
+@pytest.fixture(autouse=True)
+def talking() -> Iterator[None]:
+    """Logging as a fresh process has it: an example that ran in this one may have hidden warnings for good."""
+    before = logging.root.manager.disable
+    logging.disable(logging.NOTSET)
+    yield
+    logging.disable(before)
 
 
 def test_inside_nothing_is_said_and_afterwards_everything_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from executorch.exir.delegate import executorch_call_delegate
 from torch import nn
 
 from openneutron.executorch.fx import arguments, is_dequantize
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.executorch.pipeline import Built, build
 from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.read import read_model

@@ -152,7 +152,7 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
     log = logging.getLogger("openneutron")
     name, channels_last = given.model_name, given.use_channels_last_dim_order
     if not given.quantize:
-        from openneutron.executorch.deliver.portable import compile_float
+        from openneutron.executorch.float_program import compile_float
 
         float_program = compile_float(
             model.model, model.example_inputs, target=given.target, channels_last=channels_last, name=name,

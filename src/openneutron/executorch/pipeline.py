@@ -19,31 +19,30 @@ from torch.fx import GraphModule
 
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OptionError, UnsupportedError
-from openneutron.executorch.analyze.loss import loss
 from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
 from openneutron.executorch.capture.export import (
     Inputs,
-    calibrate,
     check_program,
     check_shapes,
-    converted,
     evaluation,
     export,
     one_thread,
-    prepare,
     with_plain_outputs,
 )
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.host_kernels import check_host_kernels
 from openneutron.executorch.deliver.merge import merge_reports
+from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
-from openneutron.executorch.place.engines import Engines, engines_of
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES, output_sqnr, run_all
+from openneutron.executorch.quantize.aware import quantize_aware
+from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.precision import PrecisionLike
+from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.versions import check_executorch
@@ -288,8 +287,6 @@ def _trained(
     stages: Stages,
 ) -> tuple[GraphModule, ExportedProgram]:
     """Training with rounding in the loop: the converted PT2E module, and its exported program."""
-    from openneutron.executorch.recipes.stage_qat import quantize_aware
-
     check_model(model)
     if isinstance(model, ExportedProgram) or example_inputs is None:
         raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")

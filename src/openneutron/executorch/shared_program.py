@@ -14,8 +14,8 @@ import torch
 
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
+from openneutron.executorch.engines import engines_of
 from openneutron.executorch.pipeline import quantize
-from openneutron.executorch.place.engines import engines_of
 
 
 def quantized_bytes(loaded: Loaded, *, recipe: str = "neutron", **options: Any) -> tuple[bytes, float | None]:

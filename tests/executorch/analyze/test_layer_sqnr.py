@@ -6,8 +6,9 @@ import torch
 from torch import nn
 
 import openneutron as on
-from openneutron.executorch.analyze.layer_sqnr import FULL, per_channel_what_if, with_sqnr
+from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
 from openneutron.executorch.capture.sources import Loaded
+from openneutron.executorch.quantize.layer_sqnr import FULL
 
 SHAPE = (1, 3, 8, 8)
 

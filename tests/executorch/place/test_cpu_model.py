@@ -9,7 +9,7 @@ from torch import nn
 from openneutron import zoo
 from openneutron.board.cpu import CORTEX_M
 from openneutron.errors import OptionError
-from openneutron.executorch.lower.ops import CPU_CLASSES, lowerings
+from openneutron.executorch.operators import CPU_CLASSES, lowerings
 from openneutron.executorch.place.cpu_model import cpu_clock, cpu_cycles
 
 # NXP's eIQ model zoo, Cortex-M33 of MCX N94x at 150 MHz with CMSIS-NN, milliseconds.

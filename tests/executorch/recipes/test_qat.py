@@ -14,9 +14,9 @@ import openneutron
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.aware import prepare_training
+from openneutron.executorch.quantize.training import freeze_norms, run_training
 from openneutron.executorch.recipes import NeutronRecipeType, QatStage, Schedule, Training, run_recipe
-from openneutron.executorch.recipes.stage_qat import prepare_training
-from openneutron.executorch.recipes.training import freeze_norms, run_training
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.recipes.networks import NormedLinear, images, settled
 

@@ -1,8 +1,8 @@
 """Candidates: ways to run a few nodes, each with its scratch bytes and cycles, from which `tile` chooses.
 
 A node alone on whole tensors or in stripes; runs of nodes streamed together, grown backwards from their last node. A node
-that fits, at next to no cost, into the least memory that anything reaches gains nothing from company, so only runs around
-nodes that do not are tried: that least memory is found first, with single rows.
+whose stripes fit, at next to no cost, into the least memory that the graph can reach needs no streaming with others, so
+runs are grown only around nodes that do not fit. That least memory is found first, with segments of single rows.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.cost import CostModel
-from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
+from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.plan.body import Body
-from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of, slot_of
+from openneutron.compiler.plan.footprint import Footprint
+from openneutron.compiler.plan.overlap import Reading, shared_bytes
+from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
 from openneutron.records import dataclass
@@ -24,7 +26,7 @@ MAX_SEGMENT = (
     32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
 )
 IMPOSSIBLE = 1 << 61  # cycles of what cannot be; twice that still fits INT64
-FRINGE = 4  # nodes beside those that need company: what they make or read may have to be streamed too
+FRINGE = 4  # nodes beside those that must be streamed with others: what they make or read may have to be streamed too
 ALONE_PRICE = (103, 100)  # cycles that stripes may cost a node that is to run alone
 DESCENT = (2, 3)  # least memory is looked for in steps of this ratio
 HIDING_PIXELS = 24  # from so many per call on an 8x8 array hides the loading of weights
@@ -49,14 +51,6 @@ class Candidate(NamedTuple):
 # Candidates that end at one node, as columns (first, rows, pixels, memory, cycles): there are hundreds per node.
 Columns = npt.NDArray[np.int64]
 _Row = tuple[int, int, int, int, int]
-
-
-class _Reading(NamedTuple):
-    """A node's reading of a value: its stream and the rows it needs; `ahead` is 0 for the sink, which reads last."""
-
-    stream: Stream
-    demand: RowDemand
-    ahead: int
 
 
 def lifetimes(graph: KernelGraph, *, with_ends: bool = False) -> dict[int, tuple[int, int]]:
@@ -182,76 +176,56 @@ class _Growth:
 
     def grow(self, stop: int, last: int, rows: int, pixels: int = 0, ceiling: int = 1 << 62) -> list[_Row]:
         """Segments that end at `last` and start at `stop` or later, with this stripe height, smaller than `ceiling`."""
-        structure, spans, sizes = self.structure, self.spans, self.sizes
+        structure = self.structure
         nodes, values = structure.graph.nodes, structure.graph.values
         found: list[_Row] = []
         body = Body() if pixels else None
+        held = Footprint(structure, body, begun=last)
         divided = not pixels
+        cycles = 0
         streams: dict[int, Stream] = {}
-        steady = cycles = most = constants = 0
-        passing: dict[int, int] = {}  # node → bytes that are held only around its call
-        readers: dict[int, list[_Reading]] = {}
-        begun = last  # the first node that writes a part of rows held here: no segment can begin behind it
-        rooms: set[int] = set()  # values whose rows several nodes fill
+        readers: dict[int, list[Reading]] = {}
         sink = nodes[last].output
         shares = sink in self.shares
-        ceiling += sizes[sink] if shares else 0  # at most this many bytes are shared
+        ceiling += self.sizes[sink] if shares else 0  # at most this many bytes are shared
         for first in range(last, stop - 1, -1):
             made = extend(structure, streams, first, last, rows, False, pixels, body)
             if made is None or (body is not None and len(body.calls) > MAX_BODY):
                 break
             divided = divided or made.parts > 1
             node = nodes[first]
-            output = node.output
-            streams[output] = made
-            value = values[output]
-            root = structure.joined.get(output)
-            if made.ring and root is not None:
-                steady += 0 if root in rooms else align(made.ring * self.rows[root])
-                begun = min(begun, structure.begun[root])
-                rooms.add(root)
-            elif made.ring:
-                size = align(made.ring * self.rows[output])
-                if not made.transient:
-                    steady += size
-                else:
-                    slot = slot_of(structure, streams, output)
-                    if slot >= 0 and not streams[slot].transient:
-                        pass  # its rows are those of a ring that is held anyway
-                    elif body is not None:
-                        reading = {use.node for use in structure.uses[output]}
-                        body.hold(first, reading, made.fresh, size, handed_on=slot >= 0)
-                    else:
-                        for at in range(first, structure.last_use(output) + (slot < 0)):
-                            passing[at] = size + passing.get(at, 0)
-                            most = max(most, passing[at])
-            else:
-                root = structure.graph.root(output)
-                if root in spans and spans[root][0] == first:
-                    steady += sizes[root]
-            constants += self.fetched[first]
-            if node.workspace:
-                if body is not None:
-                    body.use(first, align(node.workspace))
-                passing[first] = align(node.workspace) + passing.get(first, 0)
-                most = max(most, passing[first])
-            if steady >= ceiling:
+            height = values[node.output].shape[1]
+            streams[node.output] = made
+            self._hold(held, streams, first)
+            if held.steady >= ceiling:
                 break
-            cycles += self.costs.striped(first, value.shape[1], made.advance // made.parts, made.lead)
+            cycles += self.costs.striped(first, height, made.advance // made.parts, made.lead)
             if shares:
                 self._read(readers, node, made, first, last)
-            if first > begun or not divided or (first == last and made.advance >= value.shape[1]):
+            if first > held.begun or not divided or (first == last and made.advance >= height):
                 continue  # rows without some of their parts, or the same as with one call per iteration or whole tensors
-            memory = self.before[first] + steady + (most if body is None else max(body.live))
-            memory += max(constants - self.room, 0)
+            memory = self.before[first] + held.peak(self.room)
             if memory >= ceiling:
                 continue
             if shares:
-                memory -= self._shared(readers, sink, streams[sink].advance)
+                memory -= shared_bytes(structure.graph, readers, sink, streams[sink].advance)
             found.append((first, rows, pixels, memory, cycles))
         return found
 
-    def _read(self, readers: dict[int, list[_Reading]], node: Node, made: Stream, first: int, last: int) -> None:
+    def _hold(self, held: Footprint, streams: dict[int, Stream], first: int) -> None:
+        """Count what a node put in front of a segment adds to it."""
+        node = self.structure.graph.nodes[first]
+        if streams[node.output].ring:
+            held.hold_ring(streams, node.output, self.rows)
+        else:
+            root = self.structure.graph.root(node.output)
+            if root in self.spans and self.spans[root][0] == first:
+                held.steady += self.sizes[root]
+        held.constants += self.fetched[first]
+        if node.workspace:
+            held.hold_workspace(first, align(node.workspace))
+
+    def _read(self, readers: dict[int, list[Reading]], node: Node, made: Stream, first: int, last: int) -> None:
         """Note what a node put in front of a segment reads of values that die in it."""
         readers.pop(self.structure.joined.get(node.output, node.output), None)
         assert node.demand is not None
@@ -260,31 +234,7 @@ class _Growth:
             if not isinstance(operand, int) or operand not in self.shares or operand == node.output:
                 continue
             if self.spans[operand][1] <= last:
-                readers.setdefault(operand, []).append(_Reading(made, demand, int(first != last)))
-
-    def _shared(self, readers: dict[int, list[_Reading]], sink: int, advance: int) -> int:
-        """Bytes that the sink may share with one input that dies in the segment (`overlap` gives the exact distance)."""
-        values, best = self.structure.graph.values, 0
-        rows, row_bytes = values[sink].shape[1], self.rows[sink]
-        size = rows * row_bytes
-        stop = -(-rows // advance)
-        turns = {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}  # both sides are straight lines, but for their ends
-        for value, readings in readers.items():
-            height, wide = values[value].shape[1], self.rows[value]
-            distance = 0
-            for i in turns:
-                needed = height
-                for s, d, ahead in readings:
-                    # All nodes but the sink have read for this iteration when it writes.
-                    at = (i + ahead) * s.advance + s.lead
-                    low = at * d.stride // d.divide - d.before if at > 0 else 0
-                    if low < needed:
-                        needed = low if low > 0 else 0
-                ahead = min((i + 1) * advance, rows) * row_bytes - needed * wide
-                if ahead > distance:
-                    distance = ahead
-            best = max(best, height * wide + size - max(align(distance) + height * wide, size))
-        return best
+                readers.setdefault(operand, []).append(Reading(made, demand, int(first != last)))
 
 
 def candidates(
@@ -297,7 +247,7 @@ def candidates(
 ) -> list[Columns]:
     """Every segment worth considering, for each last node in a fixed order.
 
-    With `room`, the memory counts inputs and outputs too, each while it is needed, and company is sought for every node
+    With `room`, the memory counts inputs and outputs too, each while it is needed, and runs are grown around every node
     that does not fit alone into so many bytes: what `cutting` asks.
     """
     growth = _Growth.of(graph, costs, fetch_constants, with_ends=room is not None)

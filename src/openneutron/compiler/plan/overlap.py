@@ -7,9 +7,11 @@ the first row still needed). Element-wise kernels may also work exactly in place
 
 from __future__ import annotations
 
-from openneutron.compiler.l1 import KernelGraph
+from typing import NamedTuple
+
+from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.compiler.l2 import Overlap
-from openneutron.compiler.plan.segments import Segment
+from openneutron.compiler.plan.segments import Segment, Stream
 from openneutron.microcode.encode import align
 
 
@@ -46,6 +48,40 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
     for i in range(segment.iterations - 1, -1, -1):
         needed[i] = min(needed[i], needed[i + 1])
     return needed
+
+
+class Reading(NamedTuple):
+    """A node's reading of a value: its stream and the rows it needs; `ahead` is 0 for the sink, which reads last."""
+
+    stream: Stream
+    demand: RowDemand
+    ahead: int
+
+
+def shared_bytes(graph: KernelGraph, readers: dict[int, list[Reading]], sink: int, advance: int) -> int:
+    """Most bytes that the sink may share with one input that dies in its segment, before the segment is made.
+
+    Asked for every candidate, so it looks at the first and last iterations only: between them both sides are straight
+    lines. `overlaps_of` gives the exact distance.
+    """
+    rows, row_bytes = graph.values[sink].shape[1], graph.values[sink].row_bytes
+    size = rows * row_bytes
+    stop = -(-rows // advance)
+    turns = {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}
+    best = 0
+    for value, readings in readers.items():
+        height, wide = graph.values[value].shape[1], graph.values[value].row_bytes
+        distance = 0
+        for i in turns:
+            needed = height
+            for stream, demand, ahead in readings:
+                # All nodes but the sink have read for this iteration when it writes.
+                at = (i + ahead) * stream.advance + stream.lead
+                low = at * demand.stride // demand.divide - demand.before if at > 0 else 0
+                needed = min(needed, max(low, 0))
+            distance = max(distance, min((i + 1) * advance, rows) * row_bytes - needed * wide)
+        best = max(best, height * wide + size - max(align(distance) + height * wide, size))
+    return best
 
 
 def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:

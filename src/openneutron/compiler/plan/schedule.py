@@ -1,7 +1,7 @@
 """Schedule: segments become L2 tasks over buffers; a segment of one iteration is plain calls, more become a LOOP.
 
-With `fetch_constants` each segment's constants
-are copied to the prefetch buffer first: before it runs, or one segment ahead where the copy engine works beside the array.
+With `fetch_constants` each segment's constants are copied to the prefetch buffer first: before it runs, or one segment ahead
+where the copy engine works beside the array.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
     rings = {value: (_ring(b, value, s), s) for value, s in held.items()}
     begun: set[tuple[int, int]] = set()  # transient rows that something written into them in advance has begun
     calls: list[Call] = []
-    for b.step, (n, part) in enumerate(segment.body):
+    for step, (n, part) in enumerate(segment.body):
+        b.step = step
         output = b.graph.nodes[n].output
         stream = segment.streams[output]
         if stream.transient and (output, part) not in begun:
@@ -180,27 +181,73 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
                 rings[holder] = (_ring(b, holder, own), own)
                 begun.add((holder, part))
             rings[output] = rings[holder]
-        node = b.graph.nodes[n]
-        roles = abi_of(node.kernel).operands
-        operands: list[Operand | None] = []
-        for role, operand in zip(roles, node.operands, strict=True):
-            if role.rstrip("?") == "workspace":
-                space = b.add(Buffer(f"workspace of node {n}", b.local, align(node.workspace)))
-                operands.append(_flat(b.touch(space, transient=True), 0, node.workspace) if node.workspace else None)
-            elif operand is None:
-                operands.append(None)
-            elif isinstance(operand, int):
-                operands.append(_merged(node, len(operands), _value_operand(b, operand, rings)))
-            else:
-                source = b.constants.offset(operand)
-                if fetched is not None:
-                    operands.append(_flat(b.touch(fetched.buffer), fetched.places[source], operand.size))
-                else:
-                    operands.append(_flat(b.weights_buffer, source, operand.size))
-        first = segment.first_row(node.output, b.graph.values[node.output].shape[1], part)
-        step = 0 if segment.iterations == 1 else -stream.advance if segment.reverse else stream.advance
-        calls.append(Call(n, tuple(operands), first, stream.rows, step))
+        first = segment.first_row(output, b.graph.values[output].shape[1], part)
+        moved = 0 if segment.iterations == 1 else -stream.advance if segment.reverse else stream.advance
+        calls.append(Call(n, _operands(b, n, rings, fetched), first, stream.rows, moved))
     return calls
+
+
+def _operands(
+    b: _Builder, n: int, rings: dict[int, tuple[int, Stream]], fetched: _Prefetch | None
+) -> tuple[Operand | None, ...]:
+    """What a call of node `n` reads and writes, in the order of its kernel's interface."""
+    node = b.graph.nodes[n]
+    found: list[Operand | None] = []
+    for position, (role, operand) in enumerate(zip(abi_of(node.kernel).operands, node.operands, strict=True)):
+        if role.rstrip("?") == "workspace":
+            space = b.add(Buffer(f"workspace of node {n}", b.local, align(node.workspace)))
+            found.append(_flat(b.touch(space, transient=True), 0, node.workspace) if node.workspace else None)
+        elif operand is None:
+            found.append(None)
+        elif isinstance(operand, int):
+            found.append(_merged(node, position, _value_operand(b, operand, rings)))
+        else:
+            found.append(_constant(b, operand, fetched))
+    return tuple(found)
+
+
+def _constant(b: _Builder, data: np.ndarray, fetched: _Prefetch | None) -> Operand:
+    """A constant where it is read: in the weights block, or where its segment's copy of it lies."""
+    source = b.constants.offset(data)
+    if fetched is None:
+        return _flat(b.weights_buffer, source, data.size)
+    return _flat(b.touch(fetched.buffer), fetched.places[source], data.size)
+
+
+@dataclass
+class _Group:
+    """A segment's tasks, and the copies that must be done before."""
+
+    body: list[Task]
+    fetched: _Prefetch | None
+
+
+def _group(b: _Builder, at: int, segment: Segment, *, fetch_constants: bool) -> _Group:
+    b.segment, b.step = at, 0
+    fetched = _prefetch(b, b.graph.nodes[segment.first : segment.last + 1]) if fetch_constants else None
+    if fetched is not None:
+        if b.target.cost.dma_overlaps and at > 0:
+            b.segment = at - 1  # copied while the segment before runs
+        b.touch(fetched.buffer)
+        b.segment = at
+    calls = _calls(b, segment, fetched)
+    b.out.overlaps += overlaps_of(b.graph, segment, b.stored)
+    return _Group([Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else [*calls], fetched)
+
+
+def _in_order(groups: list[_Group], *, ahead: bool) -> list[Task]:
+    """All tasks; with `ahead` each group's copies start before the group in front of it runs."""
+    tasks: list[Task] = []
+    for at, group in enumerate(groups):
+        if group.fetched is not None:
+            if not ahead or at == 0:
+                tasks += group.fetched.copies
+            tasks.append(Wait(PREFETCH_CHANNEL))
+        following = groups[at + 1].fetched if ahead and at + 1 < len(groups) else None
+        if following is not None:
+            tasks += following.copies
+        tasks += group.body
+    return tasks
 
 
 def _stage_in(b: _Builder, inputs: list[int], ends: list[int]) -> list[Task]:
@@ -245,32 +292,10 @@ def schedule(
     if not tcm:
         b.stored.update(dict(zip(graph.inputs, ends, strict=True)))
         b.stored.update(zip(map(graph.root, graph.outputs), starts, strict=True))
-    groups: list[tuple[list[Task], _Prefetch | None]] = []
-    for at, segment in enumerate(segments):
-        b.segment, b.step = at, 0
-        nodes = graph.nodes[segment.first : segment.last + 1]
-        fetched = _prefetch(b, nodes) if fetch_constants else None
-        if fetched is not None:
-            if target.cost.dma_overlaps and at > 0:
-                b.segment = at - 1
-            b.touch(fetched.buffer)
-            b.segment = at
-        calls = _calls(b, segment, fetched)
-        b.out.overlaps += overlaps_of(graph, segment, b.stored)
-        body: list[Task] = [Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else list(calls)
-        groups.append((body, fetched))
-    ahead = target.cost.dma_overlaps
+    groups = [_group(b, at, segment, fetch_constants=fetch_constants) for at, segment in enumerate(segments)]
     if tcm:
         b.out.tasks += _stage_in(b, graph.inputs, ends)
-    for at, (body, fetched) in enumerate(groups):
-        if fetched is not None and (not ahead or at == 0):
-            b.out.tasks += fetched.copies
-        if fetched is not None:
-            b.out.tasks.append(Wait(PREFETCH_CHANNEL))
-        following = groups[at + 1][1] if ahead and at + 1 < len(groups) else None
-        if following is not None:
-            b.out.tasks += following.copies
-        b.out.tasks += body
+    b.out.tasks += _in_order(groups, ahead=target.cost.dma_overlaps)
     if tcm:
         b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
         results = [graph.root(value) for value in graph.outputs]

@@ -78,9 +78,7 @@ class Structure:
     aliased: set[int] = field(default_factory=set)  # values that share storage with others: never rings
     outputs: set[int] = field(default_factory=set)
     makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
-    joined: dict[int, int] = field(
-        default_factory=dict
-    )  # parts of rows, and the value whose rows they are part of → it
+    joined: dict[int, int] = field(default_factory=dict)  # a part of rows, or the value they belong to → that value
     begun: dict[int, int] = field(default_factory=dict)  # such a value → the first node that writes a part of it
 
     @classmethod
@@ -150,7 +148,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
     target = streams.get(reader.output)
     if not made.transient or len(uses) > 1 or target is None or not target.ring or reader.output in structure.joined:
         return -1
-    if made[:2] != target[:2] or made.parts != target.parts or len(made.fresh) != made.parts:
+    in_step = made.advance == target.advance and made.lead == target.lead and made.parts == target.parts
+    if not in_step or len(made.fresh) != made.parts:
         return -1
     v, out = graph.values[value], graph.values[reader.output]
     latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)

@@ -20,9 +20,10 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 
-from openneutron.executorch.capture.export import Inputs, calibrate, evaluation, export, prepare
+from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.pt2e import calibrate, prepare
 from openneutron.options import SCHEMA
 
 Progress = Callable[[str], None]

@@ -15,7 +15,7 @@ from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:
     from openneutron.executorch.lower.lowering import Lowering
-    from openneutron.executorch.lower.ops import LoweringRule
+    from openneutron.executorch.operators import LoweringRule
 
 
 class Call:

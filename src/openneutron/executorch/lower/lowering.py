@@ -29,8 +29,8 @@ from openneutron.executorch.fx import (
 from openneutron.executorch.lower.call import Call, check_activation
 from openneutron.executorch.lower.encoding import Constants, Encoding, encoding_of, reject
 from openneutron.executorch.lower.layout import Layouts, Order, Value, channels_last, plain
-from openneutron.executorch.lower.ops import lowerings
 from openneutron.executorch.lower.unary_table import Tabulated, find_tables, inside_of
+from openneutron.executorch.operators import lowerings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
 from openneutron.litert.passes import PASSES, run_passes

@@ -21,7 +21,7 @@ from torch.fx.node import map_arg
 
 from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, operator_name, shape_of
 from openneutron.executorch.lower.encoding import Constants, Encoding, encoding_of
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.litert.graph import DType
 from openneutron.litert.table_composite import ENTRIES
 

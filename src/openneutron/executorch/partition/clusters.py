@@ -15,7 +15,7 @@ from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.options import Options
 from openneutron.verdict import Reason, Verdict
 
@@ -39,6 +39,11 @@ class Cluster:
     def cores(self) -> list[Node]:
         """The operators, without quantize, dequantize and getitem."""
         return [node for node in self.nodes if not is_border(node) and operator_name(node) != GETITEM]
+
+    @property
+    def first(self) -> Node:
+        """The node that speaks for the cluster: its first operator, where it has one."""
+        return self.cores[0] if self.cores else self.nodes[0]
 
     @property
     def accepted(self) -> bool:

@@ -18,7 +18,7 @@ from openneutron.executorch.fx import (
     source_line,
     value_of,
 )
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.executorch.partition.clusters import Cluster, is_border
 from openneutron.report.model import Node as Verdict
 from openneutron.verdict import Reason

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import torch
@@ -24,7 +23,7 @@ from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_b
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.lower.lowering import Lowered
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.executorch.partition.clusters import Check, Cluster, examine, find_clusters, try_lower
 from openneutron.executorch.partition.delegation import CustomDelegationOptions
 from openneutron.executorch.partition.excluded import Excluded
@@ -35,7 +34,7 @@ from openneutron.executorch.partition.passes.keep_order_between import keep_orde
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.partition.trial import Trials
-from openneutron.executorch.place.placement import check_placement, stay, weigh
+from openneutron.executorch.place.placement import check_placement, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
 from openneutron.machine import targets
 from openneutron.options import Options
@@ -118,7 +117,7 @@ class NeutronPartitioner(Partitioner):
             found = self._fitting(cut(graph, clusters), order, constants, check)
         partitions = self._without_no_ops([fitted.members for fitted in found])
         if self.placement == "fastest":
-            partitions = [members for members in partitions if self._worth(members, order, constants, check)]
+            partitions = [fitted.members for fitted in found if fitted.members in partitions and self._worth(fitted)]
         keep_order_between([fitted.lowered for fitted in found if fitted.members in partitions])
         tags: dict[str, DelegationSpec] = {}
         first = len(self.partitions)
@@ -240,15 +239,15 @@ class NeutronPartitioner(Partitioner):
             return None
         return done
 
-    def _worth(self, members: list[Cluster], order: dict[Node, int], constants: Constants, check: Check) -> bool:
+    def _worth(self, fitted: _Fitted) -> bool:
         """Whether a partition is faster on the NPU; refuses its clusters when not."""
-        nodes = sorted((node for cluster in members for node in cluster.nodes), key=order.__getitem__)
-        _, lowered = try_lower(nodes, constants, check, self.options)
-        assert lowered is not None
-        trip = weigh(members, lowered, self.options, self.cpu_costs)
+        nodes = [node for cluster in fitted.members for node in cluster.nodes]
+        trip = weigh(nodes, fitted.lowered, self.options, self.cpu_costs)
         if not trip.worth:
-            for cluster in members:
-                stay(cluster, trip)
+            for cluster in fitted.members:
+                node = cluster.first
+                hint = 'placement="all" delegates it all the same'
+                cluster.refuse(node, Reason("slower_on_npu", trip.reason, node.name, hint))
         return trip.worth
 
     def _without_no_ops(self, partitions: list[list[Cluster]]) -> list[list[Cluster]]:
@@ -260,7 +259,7 @@ class NeutronPartitioner(Partitioner):
                 kept.append(members)
                 continue
             for cluster in members:
-                node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
+                node = cluster.first
                 message, hint = (
                     "its partition would compute nothing",
                     "CustomDelegationOptions(allow_no_op_partitions=True)",
@@ -272,10 +271,11 @@ class NeutronPartitioner(Partitioner):
         if self.options.converter == "nxp":
             from openneutron.nxp.limits import check as check_nxp
 
-            return partial(_second, check_nxp, self.options.target)
+            return lambda signature: check_nxp(signature, self.options.target)
         from openneutron.compiler.kernels import check
 
-        return partial(_second, partial(check, streams=True), targets.load(self.options.target))
+        target = targets.load(self.options.target)
+        return lambda signature: check(signature, target, streams=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -297,10 +297,6 @@ def _last_graphs(lowered: Lowered, graphs: list[int]) -> dict[Node, int]:
 def _overload(node: Node) -> Any:
     """The ATen operator of a node, which in an Edge graph is wrapped."""
     return node.target if isinstance(node.target, torch._ops.OpOverload) else getattr(node.target, "_op", node.target)
-
-
-def _second(check: Callable[[Any, Any], Any], target: Any, signature: Any) -> Any:
-    return check(signature, target)
 
 
 def _numbered(options: Options, index: int) -> Options:

@@ -15,7 +15,7 @@ from torch.fx import Node
 from openneutron.board.cpu import CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 from openneutron.machine import targets
 
 # Operators that no lowering rule knows: those of the Cortex-M engine, ExecuTorch's own, and what only the CPU runs.

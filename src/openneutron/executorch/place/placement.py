@@ -15,15 +15,13 @@ from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, CpuCosts
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import conversion_options
-from openneutron.executorch.fx import value_of
+from openneutron.executorch.fx import is_dequantize, is_quantize, value_of
 from openneutron.executorch.lower.lowering import Lowered
-from openneutron.executorch.partition.clusters import Cluster
 from openneutron.executorch.place.border import copy_cycles, turned_bytes
 from openneutron.executorch.place.cpu_model import cpu_class, cpu_clock, cpu_cycles
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import PLACEMENTS, Options
-from openneutron.verdict import Reason
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,11 @@ def check_placement(placement: str, options: Options, *, where: str) -> None:
             )  # fmt: skip
 
 
-def weigh(members: Sequence[Cluster], lowered: Lowered, options: Options, costs: CpuCosts) -> Trip:
-    """Compile the partition and compare it with its operators on the CPU, whose kernels cost `costs`.
+def weigh(nodes: Sequence[Node], lowered: Lowered, options: Options, costs: CpuCosts) -> Trip:
+    """Compile the partition and compare it with its `nodes` on the CPU, whose kernels cost `costs`.
 
     Example:
-        >>> weigh(members, lowered, options, CORTEX_M).worth
+        >>> weigh(nodes, lowered, options, CORTEX_M).worth
         False
     """
     clock = cpu_clock(options.target)
@@ -77,18 +75,12 @@ def weigh(members: Sequence[Cluster], lowered: Lowered, options: Options, costs:
     border += zip(lowered.outputs, lowered.output_formats, strict=True)
     turned = turned_bytes((value_of(node), last) for node, last in border)
     # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
-    nodes = [node for cluster in members for node in (cluster.cores if costs is CORTEX_M else cluster.nodes)]
+    nodes = [node for node in nodes if costs is not CORTEX_M or not (is_quantize(node) or is_dequantize(node))]
     cpu: float = sum(cpu_cycles(node, costs) for node in nodes)
     if costs is CORTEX_M and any(_is_spatial(node) for node in nodes):
         # These run in NHWC too, between transposes of their own.
         cpu += sum(costs.call + copy_cycles(size) for size in turned)
     return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, copy_cycles(sum(turned)) / clock * 1e6, cpu / clock * 1e6)
-
-
-def stay(cluster: Cluster, trip: Trip) -> None:
-    """Leave a cluster on the CPU because it is faster there."""
-    node = cluster.cores[0] if cluster.cores else cluster.nodes[0]
-    cluster.refuse(node, Reason("slower_on_npu", trip.reason, node.name, 'placement="all" delegates it all the same'))
 
 
 def _is_spatial(node: Node) -> bool:

@@ -8,16 +8,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
 from openneutron.executorch.capture.export import Inputs, evaluation, one_thread
-
-if TYPE_CHECKING:
-    from openneutron.executorch.recipes.training import Training
+from openneutron.executorch.quantize.training import Training
 
 # Two passes over the data settle the ranges; more would begin to fit so few samples.
 EPOCHS = 2

@@ -12,7 +12,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
 from openneutron.executorch.fx import keep_float, module_path, module_types, operator_name
-from openneutron.executorch.lower.ops import annotation_rules
+from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.passes import prepare_for_annotation
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions

@@ -14,13 +14,11 @@ from __future__ import annotations
 
 from executorch.export import recipe_registry
 
-from openneutron.executorch.recipes.cortex_m import CortexMRecipeProvider
-from openneutron.executorch.recipes.imxrt700cm import Imxrt700cmRecipeProvider
-from openneutron.executorch.recipes.neutron import NeutronRecipeProvider
+from openneutron.executorch.quantize.training import Schedule, Training
+from openneutron.executorch.recipes.provider import EngineRecipeProvider
 from openneutron.executorch.recipes.session import run_recipe
 from openneutron.executorch.recipes.stage_kernel_selection import KernelSelectionStage
 from openneutron.executorch.recipes.stage_qat import QatStage
-from openneutron.executorch.recipes.training import Schedule, Training
 from openneutron.executorch.recipes.types import CortexMRecipeType, Imxrt700cmRecipeType, NeutronRecipeType
 
 __all__ = [
@@ -34,5 +32,5 @@ __all__ = [
     "run_recipe",
 ]
 
-for _provider in (NeutronRecipeProvider(), CortexMRecipeProvider(), Imxrt700cmRecipeProvider()):
-    recipe_registry.register_backend_recipe_provider(_provider)
+for _types in (NeutronRecipeType, CortexMRecipeType, Imxrt700cmRecipeType):
+    recipe_registry.register_backend_recipe_provider(EngineRecipeProvider(_types))

@@ -15,8 +15,9 @@ from openneutron.errors import OptionError
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
+from openneutron.executorch.quantize.pt2e import remove_guards
+from openneutron.executorch.quantize.training import TrainFunction, run_training
 from openneutron.executorch.recipes.recipe_options import Batches, CalibrationOptions, QuantizationOptions
-from openneutron.executorch.recipes.training import TrainFunction, run_training
 
 _NORM = "aten.batch_norm.default"
 
@@ -72,15 +73,6 @@ def _described(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__name__}"
     return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
-
-
-def remove_guards(model: GraphModule) -> GraphModule:
-    """Drop the call that checks input shapes: passes of other backends refuse calls of modules."""
-    for node in list(model.graph.nodes):
-        if node.op == "call_module" and not node.users and str(node.target).startswith("_guards"):
-            model.graph.erase_node(node)
-    model.recompile()
-    return model
 
 
 def check_evaluation(model: GraphModule) -> GraphModule:

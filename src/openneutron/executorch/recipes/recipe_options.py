@@ -6,17 +6,17 @@ import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import spec_options
+from openneutron.executorch.engines import Engines
 from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import OBSERVERS
-from openneutron.executorch.recipes.training import Schedule, TrainFunction
+from openneutron.executorch.quantize.training import Schedule, TrainFunction
 from openneutron.options import SCHEMA, Options
 
 Batches = Iterable[tuple[Any, ...]]
-Kind = TypeVar("Kind")
 
 
 def _is_batches(calibration: object) -> bool:
@@ -30,7 +30,7 @@ class CalibrationOptions:
 
     calibration: Batches | Callable[[], Batches] | None = None
 
-    def check_calibration(self, where: str) -> None:
+    def check(self, *, is_qat: bool, where: str) -> None:
         """An `OptionError` for what is no calibration data."""
         if not (self.calibration is None or callable(self.calibration) or _is_batches(self.calibration)):
             kind = type(self.calibration).__name__
@@ -70,7 +70,11 @@ class QuantizationOptions(CalibrationOptions):
             raise OptionError(
                 "train is given, but the recipe quantizes after training", where=where, hint="take a QAT recipe"
             )
-        self.check_calibration(where)
+        super().check(is_qat=is_qat, where=where)
+
+    def choices(self) -> dict[str, Any]:
+        """What the quantizer is told, by the names of its arguments."""
+        return {name: getattr(self, name) for name in ("observer", "exclude", "activations", "precision")}
 
     def _check_training(self, where: str) -> None:
         if self.train is None:
@@ -100,26 +104,16 @@ class NeutronRecipeOptions(Options, QuantizationOptions):
 
 
 @dataclass(frozen=True)
-class Imxrt700cmRecipeOptions(NeutronRecipeOptions):
-    """As for Neutron; the chip's target is fixed."""
-
-    def neutron(self) -> Options:
-        """The compile spec's content; another target than the chip's own is refused."""
-        if self.target != "imxrt700":
-            raise OptionError(f"target is {self.target!r}, the recipe is for i.MX RT700", hint="leave target out")
-        return super().neutron()
-
-
-@dataclass(frozen=True)
 class CortexMRecipeOptions(CalibrationOptions):
     """`cpu` is a Cortex-M core by ExecuTorch's name, such as "cortex-m33"."""
 
     cpu: str = "cortex-m33"
 
 
-def read_options(kind: type[Kind], given: dict[str, Any], *, recipe: str) -> Kind:
+def options_of(engines: Engines, given: dict[str, Any], *, recipe: str) -> NeutronRecipeOptions | CortexMRecipeOptions:
     """Keyword arguments as options; an unknown one is an `OptionError` that lists those that exist."""
-    known = [one.name for one in dataclasses.fields(kind)]  # type: ignore[arg-type]
+    kind = NeutronRecipeOptions if engines.neutron else CortexMRecipeOptions
+    known = [one.name for one in dataclasses.fields(kind)]
     for name in given:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)

@@ -9,7 +9,8 @@ import torch
 from executorch.export import ExportRecipe, ExportSession, StageType
 from executorch.export.stages import Stage
 
-from openneutron.executorch.recipes.stage_qat import Passes, QatStage
+from openneutron.executorch.quantize.aware import Passes
+from openneutron.executorch.recipes.stage_qat import QatStage
 
 
 def run_recipe(

@@ -11,8 +11,8 @@ from torch.nn import functional
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
-from openneutron.executorch.lower.ops import annotation_rules, lowerings
 from openneutron.executorch.lower.ops.functions import _DECOMPOSED, _KEPT
+from openneutron.executorch.operators import annotation_rules, lowerings
 from openneutron.executorch.partition.clusters import examine, find_clusters
 from openneutron.executorch.pipeline import quantize
 from openneutron.litert.table_composite import CODE

@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from openneutron.executorch.capture.export import calibrate, converted, export, prepare
+from openneutron.executorch.capture.export import export
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
+from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
 
 
 class Attention(nn.Module):

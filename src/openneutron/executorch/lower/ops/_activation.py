@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from openneutron.executorch.fx import arguments, operator_name
-from openneutron.executorch.lower.ops import lowerings
+from openneutron.executorch.operators import lowerings
 
 if TYPE_CHECKING:
     from torch.fx import Node

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._pieces import adaptive_spans, average_pieces
 from openneutron.executorch.lower.ops._window import NHWC
 from openneutron.executorch.lower.ops.max_pool2d import is_image
+from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
     from torch.fx import Node

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import value_of
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import lowers
+from openneutron.executorch.operators import lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

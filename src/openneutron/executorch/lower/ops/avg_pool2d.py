@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._pieces import Span, average_pieces
 from openneutron.executorch.lower.ops._window import NHWC, Window, pad_tensor
 from openneutron.executorch.lower.ops.max_pool2d import is_image
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._conv_transpose import lower_transposed, transposed_fits
 from openneutron.executorch.lower.ops._weights import constant_bias, constant_weights, weights_and_bias
 from openneutron.executorch.lower.ops._window import NHWC, Window, padded
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 

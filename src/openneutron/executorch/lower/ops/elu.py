@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import arguments
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._binary import widened
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import value_of
 from openneutron.executorch.lower.layout import Value, plain
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._weights import constant_bias, constant_weights, weights_and_bias
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

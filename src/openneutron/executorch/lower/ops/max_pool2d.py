@@ -8,8 +8,8 @@ import numpy as np
 
 from openneutron.executorch.fx import GETITEM, operator_name
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._window import NHWC, Window, padded
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ import numpy as np
 
 from openneutron.executorch.fx import arguments
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops._clamp import stored
 from openneutron.executorch.lower.ops._slice import cut
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
 from openneutron.verdict import OK, Verdict, limit, no
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import annotates, lowers
 from openneutron.executorch.lower.ops.sigmoid import OUTPUT
+from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
     from torch.fx import Node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Order, Value, channels_last
-from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import GETITEM, operator_name
 from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops import lowers
 from openneutron.executorch.lower.ops._slice import cut
+from openneutron.executorch.operators import lowers
 
 if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.ops import annotates
+from openneutron.executorch.operators import annotates
 
 if TYPE_CHECKING:
     from torch.fx import Node

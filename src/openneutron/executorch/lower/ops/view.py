@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.lower.layout import Order, Value
-from openneutron.executorch.lower.ops import annotates, lowers
+from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
     from torch.fx import Node

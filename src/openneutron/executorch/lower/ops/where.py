@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import operator_name
-from openneutron.executorch.lower.ops import annotates
+from openneutron.executorch.operators import annotates
 from openneutron.executorch.quantize.specs import fixed
 
 if TYPE_CHECKING:

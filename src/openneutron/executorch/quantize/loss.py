@@ -8,8 +8,8 @@ import torch
 from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError
-from openneutron.executorch.analyze.layer_sqnr import LayerSqnr, measure
 from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.layer_sqnr import LayerSqnr, measure
 from openneutron.report.model import Report
 
 

@@ -1,5 +1,7 @@
 """Engines: which processors a recipe by name uses, and what that means for quantizing and lowering.
 
+`openneutron.compile` and ExecuTorch's export recipes are both made from these.
+
 Example:
     >>> engines = engines_of("imxrt700cm")
     >>> engines.quantizer(per_channel=True)
@@ -10,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 
@@ -18,11 +20,16 @@ from openneutron.board.cpu import CORTEX_M as CORTEX_M_COSTS
 from openneutron.board.cpu import PORTABLE as PORTABLE_COSTS
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import to_specs
+from openneutron.executorch.fx import GETITEM, debug_handles, operator_name, source_line
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.precision import PrecisionLike
 from openneutron.options import Options
 from openneutron.report.model import Node as Verdict
+
+if TYPE_CHECKING:
+    from openneutron.executorch.cortex_m.claim import Claim
+    from openneutron.executorch.cortex_m.steps import CortexMPasses, PlaceLeftovers
 
 NEUTRON, CORTEX_M, PORTABLE = "neutron", "cortex_m", "portable"
 
@@ -45,25 +52,31 @@ class Engines:
                 hint='take recipe="neutron", which is for every target',
             )
 
-    def quantizer(
+    def quantizers(
         self, *, per_channel: bool, is_qat: bool = False, observer: str = "histogram", exclude: Sequence[str] = (),
         activations: str = "int8", precision: PrecisionLike = (),
-    ) -> Quantizer:  # fmt: skip
-        """The quantizer, composed where two engines share the program."""
+    ) -> list[Quantizer]:  # fmt: skip
+        """The quantizers in the order in which they annotate, two where two engines share the program."""
         neutron = NeutronQuantizer(
             is_qat=is_qat, per_channel=per_channel, observer=observer, exclude=exclude, activations=activations,
             precision=precision,
         )  # fmt: skip
         if not self.cortex_m:
-            return neutron
+            return [neutron]
         from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
         from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
 
         if not self.neutron:
             if is_qat:
                 raise OptionError("recipe cortex_m does not train", hint='take "neutron" or "imxrt700cm"')
-            return cortex_m_backend(where=f"recipe {self.name}").quantizer(use_explicit_layout=True)
-        return ComposableQuantizer([neutron, LeftoverQuantizer(neutron.excludes, is_qat=is_qat)])
+            return [cortex_m_backend(where=f"recipe {self.name}").quantizer(use_explicit_layout=True)]
+        cortex_m_backend(where=f"recipe {self.name}")
+        return [neutron, LeftoverQuantizer(neutron.excludes, is_qat=is_qat)]
+
+    def quantizer(self, **choices: Any) -> Quantizer:
+        """The quantizers as one; `choices` as of `quantizers`."""
+        found = self.quantizers(**choices)
+        return found[0] if len(found) == 1 else ComposableQuantizer(found)
 
     def partitioner(self, spec: Options, placement: str) -> NeutronPartitioner | None:
         """The NPU's partitioner, None without an NPU."""
@@ -78,21 +91,27 @@ class Engines:
 
         return edge_compile_config(preserve=not self.neutron)
 
+    def leftover_step(self, cpu: str = "") -> CortexMPasses | PlaceLeftovers | None:
+        """The step behind partitioning that rewrites what is left for Cortex-M core `cpu`; None without one."""
+        if not self.cortex_m:
+            return None
+        from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend, target_config
+        from openneutron.executorch.cortex_m.steps import CortexMPasses, PlaceLeftovers
+
+        target_config(cortex_m_backend(where=f"recipe {self.name}"), cpu or self.cpu)  # says which cores there are
+        return PlaceLeftovers(cpu or self.cpu) if self.neutron else CortexMPasses(cpu or self.cpu)
+
     def place_leftovers(self, manager: Any, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
         """Rewrite what is left for Cortex-M, in place; returns the verdicts with the engine of each node."""
-        if not self.cortex_m:
+        step = self.leftover_step()
+        if step is None:
             return tuple(dataclasses.replace(v, engine=NEUTRON if v.delegated else PORTABLE) for v in verdicts)
-        if not self.neutron:
-            from openneutron.executorch.recipes.cortex_m import CortexMPasses
-
-            CortexMPasses(self.cpu)(manager)
-            return _by_operator(manager.exported_program().graph)
-        from openneutron.executorch.recipes.imxrt700cm import PlaceLeftovers
-
-        step = PlaceLeftovers()
         step(manager)
-        gone = {name for name, claim in step.claims.items() if claim.folded}
-        return tuple(_placed(verdict, step.claims) for verdict in verdicts if verdict.name not in gone)
+        if not self.neutron:
+            return _by_operator(manager.exported_program().graph)
+        claims: dict[str, Claim] = getattr(step, "claims", {})
+        gone = {name for name, claim in claims.items() if claim.folded}
+        return tuple(_placed(verdict, claims) for verdict in verdicts if verdict.name not in gone)
 
 
 RECIPES: Final = {
@@ -112,7 +131,7 @@ def engines_of(recipe: str) -> Engines:
     return RECIPES[recipe]
 
 
-def _placed(verdict: Verdict, claims: dict[str, Any]) -> Verdict:
+def _placed(verdict: Verdict, claims: dict[str, Claim]) -> Verdict:
     if verdict.delegated:
         return dataclasses.replace(verdict, engine=NEUTRON)
     claim = claims.get(verdict.name)
@@ -124,8 +143,6 @@ def _placed(verdict: Verdict, claims: dict[str, Any]) -> Verdict:
 
 def _by_operator(graph: Any) -> tuple[Verdict, ...]:
     """Verdicts of a program without an NPU, read off its operators."""
-    from openneutron.executorch.fx import GETITEM, debug_handles, operator_name, source_line
-
     found = []
     for node in graph.nodes:
         name = operator_name(node)
