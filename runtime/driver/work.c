@@ -1,5 +1,9 @@
 #include "model.h"
 
+/* Work of a recurrent kernel for each of its weights: one product and, per gate, functions that
+ * cost far more than a product. */
+enum { RECURRENT_WORK = 64 };
+
 /* A product of sizes that stops at the largest number instead of wrapping. */
 static uint64_t times(uint64_t a, uint64_t b) {
     return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
@@ -38,7 +42,7 @@ uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info) {
     /* Every weight once for each sequence of the batch; functions of the gates beside them. */
     case NEUTRON_COST_RECURRENT:
         return times(times(out->batch, out->width),
-                     times(64, elements(&call->operands[info->weights])));
+                     times(RECURRENT_WORK, elements(&call->operands[info->weights])));
     case NEUTRON_COST_REDUCE: return elements(in) / out->height + 1;
     default: return row;
     }
@@ -51,7 +55,8 @@ uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t 
 
 uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
     const bool multiplies = info->weights >= 0 || info->formula == NEUTRON_COST_MATMUL;
-    return multiplies ? nd_call_work(call, info, rows) : 0;
+    const uint64_t work = multiplies ? nd_call_work(call, info, rows) : 0;
+    return info->formula == NEUTRON_COST_RECURRENT ? work / RECURRENT_WORK : work;
 }
 
 uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from openneutron.analyze.profile import Code, profile
+from openneutron.analyze.profile import ARRAY_MACS, Code, profile
 from openneutron.convert import convert
 from openneutron.options import Options
 from tests import tiny
@@ -24,11 +24,12 @@ def test_a_profile_measures_what_the_compiler_predicted() -> None:
     assert [(e.name, e.start, e.end) for e in found.events] == [(e.name, e.start, e.end) for e in predicted.events]
 
 
-def test_without_a_bundle_layers_have_numbers_and_their_own_macs() -> None:
+def test_without_a_bundle_layers_have_numbers_and_the_macs_of_the_array() -> None:
     found = profile([code(named=False)] * 2, source="tiny")
     assert {kernel.name for kernel in found.kernels} == {"node 0", "node 1", "node 2", "node 3"}
     assert found.totals.neutron_graphs == 2
     assert found.totals.cycles == 2 * convert(tiny.convnet(), Options()).report.totals.cycles
     linear = next(kernel for kernel in found.kernels if kernel.kernel == "fully_connected")
     assert linear.macs == 5 * 128
+    assert found.notes == (ARRAY_MACS,) and not profile([code(named=True)], source="tiny").notes
     assert all(kernel.activation_bytes for kernel in found.kernels)

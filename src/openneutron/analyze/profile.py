@@ -27,8 +27,10 @@ from openneutron.report.model import Event, Kernel, Report, Totals
 _UNIT = 10  # costs are in 1/2^10 cycle
 # Each is kept with its times; the largest models of the zoo make tens of thousands.
 MOST_EVENTS = 1 << 20
-# Formulas of the machine model that multiply; the others move, compare or look up.
-_MULTIPLYING = ("conv", "fc", "matmul")
+ARRAY_MACS = (
+    "MACs here are the array's, which multiplies the zeros of padding and of merged pixels too; "
+    "profile the source, or keep the debug bundle, to see the layers' own"
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,11 @@ class Code:
 
 
 def profile(codes: Sequence[Code], *, source: str) -> Report:
-    """Run each block once on zeros (cycles do not depend on data) and sum up its calls by kernel."""
+    """Run each block once on zeros (cycles do not depend on data) and sum up its calls by kernel.
+
+    MACs are the layer's where `layers` are known; otherwise those of the array, which multiplies the zeros of padding and
+    of merged pixels too.
+    """
     kernels: list[Kernel] = []
     events: list[Event] = []
     totals: list[Totals] = []
@@ -60,7 +66,8 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
     target = codes[0].program.target if codes else ""
     total = Totals(**{name: sum(getattr(one, name) for one in totals) for name in Totals.__dataclass_fields__})
     total = replace(total, macs=sum(kernel.macs for kernel in kernels), neutron_graphs=len(codes))
-    return Report(target, "open", "", source, total, kernels=tuple(kernels), events=tuple(events))
+    notes = () if all(code.layers for code in codes) else (ARRAY_MACS,)
+    return Report(target, "open", "", source, total, kernels=tuple(kernels), events=tuple(events), notes=notes)
 
 
 def _run(code: Code) -> tuple[Run, Totals]:
@@ -98,7 +105,7 @@ def _kernels(graph: int, code: Code, run: Run) -> list[Kernel]:
             name=f"node {tag}",
             operators=(),
             output_shape=_shape(output_of(call)),
-            macs=_macs(call),
+            macs=sum(event.macs for event in mine),
             calls=len(mine),
             cycles=sum(event.end - event.start for event in mine),
             compute_cycles=sum(event.cost.compute for event in mine) >> _UNIT,
@@ -131,18 +138,6 @@ def _events(graph: int, code: Code, run: Run) -> list[Event]:
 
 def _shape(operand: Operand) -> tuple[int, ...]:
     return operand.batch, operand.height, operand.width, operand.channels
-
-
-def _macs(call: Call) -> int:
-    """Multiplications the array makes; a little more than the layer's where pixels were merged and padded with zeros."""
-    kernel = abi.by_id(call.kernel)
-    kernel_h, kernel_w, groups = (int(getattr(call.params, name, 1)) for name in ("kernel_h", "kernel_w", "groups"))
-    taps = kernel_h * kernel_w
-    output = math.prod(_shape(output_of(call)))
-    if kernel.cost in _MULTIPLYING:
-        return output * taps * call.operands[0].channels // max(groups, 1)
-    has_weights = any(role.removesuffix("?") == "weights" for role in kernel.operands)
-    return output * taps if kernel.cost == "lane" and has_weights else 0
 
 
 def _bytes(call: Call, *, constant: bool) -> int:

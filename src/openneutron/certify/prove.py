@@ -154,11 +154,11 @@ class Walk:
     recognised: Hints = field(default_factory=dict)
     graphs: int = 0
     calls: int = 0
-    steps: int = 0
+    copies: int = 0
 
     def proof(self) -> Proof:
         """What was replayed."""
-        return Proof(self.graphs, self.calls, self.steps - self.calls, len(self.models[0].outputs), self.recognised)
+        return Proof(self.graphs, self.calls, self.copies, len(self.models[0].outputs), self.recognised)
 
     def outputs(self) -> list[array[int]]:
         """Tags of the outputs."""
@@ -300,8 +300,8 @@ class Walk:
             if machine.regions["input", index] != tags:
                 raise Refused(f"{where}: input {index} is not left as it was")
         self.graphs += 1
-        self.calls += program.calls
-        self.steps += machine.steps
+        self.calls += machine.calls
+        self.copies += machine.copies
         return [machine.regions["output", index] for index in range(len(rows[1]))]
 
     def _settled(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:

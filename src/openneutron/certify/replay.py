@@ -47,6 +47,8 @@ class Machine:
     reads: list[Interval] = field(default_factory=list)
     writes: list[tuple[Interval, array[int]]] = field(default_factory=list)
     steps: int = 0
+    calls: int = 0
+    copies: int = 0
     rows: int = 0
     hints: dict[tuple[str, int], int] | None = None
 
@@ -87,6 +89,7 @@ class Machine:
 
     def copy(self, copy: Copy) -> None:
         """Start a copy: its target is unknown until it is waited for."""
+        self.copies += 1
         for (name, index, start), size in ((copy.source, copy.size), (copy.target, copy.size)):
             if start + size > self.program.sizes.get((name, index), 0):
                 raise Refused(f"{self.where}: a copy leaves {name} {index}", copy.at)
@@ -124,6 +127,7 @@ class Machine:
         first, last = max(wanted, 0), min(wanted + call.rows, call.output.height)
         if first >= last:
             return
+        self.calls += 1
         rule = RULES.get(call.kernel)
         if rule is None:
             raise Refused(f"{self.where}: the checker has no rule for kernel {call.kernel}", call.at)

@@ -132,7 +132,7 @@ class Program:
 
     @property
     def call_count(self) -> int:
-        """Kernel calls executed in one run, loops unrolled."""
+        """Kernel calls in one run as the header counts them: loops unrolled, calls that are clipped to no rows included."""
         return self._executed(Call)
 
     @property

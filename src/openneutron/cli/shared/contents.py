@@ -12,7 +12,8 @@ from openneutron.cli.shared.tensor_info import TensorInfo, tensor_info
 from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi
-from openneutron.microcode.instructions import Call, Loop, Program
+from openneutron.microcode.instructions import Program
+from openneutron.microcode.walk import executed
 
 if TYPE_CHECKING:
     from openneutron.microcode.pte import PlanTensor
@@ -117,6 +118,7 @@ def _graph(blocks: Blocks) -> GraphInfo:
     program: Program | None = None
     if container.made_by == "open":
         program = blocks.program()
+    kernels = _kernels(program) if program else {}
     version = f"0x{container.version_word:08X}" if program is None else ".".join(map(str, program.converter_version))
     return GraphInfo(
         where=blocks.where,
@@ -131,17 +133,11 @@ def _graph(blocks: Blocks) -> GraphInfo:
         prefetch_bytes=container.sram_scratch_bytes if program is None else program.prefetch_bytes,
         inputs=container.inputs if program is None else sum(not row.is_output for row in program.tensors),
         outputs=container.outputs if program is None else sum(row.is_output for row in program.tensors),
-        calls=container.calls if program is None else program.call_count,
-        kernels=_kernels(program) if program else {},
+        calls=container.calls if program is None else sum(kernels.values()),
+        kernels=kernels,
     )
 
 
 def _kernels(program: Program) -> dict[str, int]:
-    """Kernel → calls executed in one run."""
-    counts: Counter[str] = Counter()
-    for item in program.instructions:
-        steps, times = (item.body, item.iterations) if isinstance(item, Loop) else ((item,), 1)
-        for step in steps:
-            if isinstance(step, Call):
-                counts[abi.by_id(step.kernel).name] += times
-    return dict(counts)
+    """Kernel → calls executed in one run, as the report counts them: a call without rows is none."""
+    return dict(Counter(abi.by_id(call.kernel).name for call, _, _ in executed(program)))
