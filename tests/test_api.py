@@ -96,6 +96,23 @@ def test_larger_calibration_batches_are_split(program: on.Program) -> None:
     assert on.compile(Net(), (IMAGE,), calibration=[whole], name="net").pte == program.pte
 
 
+def test_inputs_run_as_arrays_and_by_name(program: on.Program) -> None:
+    (wanted,) = program.run(IMAGE)
+    image = IMAGE.numpy()
+    assert program.input_names == ("x",)
+    for given in (program.run(image.astype(np.float64)), program.run({"x": image}), program.run(x=IMAGE)):
+        assert torch.equal(given[0], wanted)
+    with pytest.raises(OptionError, match=r"1 inputs by position and x by name.*by name: x"):
+        program.run(IMAGE, x=IMAGE)
+    assert "the model was in training mode" in " ".join(program.report.notes)
+
+
+def test_a_litert_program_takes_tensors_and_names() -> None:
+    program = on.compile(tiny.convnet())
+    image = torch.zeros(1, 8, 8, 3, dtype=torch.int8)
+    assert np.array_equal(program.run(image)[0], program.run({"image": image.numpy()})[0])
+
+
 def test_stages_are_announced_in_order() -> None:
     stages: list[str] = []
     on.compile(Net(), (IMAGE,), calibration=batches(1), progress=stages.append)
@@ -155,11 +172,11 @@ CASES: dict[str, tuple[Callable[[], object], type[OpenNeutronError], str]] = {
     "source": (bad(source=3.5), OptionError, "the model is a float.*nn.Module"),
     "no calibration": (bad(calibration=None), OptionError, r"calibration is missing.*calibration=\["),
     "empty calibration": (bad(calibration=[]), OptionError, "calibration is empty"),
-    "calibration is a tensor": (bad(calibration=IMAGE), OptionError, "calibration is a Tensor.*list of input tuples"),
+    "calibration is a number": (bad(calibration=3), OptionError, "calibration is a int.*list of input tuples"),
     "calibration shape": (bad(calibration=[(IMAGE[:, :2],)]), OptionError, r"calibration\[0\] is .*\[1, 2, 8, 8\]"),
-    "calibration count": (bad(calibration=[(IMAGE, IMAGE)]), OptionError, r"calibration\[0\] is"),
+    "calibration lacks an input": (bad(calibration=[{"label": IMAGE}]), OptionError, r"calibration\[0\] has label, and no x"),
     "no inputs": (bad(example_inputs=None), OptionError, "example_inputs is missing"),
-    "inputs are a tensor": (bad(example_inputs=IMAGE), OptionError, "example_inputs is a tensor.*tuple"),
+    "inputs by unknown names": (bad(example_inputs={"y": IMAGE}), OptionError, "example_inputs has y.*the model takes x"),
     "inputs are numbers": (bad(example_inputs=(3,)), OptionError, r"example_inputs\[0\] is a int"),
     "inputs do not fit the model": (bad(example_inputs=(torch.zeros(1, 5, 8, 8),), calibration=[(torch.zeros(1, 5, 8, 8),)]),
                                     UnsupportedError, "torch.export cannot capture the model"),

@@ -36,12 +36,14 @@ def compile(
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
 
-    `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them and `calibration`, an iterable of such
-    inputs that look like real ones), an exported program (already quantized, or with `calibration`; as a .pt2 file only with
-    `trust`), or an ONNX or LiteRT file by path or as bytes. An ONNX model in float needs `calibration`; `sizes` fixes its
-    open dimensions: a number by the name of a dimension, or a whole shape by the name of an input. `train` is a function
-    of the prepared model (and a `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed.
-    `name` is what the report calls the model. `progress` is called with the name of each stage as it begins.
+    `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them, or by the names of `forward`'s parameters,
+    and `calibration`, an iterable of such inputs that look like real ones: tensors or numpy arrays, in batches of any size;
+    labels behind the inputs, as data loaders give them, are left out), an exported program (already quantized, or with
+    `calibration`; as a .pt2 file only with `trust`), or an ONNX or LiteRT file by path or as bytes. A float ONNX model
+    needs `calibration`; `sizes` fixes its open dimensions: a number by the name of a dimension, or a whole shape by the
+    name of an input. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding in
+    the loop; then no calibration is needed. `name` is what the report calls the model. `progress` is called with the name
+    of each stage as it begins.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -66,10 +68,13 @@ def compile(
     if is_onnx or not is_file:
         refuse_foreign(given, TORCH, hint="compile a partition's LiteRT model (dump_intermediates) with it")
         notes: tuple[str, ...] = ()
+        names: tuple[str, ...] = ()
         if is_onnx:
             stage("importing the model")
-            source, example_inputs, name, notes = _imported(source, sizes, calibration, example_inputs, name)
-        program = _compile_torch(source, example_inputs, calibration, stage, name=name, train=train, **given)
+            source, example_inputs, name, names, notes = _imported(source, sizes, calibration, example_inputs, name)
+        program = _compile_torch(
+            source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
+        )
         return replace(program, report=replace(program.report, notes=(*program.report.notes, *notes)))
     refuse_foreign(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
@@ -114,8 +119,8 @@ def _exported(source: Any, trust: bool, example_inputs: Any, calibration: Any, n
 
 def _imported(
     source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
-) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...]]:
-    """An ONNX model as a program or module, example inputs for it, its name and what there is to say about it."""
+) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...], tuple[str, ...]]:
+    """An ONNX model as a program or module, example inputs for it, its name, its inputs' names and notes about it."""
     with quiet():
         from openneutron.onnx.importer import load
 
@@ -125,7 +130,8 @@ def _imported(
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
         raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
-    return found.program if found.quantized else found.module, found.example_inputs, stem, found.notes
+    model = found.program if found.quantized else found.module
+    return model, found.example_inputs, stem, tuple(found.inputs), found.notes
 
 
 def _compile_litert(source: Any, name: str, stage: Progress, options: dict[str, Any]) -> Program:
@@ -157,15 +163,19 @@ def _litert_runner(data: bytes, where: str) -> Callable[..., tuple[Any, ...]]:
     return runner_of(data, where)
 
 
-def _compile_torch(source: Any, example_inputs: Any, calibration: Any, stage: Progress, **options: Any) -> Program:
+def _compile_torch(
+    source: Any, example_inputs: Any, calibration: Any, stage: Progress, *, names: Sequence[str] = (), **options: Any
+) -> Program:
     if "torch" not in sys.modules:  # then it cannot be a model of torch's
         raise not_a_model(source)
     from openneutron.executorch.capture.batches import checked
 
-    inputs, batches = checked(source, example_inputs, calibration, trained=options["train"] is not None)
+    given = checked(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
     stage("loading torch and executorch")
     with quiet():  # torchao warns of optional parts for other machines
         from openneutron.executorch.pipeline import compile_module
 
     with without_torch_internals():
-        return compile_module(source, inputs, calibration=batches, progress=stage, **options)
+        program = compile_module(source, given.inputs, calibration=given.batches, progress=stage, **options)
+    report = replace(program.report, notes=(*program.report.notes, *given.notes))
+    return replace(program, report=report, input_names=tuple(names) or program.input_names)

@@ -26,7 +26,8 @@ class Program:
     verdicts, cycles and memory. `kernel_selection` is the C source that links only the kernels this program calls;
     `kernel_selections` has one for each delegated subgraph.
     `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
-    PyTorch model became, for comparisons; None for other sources. `loader` makes what runs the file.
+    PyTorch model became, for comparisons; None for other sources. `input_names` are what `run` takes, in order.
+    `loader` makes what runs the file.
 
     Example:
         >>> program.save("model.pte")
@@ -41,6 +42,7 @@ class Program:
     intermediates: Mapping[str, bytes | str] = field(default_factory=dict)
     quantized: Any = None
     kernel_selections: tuple[str, ...] = ()
+    input_names: tuple[str, ...] = ()
     loader: Loader = field(kw_only=True)
 
     @property
@@ -85,17 +87,29 @@ class Program:
             for name, content in self.intermediates.items():
                 write_file(folder / name, content)
 
-    def run(self, *inputs: Any) -> tuple[Any, ...]:
-        """Run on this machine and return all outputs.
+    def run(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
+        """Run on this machine and return all outputs; inputs are tensors or arrays, by position or by name.
 
-        A `.pte` takes and gives torch tensors and runs in the stock ExecuTorch runtime with our delegate. A LiteRT
-        model takes and gives numpy arrays; its NeutronGraphs run in the simulator, the rest in LiteRT's reference
-        kernels.
+        A `.pte` gives torch tensors and runs in the stock ExecuTorch runtime with our delegate. A LiteRT model gives numpy
+        arrays; its NeutronGraphs run in the simulator, the rest in LiteRT's reference kernels.
 
         Example:
             >>> (scores,) = program.run(image)
+            >>> (scores,) = program.run({"image": image})
         """
-        return self._loaded(*inputs)
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
+            inputs, named = (), dict(inputs[0])
+        return self._loaded(*(self._ordered(inputs, named) if named else inputs))
+
+    def _ordered(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        """Inputs given by name in their order; a LiteRT file knows its own names."""
+        if self.kind == "tflite" and not inputs:
+            return [named]
+        if inputs or set(named) != set(self.input_names):
+            given = f"{len(inputs)} inputs by position and {', '.join(named)} by name were given"
+            hint = f"give all by position, or by name: {', '.join(self.input_names) or 'their names are not known'}"
+            raise OptionError(given, where=self.report.source, hint=hint)
+        return [named[name] for name in self.input_names]
 
     @cached_property
     def _loaded(self) -> Callable[..., tuple[Any, ...]]:

@@ -111,6 +111,7 @@ def compile_module(
         dumps,
         built.quantized,
         kernel_selections=selections,
+        input_names=tuple(map(str, built.edge.graph_signature.user_inputs)),
         loader=runner_of,
     )
 
@@ -213,7 +214,7 @@ def build(
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
         output_sqnr=min(sqnr, default=None),
-        notes=(*report.notes, *_notes(lowered.copies), *map(str, lowered.borders), *_each(sqnr)),
+        notes=(*report.notes, *_mode(source, train), *_notes(lowered.copies), *map(str, lowered.borders), *_each(sqnr)),
     )
     if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
         with stages("looking for the layer that loses accuracy"):
@@ -404,6 +405,12 @@ def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
 
 def _is_dense(x: torch.Tensor) -> bool:
     return x.is_contiguous() or (x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last))
+
+
+def _mode(source: torch.nn.Module | ExportedProgram, train: Any) -> tuple[str, ...]:
+    if isinstance(source, ExportedProgram) or train is not None or not source.training:
+        return ()
+    return ("the model was in training mode: it was compiled as model.eval() makes it",)
 
 
 def _notes(copies: Copies) -> tuple[str, ...]:

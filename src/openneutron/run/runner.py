@@ -59,9 +59,14 @@ class _Step(Protocol):
 
 
 def runner_of(data: bytes, where: str) -> Callable[..., tuple[Array, ...]]:
-    """What a `Program` runs a LiteRT model with: arrays by position in, all outputs out."""
+    """What a `Program` runs a LiteRT model with: arrays by position, or one mapping by name, in; all outputs out."""
     runner = LiteRtRunner(data, source=where)
-    return lambda *inputs: tuple(runner.run(inputs).outputs.values())
+
+    def run(*inputs: Any) -> tuple[Array, ...]:
+        by_name = len(inputs) == 1 and isinstance(inputs[0], Mapping)
+        return tuple(runner.run(inputs[0] if by_name else inputs).outputs.values())
+
+    return run
 
 
 class LiteRtRunner:
@@ -137,6 +142,7 @@ def bind_inputs(
         if len(ordered) != len(names):
             given = f"{len(ordered)} input{'' if len(ordered) == 1 else 's'} given"
             raise OptionError(f"{given}, the model has {len(names)}", where=source, hint=f"it has {_listed(names)}")
+    ordered = [_array(value, tensor) for tensor, value in zip(tensors, ordered, strict=True)]
     for tensor, value in zip(tensors, ordered, strict=True):
         if value.dtype != tensor.dtype.numpy or value.shape != tensor.shape:
             raise OptionError(
@@ -145,6 +151,12 @@ def bind_inputs(
                 hint=f"it must be {tensor.dtype.numpy} {list(tensor.shape)}{_scale_of(tensor)}",
             )
     return [np.asarray(value, order="C") for value in ordered]  # ascontiguousarray would give a scalar a dimension
+
+
+def _array(value: Any, tensor: Tensor) -> Array:
+    """An array, also of a torch tensor; numpy's default of 64 bits as float32 where the model takes that."""
+    found = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
+    return found.astype(np.float32) if found.dtype == np.float64 and tensor.dtype is DType.FLOAT32 else found
 
 
 def random_inputs(tensors: Sequence[Tensor], *, seed: int) -> list[Array]:

@@ -36,7 +36,7 @@ def triple(): return Net(), IMAGE, [(IMAGE * k,) for k in (0.5, 1.0)]
 def bare(): return Net()
 def number(): return 3
 def four(): return Net(), (IMAGE,), [], 1
-def wrong_calibration(): return Net(), (IMAGE,), IMAGE
+def wrong_calibration(): return Net(), (IMAGE,), 3
 def wrong_inputs(): return Net(), (3,)
 def fails(): raise ValueError("no weights\\nhere")
 def program(): return torch.export.export(Net(), (IMAGE,))
@@ -154,7 +154,8 @@ def test_finding_imports_no_torch() -> None:
         ("own.models:bare", "a module without example inputs"),
         ("own.models:number", "the factory gave a int"),
         ("own.models:four", "the factory gave 4 things"),
-        ("own.models:wrong_calibration", "gave a Tensor as calibration data"),
+        ("own.models:wrong_calibration", "calibration is a int"),
+        ("own.models:wrong_inputs", "example_inputs[0] is a int"),
         ("own.models:fails", "the factory failed: ValueError: no weights here"),
         ("torn.pt2", "torn.pt2: this is no exported program"),
         ("noise.pt2", "noise.pt2: this is no exported program"),
@@ -179,9 +180,3 @@ def test_bad_input_is_one_sentence(folder: Path, text: str, message: str) -> Non
         find(text, trust=text.endswith(".pt2")).load()
     assert re.search(message, str(caught.value)), str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_wrong_inputs_of_a_factory_are_named_by_compile(folder: Path) -> None:
-    loaded = find("own.models:wrong_inputs").load()
-    with pytest.raises(OptionError, match=r"example_inputs\[0\] is a int"):
-        on.compile(loaded.model, loaded.example_inputs, calibration=loaded.calibration)

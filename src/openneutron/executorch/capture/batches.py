@@ -1,10 +1,17 @@
-"""Inputs and calibration data as people hand them over, checked and cut into pieces that the model takes."""
+"""Inputs and calibration data as people have them, checked and cut into pieces that the model takes.
+
+Tensors or numpy arrays; tuples by position or mappings by the names of `forward`'s parameters; what a `DataLoader` gives,
+with labels behind the inputs; single samples without their batch dimension, or larger batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from openneutron.errors import OptionError, not_a_model
@@ -12,59 +19,120 @@ from openneutron.errors import OptionError, not_a_model
 Inputs = tuple[Any, ...]
 
 
-def checked(
-    source: Any, example_inputs: Any, calibration: Any, *, trained: bool
-) -> tuple[Inputs | None, list[Inputs] | None]:
+@dataclass(frozen=True)
+class Given:
+    """Example inputs and calibration batches as tuples of tensors; `notes` say what was done to the data."""
+
+    inputs: Inputs | None
+    batches: list[Inputs] | None
+    notes: tuple[str, ...] = ()
+
+
+def checked(source: Any, example_inputs: Any, calibration: Any, *, trained: bool, names: Sequence[str] = ()) -> Given:
     """Example inputs and calibration batches of a model, or the error that says what is missing.
 
+    `names` are those of the model's inputs; without them the parameters of the module's `forward`.
+
     Example:
-        >>> inputs, batches = checked(model, (image,), [images], trained=False)
+        >>> given = checked(model, (image,), [images], trained=False)
+        >>> given.inputs, given.batches
     """
     is_module = isinstance(source, torch.nn.Module)
     if not is_module and not isinstance(source, torch.export.ExportedProgram):
         raise not_a_model(source)
     if is_module and example_inputs is None:
         raise OptionError("example_inputs is missing", hint="give a tuple of tensors, as for torch.export.export")
-    inputs = None if example_inputs is None else input_tuple("example_inputs", example_inputs)
-    batches = None if calibration is None else calibration_batches(calibration, inputs)
+    names = names or _names_of(source)
+    inputs = None if example_inputs is None else _example("example_inputs", example_inputs, names)
+    batches, labelled = ([], 0) if calibration is None else _batches(calibration, inputs, names)
     if is_module and not batches and not trained:
         raise OptionError(
             "calibration is missing" if calibration is None else "calibration is empty",
             hint="give inputs that look like real ones, e.g. calibration=[(image,) for image in images]; "
             "they set the INT8 ranges",
         )
-    return inputs, batches
+    taken = len(inputs or ())
+    note = f"calibration batches have {labelled} parts, the model takes {taken}: the others were taken for labels"
+    return Given(inputs, None if calibration is None else batches, (note,) if labelled else ())
 
 
-def input_tuple(what: str, given: Any) -> tuple[Any, ...]:
+def _names_of(source: Any) -> list[str]:
+    """The names under which a model takes its inputs."""
+    if isinstance(source, torch.export.ExportedProgram):
+        return [str(name) for name in source.graph_signature.user_inputs]
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [one.name for one in inspect.signature(source.forward).parameters.values() if one.kind in positional]
+
+
+def _example(what: str, given: Any, names: Sequence[str]) -> Inputs:
     """The tensors of one call; anything else is an `OptionError` that names the place."""
-    if isinstance(given, torch.Tensor):
-        raise OptionError(f"{what} is a tensor", hint=f"give a tuple of tensors: ({what},)")
+    if isinstance(given, (torch.Tensor, np.ndarray)):
+        return (_tensor(what, given),)
+    if isinstance(given, Mapping):
+        unknown = sorted(set(given) - set(names))
+        if unknown or not given:
+            raise OptionError(f"{what} has {', '.join(map(str, unknown)) or 'no inputs'}", hint=_takes(names))
+        given = _by_name(what, given, names[: len(given)])
     if not isinstance(given, (tuple, list)) or not given:
         raise OptionError(f"{what} is a {type(given).__name__}", hint="give a tuple of tensors")
-    for position, value in enumerate(given):
-        if not isinstance(value, torch.Tensor):
-            raise OptionError(f"{what}[{position}] is a {type(value).__name__}", hint="give tensors")
-    return tuple(given)
+    return tuple(_tensor(f"{what}[{position}]", value) for position, value in enumerate(given))
 
 
-def calibration_batches(given: Any, inputs: tuple[Any, ...] | None) -> list[tuple[Any, ...]]:
-    """The calibration data as a list of input tuples of the shapes of the example inputs; larger batches are split."""
-    if isinstance(given, torch.Tensor) or not isinstance(given, Iterable):
+def _batches(given: Any, inputs: Inputs | None, names: Sequence[str]) -> tuple[list[Inputs], int]:
+    """All batches as input tuples of the shapes of the example inputs, and how many parts batches with labels have."""
+    if isinstance(given, (torch.Tensor, np.ndarray)):
+        given = [given]
+    if not isinstance(given, Iterable) and hasattr(given, "__getitem__") and hasattr(given, "__len__"):
+        given = map(given.__getitem__, range(len(given)))  # a Dataset of torch's
+    if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise OptionError(
             f"calibration is a {type(given).__name__}",
             hint="give a list of input tuples: [(image,) for image in images]",
         )
-    batches: list[tuple[Any, ...]] = []
+    batches: list[Inputs] = []
+    labelled = 0
     for position, batch in enumerate(given):
         what = f"calibration[{position}]"
-        one = input_tuple(what, (batch,) if isinstance(batch, torch.Tensor) else batch)
+        if isinstance(batch, Mapping):
+            batch = _by_name(what, batch, names[: len(inputs)] if inputs else names)
+        elif inputs is not None and isinstance(batch, (tuple, list)) and len(batch) > len(inputs):
+            labelled = len(batch)
+            batch = batch[: len(inputs)]
+        one = _example(what, batch, names)
         batches += [one] if inputs is None else _split(what, one, inputs)
-    return batches
+    return batches, labelled
 
 
-def _split(what: str, batch: tuple[Any, ...], inputs: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+def _by_name(what: str, given: Mapping[Any, Any], names: Sequence[str]) -> tuple[Any, ...]:
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise OptionError(f"{what} has {', '.join(map(str, given))}, and no {missing[0]}", hint=_takes(names))
+    return tuple(given[name] for name in names)
+
+
+def _takes(names: Sequence[str]) -> str:
+    return f"the model takes {', '.join(names)}; the first of them must all be given"
+
+
+def _tensor(what: str, value: Any) -> torch.Tensor:
+    """A tensor; numpy's default of 64 bits becomes float32, which is all that is computed in."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        made = torch.from_numpy(np.array(value, order="C"))
+        return made.float() if made.dtype == torch.float64 else made
+    if not isinstance(value, torch.Tensor):
+        raise OptionError(
+            f"{what} is a {type(value).__name__}", hint="give tensors or numpy arrays; wrap a model that takes others"
+        )
+    return value
+
+
+def _split(what: str, batch: Inputs, inputs: Inputs) -> list[Inputs]:
     """A batch cut along its first dimension into pieces of the size of the example inputs."""
+    single = len(batch) == len(inputs) and all(
+        given.shape == wanted.shape[1:] and wanted.shape[:1] == (1,)
+        for given, wanted in zip(batch, inputs, strict=True)
+    )
+    batch = tuple(given.unsqueeze(0) for given in batch) if single else batch
     counts = set()
     for given, wanted in zip(batch, inputs, strict=False):
         fits = given.ndim == wanted.ndim and given.shape[1:] == wanted.shape[1:] and given.dtype == wanted.dtype

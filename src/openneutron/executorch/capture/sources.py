@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import sys
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -279,33 +279,23 @@ def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
         raise OptionError(f"the factory gave a {type(model).__name__}", where=text, hint=_GIVES)
     if examples is None:
         raise OptionError("the factory gave a module without example inputs", where=text, hint=_GIVES)
-    if calibration is None:
-        return Loaded(name, model, examples, [examples], (_ONE_SAMPLE,))
-    return Loaded(name, model, examples, calibration)
+    from openneutron.executorch.capture.batches import checked
+
+    given = checked(model, examples, [examples] if calibration is None else calibration, trained=False)
+    return Loaded(name, model, given.inputs, given.batches, given.notes if calibration is not None else (_ONE_SAMPLE,))
 
 
-def _parts(made: Any, text: str) -> tuple[Any, tuple[Any, ...] | None, list[Any] | None]:
+def _parts(made: Any, text: str) -> tuple[Any, Any, Any]:
     """Module, example inputs, calibration; a module may bring its example inputs as an attribute of that name."""
     import torch
 
     if not isinstance(made, tuple):
         own = getattr(made, "example_inputs", None) if isinstance(made, torch.nn.Module) else None
         own = own() if callable(own) else own
-        return made, None if own is None else _inputs(own), None
+        return made, own, None
     if len(made) not in (2, 3):
         raise OptionError(f"the factory gave {len(made)} things", where=text, hint=_GIVES)
-    calibration = made[2] if len(made) == 3 else None
-    if calibration is not None and (isinstance(calibration, torch.Tensor) or not isinstance(calibration, Iterable)):
-        raise OptionError(
-            f"the factory gave a {type(calibration).__name__} as calibration data", where=text,
-            hint="give a list of input tuples",
-        )  # fmt: skip
-    return made[0], _inputs(made[1]), None if calibration is None else [_inputs(batch) for batch in calibration]
-
-
-def _inputs(given: Any) -> tuple[Any, ...]:
-    """One tensor or several as a tuple; what is wrong about them `openneutron.compile` says."""
-    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    return made[0], made[1], made[2] if len(made) == 3 else None
 
 
 def imported(text: str) -> Any:

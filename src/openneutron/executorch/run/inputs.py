@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from openneutron.errors import OptionError
@@ -29,9 +31,15 @@ def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
     if not wanted.dtype:
         return value
     takes = f"the program takes {wanted.dtype} {list(wanted.shape)}"
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
+        value = torch.from_numpy(np.array(value, order="C"))
+        # numpy makes 64 bits where nobody asked for them
+        value = value.float() if value.dtype == torch.float64 and wanted.dtype == "float32" else value
     if not isinstance(value, Tensor):
         raise OptionError(
-            f"input {position} is a {type(value).__name__}, {takes}", where=where, hint="give a torch tensor"
+            f"input {position} is a {type(value).__name__}, {takes}",
+            where=where,
+            hint="give a torch tensor or a numpy array",
         )
     dtype = str(value.dtype).removeprefix("torch.")
     fits = value.ndim == len(wanted.shape) if wanted.dynamic else tuple(value.shape) == wanted.shape
