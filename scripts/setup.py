@@ -138,7 +138,8 @@ def install_packages() -> None:
     with step("installing executorch, LiteRT and tools"):
         files = [arg for name in ("runtime", "build", "dev") for arg in ("-r", str(REQUIREMENTS / f"{name}.txt"))]
         pip(*files, *constraints)
-        # It pins versions of numpy and flatbuffers that nobody else here has, and works with ours.
+        # One pins versions of numpy and flatbuffers that nobody else here has, the other wants a package for language
+        # models; both work with what is here.
         pip("--no-deps", "-r", str(REQUIREMENTS / "no_deps.txt"))
 
 

@@ -188,7 +188,7 @@ CASES: dict[str, tuple[Callable[[], object], type[OpenNeutronError], str]] = {
     "corrupt file": (lambda: on.compile(b"\x1c\0\0\0TFL3" + bytes(64)), FormatError, "<bytes>"),
     "no model at all": (lambda: on.compile(b"hello"), FormatError, "<bytes>"),
     "a program again": (lambda: on.compile(b"\x1c\0\0\0ET12"), OptionError, "a compiled ExecuTorch program already"),
-    "calibration for LiteRT": (lambda: on.compile(tiny.convnet(), calibration=[]), OptionError, "are for PyTorch models"),
+    "calibration for INT8 LiteRT": (lambda: on.compile(tiny.convnet(), calibration=[]), OptionError, "quantized already"),
 }  # fmt: skip
 
 

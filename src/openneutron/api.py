@@ -39,11 +39,11 @@ def compile(
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them, or by the names of `forward`'s parameters,
     and `calibration`, an iterable of such inputs that look like real ones: tensors or numpy arrays, in batches of any size;
     labels behind the inputs, as data loaders give them, are left out), an exported program (already quantized, or with
-    `calibration`; as a .pt2 file only with `trust`), or an ONNX or LiteRT file by path or as bytes. A float ONNX model
-    needs `calibration`; `sizes` fixes its open dimensions: a number by the name of a dimension, or a whole shape by the
-    name of an input. `train` is a function of the prepared model (and a `recipes.Training`) that trains it with rounding in
-    the loop; then no calibration is needed. `name` is what the report calls the model. `progress` is called with the name
-    of each stage as it begins.
+    `calibration`; as a .pt2 file only with `trust`), or an ONNX or LiteRT file by path or as bytes. A float ONNX or
+    LiteRT model needs `calibration`; `sizes` fixes the open dimensions of an ONNX model: a number by the name of a
+    dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
+    `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
+    calls the model. `progress` is called with the name of each stage as it begins.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -76,15 +76,13 @@ def compile(
             source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
         )
         return replace(program, report=replace(program.report, notes=(*program.report.notes, *notes)))
+    activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
     refuse_foreign(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
-    if example_inputs is not None or calibration is not None or train is not None:
-        raise OptionError(
-            "example_inputs, calibration and train are for PyTorch models",
-            hint="a LiteRT file brings its shapes and its quantization",
-        )
-    return _compile_litert(source, name, stage, given)
+    if example_inputs is not None or train is not None:
+        raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
+    return _compile_litert(source, name, stage, given, calibration, activations)
 
 
 def _document(function: Callable[..., Any]) -> None:
@@ -134,7 +132,9 @@ def _imported(
     return model, found.example_inputs, stem, tuple(found.inputs), found.notes
 
 
-def _compile_litert(source: Any, name: str, stage: Progress, options: dict[str, Any]) -> Program:
+def _compile_litert(
+    source: Any, name: str, stage: Progress, options: dict[str, Any], calibration: Any, activations: str
+) -> Program:
     if isinstance(source, (bytes, bytearray, memoryview)):
         data, where = bytes(source), name or "<bytes>"
     else:
@@ -144,14 +144,27 @@ def _compile_litert(source: Any, name: str, stage: Progress, options: dict[str, 
         raise OptionError(
             "this is a compiled ExecuTorch program already", where=where, hint="compile its source instead"
         )
+    made = None
+    if calibration is not None:
+        from openneutron.run.quantize import quantize_float
+
+        stage("quantizing")
+        made = quantize_float(data, calibration, source=where, activations=activations)
     stage("compiling")
-    result = convert(data, Options(source=where, **options))
+    result = convert(data if made is None else made.model, Options(source=where, **options))
+    report = result.report
+    intermediates: dict[str, bytes | str] = dict(result.intermediates)
+    if made is not None:
+        report = replace(
+            report, notes=(*report.notes, f"quantized here by {made.made_by}"), output_sqnr=min(made.sqnr, default=None)
+        )
+        intermediates["quantized.tflite"] = made.model
     return Program(
         result.model,
         "tflite",
-        result.report,
+        report,
         result.kernel_selection_code,
-        dict(result.intermediates),
+        intermediates,
         kernel_selections=result.kernel_selections,
         loader=_litert_runner,
     )

@@ -19,6 +19,7 @@ EXTRA_OF = {
     "torchao": "executorch",
     "ortools": "max",
     "PIL": "images",
+    "ai_edge_quantizer": "quantize",
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "pandas": "tables",

@@ -113,7 +113,7 @@ class Options:
         flag="--exclude", fronts=(TORCH,),
     )  # fmt: skip
     activations: str = _option(
-        "int8", "Activations of PyTorch models: int8, or int16 for LiteRT's 16x8 scheme.",
+        "int8", "Activations of models that are quantized here: int8, or int16 for LiteRT's 16x8 scheme.",
         flag="--activations", fronts=(TORCH,), choices=("int8", "int16"),
     )  # fmt: skip
     precision: tuple[str, ...] = _option(

@@ -98,7 +98,7 @@ class Program:
             >>> (scores,) = program.run({"image": image})
         """
         if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
-            inputs, named = (), dict(inputs[0])
+            named, inputs = dict(inputs[0]), ()
         return self._loaded(*(self._ordered(inputs, named) if named else inputs))
 
     def _ordered(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:

@@ -4,8 +4,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from openneutron.litert import read_model
 from openneutron.report.model import from_json
 from tests import tiny
 from tests.cli.conftest import Command
@@ -152,3 +154,13 @@ def test_a_file_of_somebody_elses_needs_force(command: Command, refused: Refused
 def test_a_target_may_be_spelled_as_on_the_chip(command: Command, folder: Path) -> None:
     report = from_json(command("compile", "convnet.tflite", "--json", "--target", "MCXN947").out)
     assert report.target == "mcxn94x"
+
+
+def test_a_float_model_is_quantized_with_its_data(command: Command, folder: Path) -> None:
+    np.savez("rows.npz", x=np.linspace(-2, 2, 48, dtype=np.float32).reshape(8, 6))
+    outcome = command("compile", "floats.tflite", "--calibration", "rows.npz", "-o", "out.tflite", "--json",
+                      "--activations", "int16", "--intermediates", "parts")  # fmt: skip
+    assert outcome.code == 0, outcome.err
+    assert json.loads(outcome.out)["totals"]["operators_converted"] == 2
+    dtypes = {tensor.dtype.value for tensor in read_model(Path("parts/quantized.tflite").read_bytes()).main.tensors}
+    assert "int16" in dtypes

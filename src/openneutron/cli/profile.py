@@ -116,5 +116,5 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
         f"{totals.cycles:,} cycles, {time} at {target.clock_hz / 1e6:g} MHz on {target.name}, open schedule; "
         f"{totals.macs:,} MACs, {use:.0%} of the array{waits}"
     )
-    parts = [made, *([Text(more, style="dim")] if more else []), Text(line, style="bold")]
+    parts: list[RenderableType] = [made, *([Text(more, style="dim")] if more else []), Text(line, style="bold")]
     return Group(*parts, *(Text(note, style="dim") for note in report.notes))

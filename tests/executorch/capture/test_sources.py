@@ -12,7 +12,7 @@ import torch
 
 import openneutron as on
 from openneutron.cli.main import run
-from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.sources import find
 from openneutron.executorch.pipeline import quantize
 from tests import tiny

@@ -108,7 +108,7 @@ def _compile(source: Source, stage: Callable[[str], None], options: dict[str, An
 
     if source.kind == "tflite":
         loaded = source.load()
-        return openneutron.compile(source.text, progress=stage, **options), loaded
+        return openneutron.compile(source.text, calibration=loaded.calibration, progress=stage, **options), loaded
     stage("loading the model")
     loaded = source.load()
     program = openneutron.compile(

@@ -27,7 +27,7 @@ ACTIVATIONS = (*BYTES, DType.INT16)
 _RANGES = {DType.INT8: INT8_RANGE, DType.UINT8: UINT8_RANGE, DType.INT16: INT16_RANGE}
 _WIDE_LEFT_SHIFT = 7  # of the reference's multiplication of 64-bit sums
 _INT32_BIAS = 2  # the schema's number of INT32, as a convolution's quantized_bias_type has it
-QUANTIZE_HINT = "quantize the model to INT8 (post-training quantization with calibration data)"
+QUANTIZE_HINT = "quantize the model to INT8: a float .tflite with --calibration, others where they are made"
 _UINT8_OFFSET = 128  # turns a UINT8 weight into an INT8 one; its zero point moves along
 _BIAS_TOLERANCE = 0.02  # of an output step per step of the bias: the bound LiteRT itself applies where it checks
 

@@ -32,13 +32,15 @@ def load_samples(
         >>> load_samples("images.pt", (torch.zeros(1, 3, 32, 32),))
     """
     where = os.fspath(path)
-    content = _read(Path(path), where)
+    content = read_saved(Path(path))
     if not isinstance(content, (torch.Tensor, list, tuple)) or not len(content):
         raise FormatError(f"it holds {_kind(content)}", where=where, hint=f"save {_ACCEPTED}")
     return [_sample(one, example_inputs, f"{where}, sample {at}") for at, one in enumerate(content)]
 
 
-def _read(path: Path, where: str) -> object:
+def read_saved(path: Path) -> object:
+    """What `torch.save` wrote into a file, as long as it is tensors and containers of them."""
+    where = str(path)
     if not path.is_file():
         raise OptionError("there is no such file", where=where)
     try:

@@ -95,9 +95,7 @@ class Source:
         if self.trust and self.kind != "pt2":
             raise OptionError("trust is for .pt2 files", where=self.text, hint="leave it out")
         if self.kind == "tflite":
-            if self.calibration:
-                raise OptionError("calibration data is for float models", where=self.text, hint="leave it out")
-            return Loaded(Path(self.text).name, self.text)
+            return Loaded(Path(self.text).name, self.text, calibration=self._litert_calibration())
         if self.kind == "onnx":
             return _of_onnx(self.text, self.sizes, self.calibration)
         loaded = self._load()
@@ -109,6 +107,22 @@ class Source:
 
         samples = read_calibration(self.calibration, loaded.example_inputs)
         return replace(loaded, calibration=samples, notes=())
+
+    def _litert_calibration(self) -> Any:
+        """Samples for a float LiteRT model; what they are `openneutron.compile` checks."""
+        if not self.calibration:
+            return None
+        path = Path(self.calibration)
+        if path.suffix in (".npz", ".npy"):
+            from openneutron.run.quantize import stored_samples
+
+            return stored_samples(path)
+        if path.exists() or ":" not in self.calibration:
+            from openneutron.executorch.capture.samples import read_saved
+
+            return read_saved(path)
+        made = imported(self.calibration)
+        return made() if callable(made) else made
 
     def _load(self) -> Loaded:
         if self.kind == "zoo":

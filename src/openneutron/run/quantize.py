@@ -1,0 +1,164 @@
+"""Float LiteRT models as INT8 ones, by LiteRT's own quantizer (the package `ai-edge-quantizer`).
+
+It runs in a process of its own: LiteRT computes the calibration, and a file that makes it crash must not end ours.
+
+Example:
+    >>> made = quantize_float(Path("float.tflite").read_bytes(), samples, source="float.tflite")
+    >>> made.model, made.sqnr
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import FormatError, OptionError, RuntimeFailure
+from openneutron.extras import missing_extra
+from openneutron.litert.graph import DType, Model, Signature, Tensor
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.run.runner import bind_inputs
+
+Array = npt.NDArray[Any]
+SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures
+_WORKER = "openneutron.run.quantize_worker"
+_PACKAGE = "ai_edge_quantizer"
+
+
+@dataclass(frozen=True)
+class QuantizedModel:
+    """A quantized model, how close each output is to the float model's on samples, in dB, and who made it."""
+
+    model: bytes
+    sqnr: tuple[float, ...]
+    made_by: str
+
+
+def is_float(model: Model) -> bool:
+    """Whether nothing of a model is quantized and it computes in float32.
+
+    Example:
+        >>> is_float(read_model(data))
+    """
+    tensors = [tensor for graph in model.graphs for tensor in graph.tensors]
+    return any(tensor.dtype is DType.FLOAT32 for tensor in tensors) and not any(
+        tensor.quantization is not None and tensor.dtype in (DType.INT8, DType.INT16, DType.UINT8) for tensor in tensors
+    )
+
+
+def quantize_float(
+    data: bytes, samples: Iterable[Any], *, source: str = "<bytes>", activations: str = "int8"
+) -> QuantizedModel:
+    """Quantize a float model after calibrating it on samples: arrays, tuples of arrays, or mappings by input name.
+
+    Weights get a scale for each output channel; operators that have no integer kernel stay in float.
+    """
+    model = read_model(data, source=source)
+    if not is_float(model):
+        raise OptionError("the model is quantized already", where=source, hint="leave calibration out")
+    main = model.main
+    inputs = [main.tensors[at] for at in main.inputs]
+    found = samples_of(samples, inputs, source=source)
+    if not found:
+        raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
+    _name(model)
+    with tempfile.TemporaryDirectory(prefix="openneutron-") as folder:
+        place = Path(folder)
+        (place / "float.tflite").write_bytes(write_model(model))
+        np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
+        words = [sys.executable, "-m", _WORKER, str(place), activations]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        _check(done, source)
+        told = json.loads((place / "told.json").read_text())
+        return QuantizedModel((place / "quantized.tflite").read_bytes(), tuple(told["sqnr"]), told["made_by"])
+
+
+def stored_samples(path: Path) -> list[Any]:
+    """The arrays of a .npz or .npy file as one batch: by the names of the inputs, or by position without such names."""
+    try:
+        stored = np.load(path, allow_pickle=False)
+        arrays = {name: stored[name] for name in stored.files} if path.suffix == ".npz" else {"arr_0": stored}
+    except FileNotFoundError:
+        raise OptionError("there is no such file", where=str(path)) from None
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise FormatError(f"the arrays cannot be read ({error})", where=str(path)) from error
+    by_position = len(arrays) == 1 or all(name.startswith("arr_") for name in arrays)
+    return [tuple(arrays.values()) if by_position else arrays]
+
+
+def samples_of(given: Iterable[Any], tensors: Sequence[Tensor], *, source: str) -> list[list[Array]]:
+    """Calibration data as arrays of exactly the model's inputs; batches are split, labels behind the inputs left out."""
+    if not isinstance(given, Iterable) or isinstance(given, (Mapping, str, bytes)):
+        raise OptionError(
+            f"calibration is a {type(given).__name__}", where=source, hint="give a list of samples: arrays or tuples"
+        )
+    is_array = hasattr(given, "shape")
+    found: list[list[Array]] = []
+    for at, one in enumerate([given] if is_array else given):
+        where = f"{source}, calibration[{at}]"
+        if isinstance(one, Mapping):
+            parts = [one[tensor.name] for tensor in tensors if tensor.name in one]
+        else:
+            parts = list(one)[: len(tensors)] if isinstance(one, (tuple, list)) else [one]
+        rows = [_rows(part, tensor) for part, tensor in zip(parts, tensors, strict=False)]
+        counts = {len(row) for row in rows}
+        if len(parts) != len(tensors) or len(counts) != 1:
+            bind_inputs(tensors, parts, source=where)  # says what does not fit
+        found += [bind_inputs(tensors, sample, source=where) for sample in zip(*rows, strict=True)]
+    return found
+
+
+def _rows(part: Any, tensor: Tensor) -> list[Any]:
+    """One input's part of a sample or batch, cut along its first dimension where it holds several."""
+    array = np.asarray(part.detach().cpu() if hasattr(part, "detach") else part)
+    shape = tensor.shape
+    if array.shape == shape[1:] and shape[:1] == (1,):
+        return [array[None]]
+    if array.ndim == len(shape) and array.shape[1:] == shape[1:] and shape and array.shape[0] % shape[0] == 0:
+        return np.split(array, array.shape[0] // shape[0])
+    return [array]
+
+
+def _name(model: Model) -> None:
+    """Give every tensor a name of its own, by which the quantizer keeps ranges, and the model one signature."""
+    seen: set[str] = set()
+    for number, graph in enumerate(model.graphs):
+        for at, tensor in enumerate(graph.tensors):
+            if not tensor.name or tensor.name in seen:
+                tensor.name = f"{tensor.name or 'tensor'}_{number}_{at}"
+            seen.add(tensor.name)
+    main = model.main
+    inputs, outputs = (
+        tuple((f"{side}_{at}", index) for at, index in enumerate(indices))
+        for side, indices in (("input", main.inputs), ("output", main.outputs))
+    )
+    model.signatures = [Signature(SIGNATURE, 0, inputs, outputs)]
+
+
+def _check(done: subprocess.CompletedProcess[str], source: str) -> None:
+    """The worker's end as an error: a package that is missing, a death, or the quantizer's own sentence."""
+    if done.returncode == 0:
+        return
+    if done.returncode < 0:
+        raise RuntimeFailure(
+            f"LiteRT crashed while it calibrated the model (signal {-done.returncode})", where=source,
+            hint="quantize the model where it was made, and compile that file",
+        )  # fmt: skip
+    last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    found = missing_extra(_PACKAGE, "quantizing a float LiteRT model")
+    if found is not None and f"No module named '{_PACKAGE}'" in last:
+        raise found
+    raise RuntimeFailure(
+        f"LiteRT's quantizer failed: {last}", where=source, hint="quantize the model where it was made"
+    )
