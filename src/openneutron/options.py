@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -26,7 +28,7 @@ OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
 OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
 
-Kind = Literal["text", "switch", "bytes", "count", "names"]
+Kind = Literal["text", "switch", "bytes", "count", "names", "table"]
 # What a model can come from; an option that only one of them has is refused for the others.
 TORCH, LITERT = "PyTorch", "LiteRT"
 EVERY = (TORCH, LITERT)
@@ -120,6 +122,26 @@ class Options:
         (), "Other activations for some: PATTERN=int16, the pattern as a module, type or node is called (repeatable).",
         flag="--precision", fronts=(TORCH,),
     )  # fmt: skip
+    quantization: str = _option(
+        "", "A quantization file (.toml) with choices for PyTorch models and their layers; in Python also a mapping.",
+        kind="table", flag="--quantization", fronts=(TORCH,),
+    )  # fmt: skip
+    equalize: bool = _option(
+        False, "Equalize the weights of neighbouring layers of PyTorch models, for one scale per tensor.",
+        flag="--equalize", fronts=(TORCH,),
+    )  # fmt: skip
+    smooth: bool = _option(
+        False, "Move outliers behind layer norms of PyTorch models into the weights that read them.",
+        flag="--smooth", fronts=(TORCH,),
+    )  # fmt: skip
+    correct_bias: bool = _option(
+        False, "Correct biases of PyTorch models so that each channel keeps its mean.",
+        flag="--correct-bias", fronts=(TORCH,),
+    )  # fmt: skip
+    adaround: bool = _option(
+        False, "Round weights of PyTorch models up or down for the layer's result on the calibration data.",
+        flag="--adaround", fronts=(TORCH,),
+    )  # fmt: skip
     channels_last: bool = _option(
         False, "Channels-last inputs for PyTorch models.", flag="--channels-last", fronts=(TORCH,)
     )
@@ -191,11 +213,16 @@ def _checked(option: Option, value: Any, where: str) -> Any:
             if not isinstance(one, str) or not one.strip():
                 raise OptionError(f"{option.name} contains {one!r}", where=where, hint="give names as strings")
         return tuple(one.strip() for one in names)
+    if option.kind == "table":
+        if isinstance(value, Mapping):
+            return json.dumps(value, sort_keys=True)  # a text can be compared, hashed and sent to other machines
+        value = os.fspath(value) if isinstance(value, os.PathLike) else value
     right = {
         "switch": (isinstance(value, bool), "use True or False"),
         "count": (isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
         "bytes": (value is None or (isinstance(value, int) and value > 0), "give a number of bytes above 0, or None"),
         "text": (isinstance(value, str), f"give a text such as {option.default!r}"),
+        "table": (isinstance(value, str), "give the path of a .toml file"),
     }
     ok, hint = right[option.kind]
     if ok and option.choices and value not in option.choices:

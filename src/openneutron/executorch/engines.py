@@ -4,7 +4,7 @@
 
 Example:
     >>> engines = engines_of("imxrt700cm")
-    >>> engines.quantizer(per_channel=True)
+    >>> engines.quantizer(Choices(per_channel=True))
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from openneutron.executorch.compile_spec import to_specs
 from openneutron.executorch.fx import GETITEM, debug_handles, operator_name, source_line
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
-from openneutron.executorch.quantize.precision import PrecisionLike
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.options import Options
 from openneutron.report.model import Node as Verdict
 
@@ -52,15 +52,9 @@ class Engines:
                 hint='take recipe="neutron", which is for every target',
             )
 
-    def quantizers(
-        self, *, per_channel: bool, is_qat: bool = False, observer: str = "histogram", exclude: Sequence[str] = (),
-        activations: str = "int8", precision: PrecisionLike = (),
-    ) -> list[Quantizer]:  # fmt: skip
+    def quantizers(self, chosen: Choices, *, is_qat: bool = False) -> list[Quantizer]:
         """The quantizers in the order in which they annotate, two where two engines share the program."""
-        neutron = NeutronQuantizer(
-            is_qat=is_qat, per_channel=per_channel, observer=observer, exclude=exclude, activations=activations,
-            precision=precision,
-        )  # fmt: skip
+        neutron = NeutronQuantizer.of(chosen, is_qat=is_qat)
         if not self.cortex_m:
             return [neutron]
         from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
@@ -69,13 +63,14 @@ class Engines:
         if not self.neutron:
             if is_qat:
                 raise OptionError("recipe cortex_m does not train", hint='take "neutron" or "imxrt700cm"')
+            chosen.refuse_methods("recipe cortex_m has a quantizer of its own", 'take "neutron" or "imxrt700cm"')
             return [cortex_m_backend(where=f"recipe {self.name}").quantizer(use_explicit_layout=True)]
         cortex_m_backend(where=f"recipe {self.name}")
         return [neutron, LeftoverQuantizer(neutron.excludes, is_qat=is_qat)]
 
-    def quantizer(self, **choices: Any) -> Quantizer:
-        """The quantizers as one; `choices` as of `quantizers`."""
-        found = self.quantizers(**choices)
+    def quantizer(self, chosen: Choices, *, is_qat: bool = False) -> Quantizer:
+        """The quantizers as one."""
+        found = self.quantizers(chosen, is_qat=is_qat)
         return found[0] if len(found) == 1 else ComposableQuantizer(found)
 
     def partitioner(self, spec: Options, placement: str) -> NeutronPartitioner | None:

@@ -26,7 +26,6 @@ from openneutron.executorch.capture.export import (
     check_shapes,
     evaluation,
     export,
-    one_thread,
     with_plain_outputs,
 )
 from openneutron.executorch.compile_spec import spec_options
@@ -38,11 +37,11 @@ from openneutron.executorch.fx import is_quantize, operator_name, source_line, v
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.whole_program import whole_program
-from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES, output_sqnr, run_all
+from openneutron.executorch.quantize.accuracy import GOOD
 from openneutron.executorch.quantize.aware import quantize_aware
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
-from openneutron.executorch.quantize.precision import PrecisionLike
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.versions import check_executorch
@@ -76,9 +75,6 @@ def compile_module(
     calibration: Sequence[Inputs] | None = None,
     progress: Progress | None = None,
     name: str = "",
-    per_channel: bool = False,
-    activations: str = "int8",
-    precision: PrecisionLike = (),
     channels_last: bool = False,
     int8_io: bool = False,
     dump_kernel_selection_code: bool = False,
@@ -94,9 +90,8 @@ def compile_module(
         >>> program = compile_module(model, (image,), calibration=[(image,)], target="imxrt700")
     """
     built = build(
-        source, example_inputs, calibration=calibration, progress=progress, name=name, per_channel=per_channel,
-        activations=activations, precision=precision, channels_last=channels_last, int8_io=int8_io,
-        dump_kernel_selection_code=dump_kernel_selection_code,
+        source, example_inputs, calibration=calibration, progress=progress, name=name,
+        channels_last=channels_last, int8_io=int8_io, dump_kernel_selection_code=dump_kernel_selection_code,
         dump_intermediates=dump_intermediates, **options,
     )  # fmt: skip
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
@@ -150,11 +145,6 @@ def build(
     calibration: Sequence[Inputs] | None = None,
     progress: Progress | None = None,
     name: str = "",
-    per_channel: bool = False,
-    observer: str = "histogram",
-    exclude: Sequence[str] = (),
-    activations: str = "int8",
-    precision: PrecisionLike = (),
     channels_last: bool = False,
     int8_io: bool = False,
     target: str = "imxrt700",
@@ -172,13 +162,11 @@ def build(
     stages = Stages(progress)
     engines = engines_of(recipe)
     engines.check_target(target)
+    chosen = Choices.of(options)
     spec = spec_options({"target": target, **options})
-    chosen: dict[str, Any] = {
-        "per_channel": per_channel, "observer": observer, "exclude": exclude, "activations": activations,
-        "precision": precision,
-    }  # fmt: skip
     quantized: GraphModule | None = None
     sqnr: tuple[float, ...] = ()
+    remarks: tuple[str, ...] = ()
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
     if isinstance(source, ExportedProgram) and not calibration:
@@ -195,9 +183,9 @@ def build(
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         made = quantize(
-            source, example_inputs, calibration, channels_last=channels_last, stages=stages, engines=engines, **chosen
-        )  # fmt: skip
-        quantized, program, sqnr = made.module, made.program, made.sqnr
+            source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines
+        )
+        quantized, program, sqnr, remarks = made.module, made.program, made.sqnr, made.notes
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     lowered = lower_program(program, spec, stages, int8_io=int8_io, engines=engines, placement=placement)
@@ -214,7 +202,14 @@ def build(
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
         output_sqnr=min(sqnr, default=None),
-        notes=(*report.notes, *_mode(source, train), *_notes(lowered.copies), *map(str, lowered.borders), *_each(sqnr)),
+        notes=(
+            *report.notes,
+            *_mode(source, train),
+            *_notes(lowered.copies),
+            *map(str, lowered.borders),
+            *_each(sqnr),
+            *remarks,
+        ),
     )
     if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
         with stages("looking for the layer that loses accuracy"):
@@ -225,23 +220,23 @@ def build(
 
 @dataclass(frozen=True)
 class Quantized:
-    """The converted PT2E module, its exported program, and the SQNR of each of its outputs against float."""
+    """The converted PT2E module, its exported program, and the SQNR of each of its outputs against float.
+
+    `notes` say what methods did.
+    """
 
     module: GraphModule
     program: ExportedProgram
     sqnr: tuple[float, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def quantize(
     model: torch.nn.Module | ExportedProgram,
     example_inputs: Inputs,
     calibration: Sequence[Inputs],
+    chosen: Choices | None = None,
     *,
-    per_channel: bool = False,
-    observer: str = "histogram",
-    exclude: Sequence[str] = (),
-    activations: str = "int8",
-    precision: PrecisionLike = (),
     channels_last: bool = False,
     stages: Stages | None = None,
     engines: Engines | None = None,
@@ -251,30 +246,17 @@ def quantize(
     check_samples(example_inputs, calibration)
     if isinstance(model, ExportedProgram):
         check_shapes(model)
-    stages = stages or Stages()
-    engines = engines or engines_of("neutron")
+    stages, chosen = stages or Stages(), chosen or Choices()
+    quantizer = (engines or engines_of("neutron")).quantizer(chosen)
     inputs = in_layout(example_inputs, channels_last)
+    batches = [in_layout(batch, channels_last) for batch in calibration]
     with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
         with stages("exporting"):
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
-        with stages("preparing for quantization"):
-            quantizer = engines.quantizer(
-                per_channel=per_channel,
-                observer=observer,
-                exclude=exclude,
-                activations=activations,
-                precision=precision,
-            )
-            prepared = prepare(exported, quantizer)
-        batches = [in_layout(batch, channels_last) for batch in calibration]
-        with stages("calibrating"):
-            wanted = calibrate(prepared, batches, keep=SAMPLES)
-        with stages("quantizing"):
-            quantized = converted(prepared)
-        with stages("measuring accuracy"), one_thread():
-            sqnr = output_sqnr(wanted, run_all(quantized, batches))
+        made = quantize_exported(exported, batches, chosen, quantizer, stages=stages)
         with stages("exporting again"):
-            return Quantized(quantized, export(quantized, inputs, what="the quantized model"), sqnr)
+            program = export(made.module, inputs, what="the quantized model")
+    return Quantized(made.module, program, made.sqnr, made.notes)
 
 
 def _trained(
@@ -283,7 +265,7 @@ def _trained(
     calibration: Sequence[Inputs] | None,
     train: Any,
     engines: Engines,
-    chosen: dict[str, Any],
+    chosen: Choices,
     channels_last: bool,
     stages: Stages,
 ) -> tuple[GraphModule, ExportedProgram]:
@@ -293,9 +275,10 @@ def _trained(
         raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")
     if calibration:
         raise OptionError("calibration and train are both given", hint="training finds the ranges itself")
+    chosen.refuse_methods("they are for quantization after training", "leave them out: training does their work")
     inputs = in_layout(example_inputs, channels_last)
     with stages("training"):
-        quantizer = engines.quantizer(is_qat=True, **chosen)
+        quantizer = engines.quantizer(chosen, is_qat=True)
         quantized = quantize_aware(model, inputs, quantizer, train, progress=stages.progress)
     with stages("exporting again"):
         return quantized, export(quantized, inputs, what="the quantized model")

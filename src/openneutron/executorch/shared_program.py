@@ -16,10 +16,13 @@ from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.engines import engines_of
 from openneutron.executorch.pipeline import quantize
+from openneutron.executorch.quantize.choices import Choices
 
 
-def quantized_bytes(loaded: Loaded, *, recipe: str = "neutron", **options: Any) -> tuple[bytes, float | None]:
-    """The quantized program, and the SQNR of its worst output; `options` are those of `quantize`.
+def quantized_bytes(
+    loaded: Loaded, *, recipe: str = "neutron", channels_last: bool = False, **options: Any
+) -> tuple[bytes, float | None]:
+    """The quantized program, and the SQNR of its worst output; `options` are those of a compile that quantize.
 
     A program that is quantized already comes back as it is, with no SQNR.
     """
@@ -28,8 +31,9 @@ def quantized_bytes(loaded: Loaded, *, recipe: str = "neutron", **options: Any) 
     if loaded.calibration:
         with one_thread():  # sums of a histogram depend on the number of threads
             made = quantize(
-                loaded.model, loaded.example_inputs or (), loaded.calibration, engines=engines_of(recipe), **options
-            )
+                loaded.model, loaded.example_inputs or (), loaded.calibration, Choices.of(options),
+                channels_last=channels_last, engines=engines_of(recipe),
+            )  # fmt: skip
         program, sqnr = made.program, made.sqnr
     file = io.BytesIO()
     torch.export.save(program, file)

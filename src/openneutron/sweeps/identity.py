@@ -64,7 +64,7 @@ def identity_of(model: Model) -> str:
 
 def key_of(variant: Variant, identity: str, version: str) -> str:
     """The name of a variant's result in the store."""
-    text = json.dumps([identity, variant.options, version, platform.machine()])
+    text = json.dumps([identity, variant.options, variant.quantizing, version, platform.machine()])
     return hashlib.sha256(text.encode()).hexdigest()
 
 

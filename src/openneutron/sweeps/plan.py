@@ -9,14 +9,18 @@ Example:
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shlex
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.sources import find
+from openneutron.executorch.quantize.choices import read_choices
+from openneutron.files import read_file
 from openneutron.machine import targets
 from openneutron.options import PUBLIC, TORCH, Option, Options, checked, read_text
 
@@ -58,8 +62,8 @@ class Variant:
 
     @property
     def quantizing(self) -> dict[str, Any]:
-        """The options that variants must share to share a quantized program."""
-        return {name: value for name, value in self.options if name in QUANTIZING}
+        """The options that variants must share to share a quantized program, a quantization file by its content."""
+        return {name: contents(name, value) for name, value in self.options if name in QUANTIZING}
 
     @property
     def label(self) -> str:
@@ -106,6 +110,8 @@ def make_plan(models: Any, axes: Mapping[str, Any]) -> Plan:
     for name in grid["target"]:
         if grid.get("converter", ["open"]) == ["open"]:
             targets.load(name)
+    for name in filter(None, grid.get("quantization", [])):
+        read_choices(name)  # says what is wrong with it before anything starts
     names = [name for name in AXES if name in grid]
     variants: dict[Variant, None] = {}
     for model, *values in itertools.product(found, *(grid[name] for name in names)):
@@ -116,6 +122,13 @@ def make_plan(models: Any, axes: Mapping[str, Any]) -> Plan:
         )
         variants[Variant(model, options)] = None
     return Plan(tuple(variants), tuple(names))
+
+
+def contents(name: str, value: Any) -> Any:
+    """An option's value; of a quantization file what it says, so that it is known by that and goes to other machines."""
+    if AXES[name].kind != "table" or not value or value.startswith("{"):
+        return value
+    return json.dumps(tomllib.loads(read_file(value).decode()), sort_keys=True, default=str)
 
 
 def shown(value: Any) -> str:
@@ -198,6 +211,8 @@ def _value(option: Option, given: Any) -> Any:
         return _SWITCH[given.lower()]
     if option.kind == "names":
         return () if given == NONE else tuple(given.split("+"))
+    if option.kind == "table":
+        return "" if given == NONE else given
     if option.kind == "bytes":
         return None if given == NONE else read_text(option, given)
     return given if option.kind == "text" else read_text(option, given)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torchao.quantization.pt2e.observer import HistogramObserver
 
-# Of a hundred: one value in ten thousand lies beyond, which is what others that clip by percentile start from.
-PERCENTILE = 99.99
+from openneutron.executorch.quantize.choices import PERCENTILE
 
 
 class PercentileObserver(HistogramObserver):  # type: ignore[misc,unused-ignore]
-    """The values below `PERCENTILE` percent of all and above the rest, from torchao's histogram.
+    """The values below `percentile` percent of all and above the rest, from torchao's histogram.
 
     The histogram observer minimises the error of the whole tensor instead and may clip far more.
 
@@ -18,10 +19,14 @@ class PercentileObserver(HistogramObserver):  # type: ignore[misc,unused-ignore]
         >>> NeutronQuantizer(observer="percentile")
     """
 
+    def __init__(self, *args: Any, percentile: float = PERCENTILE, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.percentile = percentile
+
     def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Called by torchao for the ends of the range."""
         share = torch.cumsum(self.histogram, 0) / self.histogram.sum()
-        beyond = (100.0 - PERCENTILE) / 100.0
+        beyond = (100.0 - self.percentile) / 100.0
         first = int(torch.count_nonzero(share < beyond))
         last = min(int(torch.count_nonzero(share < 1.0 - beyond)), self.bins - 1)
         width = (self.max_val - self.min_val) / self.bins

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,10 @@ from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 
 
-def prepare(program: ExportedProgram, quantizer: Quantizer) -> GraphModule:
-    """The module with observers, ready to calibrate."""
+def prepare(
+    program: ExportedProgram, quantizer: Quantizer, before: Sequence[Callable[[GraphModule], Any]] = ()
+) -> GraphModule:
+    """The module with observers, ready to calibrate; `before` are steps on the float module, batch norms folded."""
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
     if changes_what_others_see(program.graph):
@@ -27,6 +29,8 @@ def prepare(program: ExportedProgram, quantizer: Quantizer) -> GraphModule:
     module = program.module(check_guards=False)
     # torchao folds batch norms too, but also into convolutions that something else reads.
     fold_batch_norm(module)
+    for step in before:
+        step(module)
     return prepare_pt2e(module, quantizer)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -14,6 +15,7 @@ from openneutron.errors import OptionError
 from openneutron.executorch.fx import keep_float, module_path, module_types, operator_name
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
+from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
 from openneutron.executorch.quantize.passes import prepare_for_annotation
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
@@ -30,6 +32,7 @@ class NeutronQuantizer(Quantizer):
     the two meet; operators that LiteRT has for INT8 alone stay INT8.
 
     `observer` (histogram, minmax, moving_average, percentile) finds activation ranges in post-training quantization.
+    `layers` change precision, observer and scales of weights for some: `LayerChoice`s, or mappings with their fields.
     `exclude` leaves nodes in float: glob patterns of node names, operators ("aten.add.Tensor"), module paths
     ("features.3", "head.*") or module classes ("torch.nn.modules.linear.Linear", "Linear").
 
@@ -50,6 +53,8 @@ class NeutronQuantizer(Quantizer):
         exclude: Sequence[str] = (),
         activations: str = "int8",
         precision: PrecisionLike = "",
+        percentile: float = PERCENTILE,
+        layers: Sequence[LayerChoice | Mapping[str, Any]] = (),
     ) -> None:
         super().__init__()
         if isinstance(exclude, str):
@@ -57,8 +62,28 @@ class NeutronQuantizer(Quantizer):
         self.neutron_target_spec = neutron_target_spec
         self.is_qat = is_qat
         self.exclude = tuple(exclude)
-        self.specs = Specs(is_qat, per_channel, observer)
+        self.specs = Specs(is_qat, per_channel, observer, percentile)
         self.precisions = Precisions.of(precision, activations)
+        self.layers = tuple(
+            one if isinstance(one, LayerChoice) else layer_choice(one, where=f"layer {at}")
+            for at, one in enumerate(layers, 1)
+        )
+        for one in self.layers:
+            if one.activations is not None:
+                self.precisions.choose(one.name, one.activations)
+
+    @classmethod
+    def of(cls, chosen: Choices, *, is_qat: bool = False) -> NeutronQuantizer:
+        """The quantizer for the choices of a compile.
+
+        Example:
+            >>> quantizer = NeutronQuantizer.of(Choices.of({"quantization": "q.toml"}))
+        """
+        return cls(
+            is_qat=is_qat, per_channel=chosen.per_channel, observer=chosen.observer, exclude=chosen.exclude,
+            activations=chosen.activations, precision=chosen.precision, percentile=chosen.percentile,
+            layers=chosen.layers,
+        )  # fmt: skip
 
     def set_module_name(self, name: str, precision: str) -> NeutronQuantizer:
         """Choose "int8" or "int16" for a module, by its path, and everything in it.
@@ -97,6 +122,7 @@ class NeutronQuantizer(Quantizer):
             elif rule is not None:
                 keep_float(node, False)
                 chosen = self.precisions.of_names(_names(node))
+                annotator.specs = self._specs(node)
                 wide = rule.wide and (chosen or self.precisions.default) is Precision.INT16
                 annotator.begin(torch.int16 if wide else torch.int8, chosen=chosen is not None, wide=rule.wide)
                 rule.annotate(node, annotator)
@@ -108,9 +134,24 @@ class NeutronQuantizer(Quantizer):
 
     def excludes(self, node: Node) -> bool:
         """Whether the user asked to leave this node in float."""
-        if not self.exclude:
+        if not self.exclude and not self.layers:
             return False
-        return any(fnmatchcase(name, pattern) for pattern in self.exclude for name in _names(node))
+        names = _names(node)
+        if any(fnmatchcase(name, pattern) for pattern in self.exclude for name in names):
+            return True
+        return any(one.exclude and one.matches(names) for one in self.layers)
+
+    def _specs(self, node: Node) -> Specs:
+        """The specs of a node: those of the model, with what its layers say otherwise."""
+        if not self.layers:
+            return self.specs
+        names = _names(node)
+        changes: dict[str, Any] = {}
+        for one in self.layers:
+            if one.matches(names):
+                given = {name: getattr(one, name) for name in ("per_channel", "observer", "percentile")}
+                changes |= {name: value for name, value in given.items() if value is not None}
+        return replace(self.specs, **changes) if changes else self.specs
 
 
 def _names(node: Node) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
@@ -16,6 +17,7 @@ from torchao.quantization.pt2e.observer import (
 from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, QuantizationSpec
 
 from openneutron.errors import OptionError
+from openneutron.executorch.quantize.choices import PERCENTILE
 from openneutron.executorch.quantize.percentile import PercentileObserver
 
 OBSERVERS = {
@@ -36,6 +38,7 @@ class Specs:
     is_qat: bool
     per_channel: bool
     observer: str
+    percentile: float = PERCENTILE
 
     def __post_init__(self) -> None:
         if self.observer not in OBSERVERS:
@@ -48,7 +51,7 @@ class Specs:
         maker = (
             FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_SCALE)
             if self.is_qat
-            else OBSERVERS[self.observer].with_args(eps=SMALLEST_SCALE)
+            else self._observer(self.observer, SMALLEST_SCALE)
         )
         return QuantizationSpec(
             dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-128, quant_max=127,
@@ -57,16 +60,20 @@ class Specs:
 
     def _wide(self) -> QuantizationSpec:
         """Clipping gains nothing at 16 bits, so a histogram is not worth its time: the range is what was seen."""
-        plain = OBSERVERS["minmax" if self.observer == "histogram" else self.observer]
+        plain = "minmax" if self.observer == "histogram" else self.observer
         maker = (
             FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
             if self.is_qat
-            else plain.with_args(eps=SMALLEST_WIDE_SCALE)
+            else self._observer(plain, SMALLEST_WIDE_SCALE)
         )
         return QuantizationSpec(
             dtype=torch.int16, observer_or_fake_quant_ctr=maker, quant_min=-32768, quant_max=32767,
             qscheme=torch.per_tensor_symmetric,
         )  # fmt: skip
+
+    def _observer(self, name: str, smallest: float) -> Any:
+        more = {"percentile": self.percentile} if name == "percentile" else {}
+        return OBSERVERS[name].with_args(eps=smallest, **more)
 
     def weight(self, channel_axis: int = 0) -> QuantizationSpec:
         """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`."""

@@ -8,7 +8,8 @@ from typing import Any
 from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecipe, RecipeType
 
 from openneutron.executorch.engines import engines_of
-from openneutron.executorch.recipes.quantization import quantization_recipe
+from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.recipes.quantization import equalized, quantization_recipe
 from openneutron.executorch.recipes.recipe_options import NeutronRecipeOptions, options_of
 
 
@@ -41,17 +42,22 @@ class EngineRecipeProvider(BackendRecipeProvider):
         engines, is_qat = engines_of(self.backend_name), _is_training(recipe_type)
         options = options_of(engines, kwargs, recipe=recipe_type.value)
         options.check(is_qat=is_qat, where=f"recipe {recipe_type.value}")
-        choices: dict[str, Any] = {"per_channel": _is_per_channel(recipe_type), "is_qat": is_qat}
+        chosen = Choices(per_channel=_is_per_channel(recipe_type))
         if isinstance(options, NeutronRecipeOptions):
             engines.check_target(options.target)
-            choices |= options.choices()
+            chosen = options.choices(per_channel=chosen.per_channel, is_qat=is_qat)
             partitioner = engines.partitioner(options.neutron(), options.placement)
             step = engines.leftover_step()
         else:
             partitioner, step = None, engines.leftover_step(options.cpu)
         return ExportRecipe(
             name=recipe_type.value,
-            quantization_recipe=quantization_recipe(engines.quantizers(**choices), options, is_qat=is_qat),
+            quantization_recipe=quantization_recipe(
+                engines.quantizers(chosen, is_qat=is_qat),
+                options,
+                is_qat=is_qat,
+                before=[equalized] if chosen.equalize else [],
+            ),
             lowering_recipe=LoweringRecipe(
                 partitioners=None if partitioner is None else [partitioner],
                 edge_compile_config=engines.compile_config(),

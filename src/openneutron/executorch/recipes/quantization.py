@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,18 +14,20 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.pt2e import remove_guards
 from openneutron.executorch.quantize.training import TrainFunction, run_training
 from openneutron.executorch.recipes.recipe_options import Batches, CalibrationOptions, QuantizationOptions
 
+Step = Callable[[GraphModule], GraphModule]
 _NORM = "aten.batch_norm.default"
 
 
 def quantization_recipe(
-    quantizers: list[Quantizer], options: CalibrationOptions, *, is_qat: bool
+    quantizers: list[Quantizer], options: CalibrationOptions, *, is_qat: bool, before: Sequence[Step] = ()
 ) -> QuantizationRecipe:
-    """Quantizers as ExecuTorch's QUANTIZE stage takes them.
+    """Quantizers as ExecuTorch's QUANTIZE stage takes them; `before` are steps on the module with its norms folded.
 
     Example:
         >>> recipe = quantization_recipe([NeutronQuantizer()], NeutronRecipeOptions(calibration=batches), is_qat=False)
@@ -43,7 +45,7 @@ def quantization_recipe(
     return QuantizationRecipe(
         quantizers=quantizers,
         calibration_inputs_fn=None if calibration is None else partial(_calibration, calibration, inputs),
-        pre_prepare_passes=[inputs, remove_guards, check_evaluation, fold_norms],
+        pre_prepare_passes=[inputs, remove_guards, check_evaluation, fold_norms, *before],
     )
 
 
@@ -88,6 +90,12 @@ def check_evaluation(model: GraphModule) -> GraphModule:
 def fold_norms(model: GraphModule) -> GraphModule:
     """Fold batch norms ourselves: torchao also folds into convolutions that something else reads."""
     fold_batch_norm(model)
+    return model
+
+
+def equalized(model: GraphModule) -> GraphModule:
+    """Equalize neighbouring layers, once batch norms are folded."""
+    equalize(model)
     return model
 
 

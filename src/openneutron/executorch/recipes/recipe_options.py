@@ -11,6 +11,7 @@ from typing import Any
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.engines import Engines
+from openneutron.executorch.quantize.choices import NAMES, Choices
 from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import OBSERVERS
 from openneutron.executorch.quantize.training import Schedule, TrainFunction
@@ -72,10 +73,6 @@ class QuantizationOptions(CalibrationOptions):
             )
         super().check(is_qat=is_qat, where=where)
 
-    def choices(self) -> dict[str, Any]:
-        """What the quantizer is told, by the names of its arguments."""
-        return {name: getattr(self, name) for name in ("observer", "exclude", "activations", "precision")}
-
     def _check_training(self, where: str) -> None:
         if self.train is None:
             raise OptionError(
@@ -101,6 +98,16 @@ class NeutronRecipeOptions(Options, QuantizationOptions):
     def neutron(self) -> Options:
         """The compile spec's content, which checks every field."""
         return spec_options({name: getattr(self, name) for name in SCHEMA})
+
+    def choices(self, *, per_channel: bool, is_qat: bool) -> Choices:
+        """How to quantize; methods that work on a converted module come after a recipe's last step, and are refused."""
+        given = {name: getattr(self, name) for name in ("quantization", *NAMES)}
+        chosen = Choices.of({**given, "per_channel": per_channel or self.per_channel})
+        if is_qat:
+            chosen.refuse_methods("they are for quantization after training", "take a PTQ recipe")
+        later = dataclasses.replace(chosen, equalize=False)
+        later.refuse_methods("a recipe ends before they could begin", "openneutron.compile has them")
+        return chosen
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""RoundWeights: up or down for each weight so that the layer's result, not the weight, is as near as can be.
+
+As AdaRound (Nagel et al. 2020) it minimises e H e' for each output channel, where e is the error of its weights in steps
+and H the second moments of what the layer reads. AdaRound relaxes the choice and trains it for thousands of steps; here
+the choice that gains most is changed until none gains. That never ends worse than rounding to nearest, has nothing to
+tune and repeats to the bit; it can stop at a local minimum, which AdaRound's noise sometimes leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from torch.nn import functional
+
+from openneutron.executorch.fx import arguments, operator_name
+from openneutron.executorch.quantize.improve.layers import LINEAR, Layer
+
+LARGEST: Final = 8192  # inputs of an output: their moments take 512 MB
+POSITIONS: Final = 256  # places of one sample that a convolution is measured at, evenly spread
+DAMPING: Final = 0.01  # of the mean moment, added to all: rounding shall not learn the samples by heart
+_LOW, _HIGH = -127, 127
+
+
+def inputs_of_a_group(layer: Layer, weight: torch.Tensor) -> int:
+    """How many inputs an output has."""
+    blocks = layer.blocks(weight)
+    return int(blocks.shape[2] * blocks.shape[3])
+
+
+def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor], *, centred: bool) -> torch.Tensor:
+    """The second moments of a layer's inputs as [groups, inputs, inputs]; around their mean when `centred`."""
+    inputs = inputs_of_a_group(layer, weight)
+    total = torch.zeros(layer.groups, inputs, inputs)
+    mean = torch.zeros(layer.groups, inputs)
+    count = 0
+    for x in read:
+        columns = _columns(layer, weight, x.float()).reshape(layer.groups, inputs, -1)
+        total += columns @ columns.transpose(1, 2)
+        mean += columns.sum(2)
+        count += columns.shape[2]
+    total, mean = total / count, mean / count
+    if centred:
+        total -= mean[:, :, None] * mean[:, None, :]
+    level = total.diagonal(dim1=1, dim2=2).mean(1)
+    return total + DAMPING * torch.where(level > 0, level, 1.0)[:, None, None] * torch.eye(inputs)
+
+
+def rounded(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
+    """The weights in steps of INT8, each the integer below or above."""
+    shape = (-1, *[1] * (weight.dim() - 1))
+    exact = weight.double() / scales.reshape(shape)
+    near = exact.round().clamp(_LOW, _HIGH)
+    flat = layer.blocks(exact).reshape(layer.groups, -1, moments.shape[1])
+    steps = layer.blocks(near).reshape(flat.shape).clone()
+    low, high = flat.floor().clamp(_LOW, _HIGH), flat.ceil().clamp(_LOW, _HIGH)
+    h = moments.double()
+    diagonal = h.diagonal(dim1=1, dim2=2)[:, None, :]
+    gradient = (steps - flat) @ h
+    least = 1e-9 * float(diagonal.max())
+    # Each change is the best of its row; a row has at most two for each weight, as one may be changed back.
+    for _ in range(2 * flat.shape[2]):
+        change = low + high - 2 * steps  # the other integer; 0 where the weight is one already, or at an end
+        change = torch.where(low == high, 0.0, change.clamp(-1, 1))
+        gain = torch.where(change != 0, 2 * change * gradient + diagonal, 0.0)
+        best, at = gain.min(2, keepdim=True)
+        if not bool((best < -least).any()):
+            break
+        step = torch.where(best < -least, change.gather(2, at), 0.0)
+        steps.scatter_add_(2, at, step)
+        rows = h.gather(1, at.expand(-1, -1, h.shape[2]))
+        gradient += step * rows
+    return layer.from_blocks(steps.reshape(layer.blocks(exact).shape), weight).to(torch.int8)
+
+
+def _columns(layer: Layer, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    """What each output is a product with, as [inputs of all groups, positions]."""
+    if operator_name(layer.node) == LINEAR:
+        return _some(x.reshape(-1, x.shape[-1]).T)
+    given = arguments(layer.node)
+    image, kernel = x, weight.shape[2:]
+    sizes: list[Any] = [given["stride"], given["padding"], given["dilation"]]
+    stride, padding, dilation = (list(one) for one in sizes)
+    if len(kernel) == 1:
+        image, kernel = x.unsqueeze(2), torch.Size((1, *kernel))
+        stride, padding, dilation = [1, *stride[:1]], [0, *padding[:1]], [1, *dilation[:1]]
+    else:
+        stride, padding, dilation = (one * 2 if len(one) == 1 else one for one in (stride, padding, dilation))
+    found = functional.unfold(image, tuple(kernel), dilation=dilation, padding=padding, stride=stride)
+    return _some(found.transpose(0, 1).reshape(found.shape[1], -1))
+
+
+def _some(columns: torch.Tensor) -> torch.Tensor:
+    return columns[:, :: max(1, columns.shape[1] // POSITIONS)]
