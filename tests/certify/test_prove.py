@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
-import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -17,33 +16,12 @@ from openneutron.certify.prove import prove
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
 from openneutron.litert.graph import DType
-from openneutron.litert.read import read_model
-from openneutron.litert.write import write_model
 from openneutron.machine import targets
-from openneutron.microcode.graph_op import is_graph_op
 from openneutron.options import Options
 from tests import tiny
+from tests.certify.forge import Blocks, forged
 from tests.compiler.networks import random_network
 from tests.golden import ModelMaker
-
-Blocks = tuple[bytearray, bytearray, bytearray]
-
-
-def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
-    """A compiled model with changed blocks whose checksum is right again."""
-    model = read_model(compiled)
-    graph = model.main
-    op = next(op for op in graph.operators if is_graph_op(op))
-    tensors = [graph.tensors[index] for index in op.inputs[-3:]]
-    blocks = tuple(bytearray(t.data.tobytes()) for t in tensors if t.data is not None)
-    change(blocks)  # type: ignore[arg-type]
-    identity = struct.unpack_from("<I", blocks[0], 16)[0]
-    blocks[0][identity + 28 : identity + 32] = bytes(4)
-    crc = zlib.crc32(blocks[2], zlib.crc32(blocks[1], zlib.crc32(blocks[0])))
-    struct.pack_into("<I", blocks[0], identity + 28, crc)
-    for tensor, block in zip(tensors, blocks, strict=True):
-        tensor.data = np.frombuffer(bytes(block), np.uint8)
-    return write_model(model)
 
 
 @pytest.mark.parametrize("target", targets.names())
@@ -55,9 +33,12 @@ def test_tiny_models_are_proved(make: Callable[[], bytes], target: str) -> None:
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 1 << 20), st.sampled_from(targets.names()), st.sampled_from(["fast", "default"]), st.booleans())
-def test_random_networks_are_proved(seed: int, target: str, optimize: str, fetch: bool) -> None:
-    data, _ = random_network(seed)
+@given(
+    st.integers(0, 1 << 20), st.sampled_from([DType.INT8, DType.INT16]), st.sampled_from(targets.names()),
+    st.sampled_from(["fast", "default"]), st.booleans(),
+)  # fmt: skip
+def test_random_networks_are_proved(seed: int, dtype: DType, target: str, optimize: str, fetch: bool) -> None:
+    data, _ = random_network(seed, dtype)
     options = Options(target=target, optimize=optimize, fetch_constants_to_sram=fetch)
     assert prove(convert(data, options).model, data).graphs >= 1
 

@@ -1,4 +1,4 @@
-"""Random INT8 networks of many operators, for tests of whole compiles."""
+"""Random networks of many operators, INT8 or INT16, for tests of whole compiles."""
 
 from __future__ import annotations
 
@@ -15,14 +15,23 @@ from openneutron.litert.write import write_model
 class Network:
     """Appends operators to a graph; methods take and return tensor indices."""
 
-    def __init__(self, rng: np.random.Generator, shape: tuple[int, ...], scale: float = 0.05, zero: int = 3) -> None:
-        self.rng, self.g = rng, GraphBuilder()
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        shape: tuple[int, ...],
+        scale: float = 0.05,
+        zero: int = 3,
+        dtype: DType = DType.INT8,
+    ) -> None:
+        self.rng, self.g, self.dtype = rng, GraphBuilder(), dtype
+        self.wide = dtype is DType.INT16  # finer by eight bits, and without zero points
         self.quant: dict[int, tuple[float, int]] = {}
         self.input = self._tensor(shape, scale, zero)
         self.outputs: list[int] = []
 
     def _tensor(self, shape: tuple[int, ...], scale: float, zero: int) -> int:
-        index = self.g.tensor(f"t{len(self.g.graph.tensors)}", shape, DType.INT8, scale, zero)
+        zero = 0 if self.wide else zero
+        index = self.g.tensor(f"t{len(self.g.graph.tensors)}", shape, self.dtype, scale, zero)
         self.quant[index] = (scale, zero)
         return index
 
@@ -30,7 +39,8 @@ class Network:
         return self.g.graph.tensors[tensor].shape
 
     def _fresh(self) -> tuple[float, int]:
-        return float(np.float32(self.rng.uniform(0.02, 0.2))), int(self.rng.integers(-100, 100))
+        scale, zero = float(np.float32(self.rng.uniform(0.02, 0.2))), int(self.rng.integers(-100, 100))
+        return (scale / 256, 0) if self.wide else (scale, zero)
 
     def conv(
         self, x: int, channels: int, kernel: int = 3, stride: int = 1, padding: str = "SAME", act: str = "NONE"
@@ -40,9 +50,7 @@ class Network:
         weights = self.rng.integers(-127, 128, (channels, kernel, kernel, c), dtype=np.int8)
         wt = self.g.tensor(f"w{len(self.g.graph.tensors)}", weights.shape, DType.INT8, scale, 0, data=weights)
         bias = self.rng.integers(-2000, 2000, channels, dtype=np.int32)
-        bt = self.g.tensor(
-            f"b{len(self.g.graph.tensors)}", (channels,), DType.INT32, self.quant[x][0] * scale, 0, data=bias
-        )
+        bt = self._bias(bias, self.quant[x][0] * scale)
         mode = SAME if padding == "SAME" else VALID
         size = [axis(s, kernel, stride, 1, mode)[0] for s in (h, w)]
         s, z = self._fresh()
@@ -51,13 +59,15 @@ class Network:
                   dilation_w_factor=1, fused_activation_function=act)  # fmt: skip
         return y
 
+    def _bias(self, data: np.ndarray[Any, Any], scale: float) -> int:
+        dtype = DType.INT64 if self.wide else DType.INT32
+        return self.g.tensor(f"b{len(self.g.graph.tensors)}", data.shape, dtype, scale, 0, data=data)
+
     def depthwise(self, x: int, kernel: int = 3, stride: int = 1) -> int:
         _, h, w, c = self.shape(x)
         weights = self.rng.integers(-127, 128, (1, kernel, kernel, c), dtype=np.int8)
         wt = self.g.tensor(f"w{len(self.g.graph.tensors)}", weights.shape, DType.INT8, 0.01, 0, data=weights)
-        bt = self.g.tensor(
-            f"b{len(self.g.graph.tensors)}", (c,), DType.INT32, self.quant[x][0] * 0.01, 0, data=np.zeros(c, np.int32)
-        )
+        bt = self._bias(np.zeros(c, np.int32), self.quant[x][0] * 0.01)
         size = [axis(s, kernel, stride, 1, SAME)[0] for s in (h, w)]
         s, z = self._fresh()
         y = self._tensor((self.shape(x)[0], *size, c), s * 3, z)
@@ -72,7 +82,7 @@ class Network:
         return y
 
     def logistic(self, x: int) -> int:
-        y = self._tensor(self.shape(x), 1 / 256, -128)
+        y = self._tensor(self.shape(x), *((2.0**-15, 0) if self.wide else (1 / 256, -128)))
         self.g.op("LOGISTIC", [x], [y])
         return y
 
@@ -156,13 +166,15 @@ class Network:
         return write_model(self.g.finish([self.input], list(outputs)))
 
     def data(self) -> np.ndarray[Any, Any]:
-        return self.rng.integers(-128, 128, self.shape(self.input), dtype=np.int8)
+        limits = np.iinfo(self.dtype.numpy)
+        return self.rng.integers(limits.min, limits.max + 1, self.shape(self.input), dtype=self.dtype.numpy)
 
 
-def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
+def random_network(seed: int, dtype: DType = DType.INT8) -> tuple[bytes, np.ndarray[Any, Any]]:
     """A network of convolutions, joins, concatenations, slices, pads and pools."""
     rng = np.random.default_rng(seed)
-    net = Network(rng, (1, int(rng.integers(8, 33)), int(rng.integers(6, 25)), int(rng.integers(1, 9))))
+    shape = (1, int(rng.integers(8, 33)), int(rng.integers(6, 25)), int(rng.integers(1, 9)))
+    net = Network(rng, shape, 0.05 / 256 if dtype is DType.INT16 else 0.05, dtype=dtype)
     value = net.input
     for _ in range(int(rng.integers(3, 9))):
         _, h, w, c = net.shape(value)
@@ -207,7 +219,7 @@ def random_network(seed: int) -> tuple[bytes, np.ndarray[Any, Any]]:
         elif kind == "logistic":
             value = net.logistic(net.conv(value, c, 1))
         elif kind == "rescale":
-            value = net.requantize(value, 0.15, int(rng.integers(-50, 50)))
+            value = net.requantize(value, 0.15 / 256 if net.wide else 0.15, int(rng.integers(-50, 50)))
         elif kind == "turn":
             order = [0, *(int(axis) for axis in rng.permutation([1, 2, 3]))]
             value = net.transpose(net.transpose(value, 0, 3, 1, 2), *order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -13,11 +13,14 @@ from openneutron.certify.prove import prove
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
+from openneutron.litert.graph import DType
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
 from tests.compiler.networks import random_network
 from tests.mutants.plant import STAGES, Missed, planted
+from tests.stateful import Lstm, Svdf
+from tests.streaming import streaming_convnet
 
 OUTCOMES = ("verifier", "checker", "simulation", "equivalent")
 TRIES = 3  # inputs on which a mutant that nobody refused must agree
@@ -38,18 +41,30 @@ class Mutant:
 
 @cache
 def models() -> dict[str, bytes]:
-    """A dozen small models."""
+    """Small models: INT8 and INT16 networks, models that keep something from run to run."""
     made = {"convnet": tiny.convnet(), "sandwich": tiny.sandwich()}
     for seed in range(10):
         made[f"network {seed}"] = random_network(seed)[0]
+    for seed in range(4):
+        made[f"wide network {seed}"] = random_network(seed, DType.INT16)[0]
+    made["streaming"] = streaming_convnet()
+    made["lstm"] = Lstm(project=True, outputs=5, normalize=True, peephole=False).model()
+    made["peephole lstm"] = Lstm(batch=2, peephole=True, coupled=True, time_major=True).model()
+    made["svdf"] = Svdf(batch=2).model()
     return made
 
 
-def judge(seed: int) -> Mutant | None:
+# What seeds of the past count on.
+DOZEN = ("convnet", *(f"network {seed}" for seed in range(10)), "sandwich")
+YOUNGER = (*(f"wide network {seed}" for seed in range(4)), "streaming", "lstm", "peephole lstm", "svdf")
+
+
+def judge(seed: int, names: Sequence[str] = ()) -> Mutant | None:
     """One mutant; None when nothing could be broken in the way that was drawn."""
     rng = np.random.default_rng(seed)
-    name = sorted(models())[seed % len(models())]
-    stage, target = STAGES[seed // len(models()) % len(STAGES)], TARGETS[int(rng.integers(len(TARGETS)))]
+    names = names or sorted(models())
+    name = names[seed % len(names)]
+    stage, target = STAGES[seed // len(names) % len(STAGES)], TARGETS[int(rng.integers(len(TARGETS)))]
     optimize = ("fast", "default")[int(rng.integers(2))]
     data = models()[name]
     options = Options(target=target, optimize=optimize, fetch_constants_to_sram=bool(rng.integers(2)))

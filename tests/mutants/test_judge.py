@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.mutants.judge import judge, table
+from tests.mutants.judge import DOZEN, YOUNGER, judge, models, table
 from tests.mutants.plant import STAGES
 
 COUNT = 252
@@ -20,13 +20,15 @@ def test_no_fault_is_seen_by_simulation_alone(part: int) -> None:
     assert Counter(one.outcome for one in mutants)["checker"] > 0
 
 
-# Faults that an earlier checker did not see: a stride, a ring, a frame that only the firmware refused.
-@pytest.mark.parametrize("seed", [15, 173, 224])
-def test_faults_of_the_past(seed: int) -> None:
-    mutant = judge(seed)
+# Faults that an earlier checker did not see: a stride, a ring, a frame, an odd stride that only the firmware refused.
+@pytest.mark.parametrize(("seed", "names"), [(15, DOZEN), (173, DOZEN), (224, DOZEN), (40, YOUNGER)])
+def test_faults_of_the_past(seed: int, names: tuple[str, ...]) -> None:
+    mutant = judge(seed, names)
     assert mutant is None or mutant.outcome != "simulation"
 
 
 def test_every_stage_is_broken() -> None:
-    found = {one.stage for seed in range(0, 12 * len(STAGES), 12) if (one := judge(seed)) is not None}
+    found = {
+        one.stage for seed in range(0, len(models()) * len(STAGES), len(models())) if (one := judge(seed)) is not None
+    }
     assert len(found) >= len(STAGES) - 1

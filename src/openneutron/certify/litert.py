@@ -65,6 +65,7 @@ class Operator:
     custom: bytes = b""
     offset: int = 0
     attributes: tuple[Any, ...] = ()
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass
@@ -109,14 +110,16 @@ def _graph(table: Table, codes: list[tuple[str, bytes]], buffers: list[memoryvie
         index = part.scalar(0, "I", 0)
         if index >= len(codes):
             raise Refused(f"operator {number} has code {index} of {len(codes)}", part.position)
-        inputs, outputs = part.vector(1, "i"), part.vector(2, "i")
-        if any(not -1 <= one < count for one in (*inputs, *outputs)):
+        inputs, outputs, inner = part.vector(1, "i"), part.vector(2, "i"), part.vector(8, "i")
+        if any(not -1 <= one < count for one in (*inputs, *outputs)) or any(not 0 <= one < count for one in inner):
             raise Refused(f"operator {number} names a tensor that does not exist", part.position)
         code, custom = codes[index]
         kind, options = _options(part)
         name = custom.decode(errors="replace") if code == "CUSTOM" else code
         attributes = (name, kind, tuple(sorted((k, _plain(v)) for k, v in options.items())), part.text(5))
-        graph.operators.append(Operator(number, code, inputs, outputs, options, custom, part.position, attributes))
+        graph.operators.append(
+            Operator(number, code, inputs, outputs, options, custom, part.position, attributes, inner)
+        )
     if any(not 0 <= one < count for one in (*graph.inputs, *graph.outputs)):
         raise Refused("an input or output names a tensor that does not exist", table.position)
     return graph

@@ -13,6 +13,7 @@ from openneutron.certify.refused import Refused
 REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
 DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 ITEM = (1, 1, 2, 4, 8, 4, 1)
+_CHANNELS = 16  # of the copy engine
 _MAGIC, _VERSION, _HEADER = 0x64434D6E, 0x4F4E0001, 128
 _OPERAND = struct.Struct("<4B9I")
 _CALL = struct.Struct("<H2BIiIi")
@@ -257,10 +258,17 @@ def _step(block: bytes, at: int, end: int) -> Call | Copy | Wait:
         if source >= len(REGIONS) or target >= len(REGIONS):
             raise Refused("a copy names an unknown region", at)
         ends = REGIONS[source], REGIONS[target]
-        places = tuple(index if end in ("input", "output") else 0 for end in ends)
+        indexed = [end in ("input", "output") for end in ends]
+        if channel >= _CHANNELS or size == 0 or all(indexed) or (index and not any(indexed)):
+            raise Refused(f"a copy of {size} bytes from {ends[0]} to {ends[1]} {index} on channel {channel}", at)
+        if ends[0] == ends[1] and start < to + size and to < start + size:
+            raise Refused("source and target of a copy overlap", at)
+        places = tuple(index if end else 0 for end in indexed)
         return Copy(at, channel, (ends[0], places[0], start), (ends[1], places[1], to), size)
     if opcode == 3 and words == 2:
-        return Wait(at, _word(block, at + 4))
+        if (channel := _word(block, at + 4)) >= _CHANNELS:
+            raise Refused(f"a wait for channel {channel}", at)
+        return Wait(at, channel)
     raise Refused(f"instruction {opcode} of {words} words", at)
 
 

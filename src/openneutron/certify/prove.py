@@ -10,7 +10,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from itertools import permutations
 
 from openneutron.certify import kernels
 from openneutron.certify.litert import Graph, Operator, Tensor, read_model
@@ -19,10 +18,10 @@ from openneutron.certify.operators import RULES, Context
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
 from openneutron.certify.tags import constant, digest, value_of
+from openneutron.certify.variables import Variable, assignments, first_contents
 from openneutron.certify.world import World
 
 _BLOCKS = 3  # microcode, weights, kernels: the last inputs of a NeutronGraph
-_ALIGNMENT = 16  # states are kept at multiples of this
 _MOST_ASSIGNMENTS = 24  # of states to variables that look alike
 _VARIABLES = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 _STATEFUL = frozenset({"WHILE", "IF", "CALL", "RANDOM_UNIFORM",
@@ -71,7 +70,7 @@ def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
     outputs = wanted.outputs()
     effects, world.effects = world.effects, []
     found = Walk(world, ours, "compiled", wanted.variables, hints)
-    _same_outputs(ours[0], found.outputs(), outputs)
+    _same_outputs(found, found.outputs(), outputs)
     _same_variables(found, wanted)
     if effects != world.effects:
         raise Refused("operators with effects are not those of the source")
@@ -85,11 +84,15 @@ def _same_variables(found: Walk, wanted: Walk) -> None:
             continue
         other = found.variables.get(name)
         if other is None or other.end != variable.end or other.initial != variable.initial:
-            raise Refused(f"variable {name.decode(errors='replace')!r} is not what the source makes of it")
+            raise Refused(f"variable {_shown(name)} is not what the source makes of it")
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.split(b"\0")[-1].decode(errors="replace"))
 
 
 def _load() -> None:
-    from openneutron.certify.operators import elements, moves, products, unary  # noqa: F401
+    from openneutron.certify.operators import elements, moves, products, recurrent, unary  # noqa: F401
 
     kernels.load()
 
@@ -108,30 +111,21 @@ def _same_border(ours: Graph, theirs: Graph) -> None:
                 raise Refused(f"{kind[:-1]} {at} ({one.name!r}) is not of the source's type, shape and scale")
 
 
-def _same_outputs(graph: Graph, found: list[array[int]], wanted: list[array[int]]) -> None:
+def _same_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]]) -> None:
+    graph = walk.models[0]
     for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        _same(one, other, f"output {at} ({graph.tensors[graph.outputs[at]].name!r})")
-
-
-def _same(found: array[int], wanted: array[int], what: str) -> None:
-    if found == wanted:
-        return
-    at = next((k for k, (a, b) in enumerate(zip(found, wanted, strict=False)) if a != b), min(len(found), len(wanted)))
-    raise Refused(f"{what}: byte {at} is not what the source computes there")
+        if one == other:
+            continue
+        ends = min(len(one), len(other))
+        byte = next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), ends)
+        text = f"output {at} ({graph.tensors[graph.outputs[at]].name!r}): byte {byte} is not what the source computes there"
+        wrote = [call for start, end, call in walk.writers.get(graph.outputs[at], ()) if start <= byte < end]
+        raise Refused(text, wrote[-1]) if wrote else Refused(text)
 
 
 def _input(world: World, graph: Graph, at: int) -> array[int]:
     tensor = graph.tensors[graph.inputs[at]]
     return world.symbols.tags(("input", at), tensor.size)
-
-
-@dataclass
-class Variable:
-    """A variable of a model: what it holds before the first run, at the start of any run, and at its end."""
-
-    initial: bytes | None = None
-    start: array[int] | None = None
-    end: array[int] | None = None
 
 
 Hints = dict[
@@ -152,6 +146,7 @@ class Walk:
     handles: dict[int, bytes] = field(default_factory=dict)
     claimed: set[bytes] = field(default_factory=set)
     recognised: Hints = field(default_factory=dict)
+    writers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # tensor → who wrote its bytes
     graphs: int = 0
     calls: int = 0
     copies: int = 0
@@ -185,7 +180,7 @@ class Walk:
                 if not tensor.variable:
                     text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
                     raise Refused(f"{self.name}: {text}", op.offset)
-                values[index] = self.world.symbols.tags(("variable tensor", tensor.name), tensor.size)
+                values[index] = self._variable_tensor(graph, index)
         if op.code == "CUSTOM" and op.custom == b"NeutronGraph":
             if self.expected is None:
                 raise Refused("the source is a compiled model itself", op.offset)
@@ -193,13 +188,33 @@ class Walk:
         if op.code in _VARIABLES:
             return self.variable(graph, op, values)
         rule = RULES.get(op.code)
-        made = rule(Context(self.world, graph, op, values)) if rule is not None and op.outputs else None
+        context = Context(self.world, graph, op, values)
+        made = rule(context) if rule is not None and op.outputs else None
         if made is None:
             return self.opaque(graph, op, values)
+        for index, tags in context.kept.items():
+            self._keep(graph, index, values, tags)
         for index, tags in zip(op.outputs, made, strict=True):
             if len(tags) != graph.tensors[index].size:
                 raise Refused(f"{self.name}: operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
         return made
+
+    def _name(self, graph: Graph, index: int) -> bytes:
+        """A variable tensor by its name, and its place among those of the same name: no resource is named so."""
+        name = graph.tensors[index].name
+        same = sum(1 for tensor in graph.tensors[:index] if tensor.variable and tensor.name == name)
+        return b"\0%d\0" % same + name.encode()
+
+    def _variable_tensor(self, graph: Graph, index: int) -> array[int]:
+        """What a variable tensor holds when a run begins; before the first it is its zero point, as LiteRT has it."""
+        tensor, name = graph.tensors[index], self._name(graph, index)
+        start = self.world.symbols.tags(("variable", name, tensor.size), tensor.size)
+        self.variables[name] = Variable(first_contents(tensor), start)
+        return start
+
+    def _keep(self, graph: Graph, index: int, values: dict[int, array[int]], tags: array[int]) -> None:
+        values[index] = tags
+        self.variables[self._name(graph, index)].end = tags
 
     def variable(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
         """Variables are known by name; what one holds at the start of a run is a symbol."""
@@ -245,11 +260,15 @@ class Walk:
             return tensor.dtype, tensor.shape, tensor.scale, tensor.zero_point, axis
 
         inputs = tuple((form(graph.tensors[i]), digest(values[i])) if i >= 0 else None for i in op.inputs)
-        key: tuple[object, ...] = (op.attributes, inputs, tuple(form(graph.tensors[i]) for i in op.outputs))
-        effect = op.code in _STATEFUL or not op.outputs or any(i >= 0 and graph.tensors[i].variable for i in op.inputs)
-        if effect:
-            key = (*key, len(self.world.effects), tuple(self.world.effects[-1:]))
+        forms = tuple(tuple(form(graph.tensors[i]) for i in part) for part in (op.outputs, op.intermediates))
+        key: tuple[object, ...] = (op.attributes, inputs, *forms)
+        held = [i for i in op.inputs if i >= 0 and graph.tensors[i].variable]
+        if op.code in _STATEFUL or not op.outputs or held:
+            key = (*key, len(self.world.effects))  # what came before is compared as a whole, at the end
             self.world.effects.append(key)
+        for at, index in enumerate(held):
+            tags = self.world.symbols.tags(("opaque state", key, at), graph.tensors[index].size)
+            self._keep(graph, index, values, tags)
         return [
             self.world.symbols.tags(("opaque", key, at), graph.tensors[index].size)
             for at, index in enumerate(op.outputs)
@@ -270,7 +289,9 @@ class Walk:
         outputs = [graph.tensors[i] for i in op.outputs]
         microcode, weights, kernels_block = blocks
         inputs = [values[i] for i in op.inputs[:-_BLOCKS]]
-        return self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
+        machine = self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
+        self.writers |= {index: machine.writers.get(at, []) for at, index in enumerate(op.outputs)}
+        return [machine.regions["output", at] for at in range(len(op.outputs)) if ("output", at) in machine.regions]
 
     def replay(
         self,
@@ -279,7 +300,7 @@ class Walk:
         given: list[Tensor],
         outputs: list[Tensor],
         where: str,
-    ) -> list[array[int]]:
+    ) -> Machine:
         """Run the microcode of one NeutronGraph on tags."""
         try:
             program = decode(*blocks)
@@ -302,7 +323,7 @@ class Walk:
         self.graphs += 1
         self.calls += machine.calls
         self.copies += machine.copies
-        return [machine.regions["output", index] for index in range(len(rows[1]))]
+        return machine
 
     def _settled(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:
         """The machine after a run with each state as a variable of the source, found by size and first contents."""
@@ -339,7 +360,7 @@ class Walk:
         start = self._start(name)
         wanted = self.expected[name].end or start
         if machine.regions["state", 0][state.offset : state.offset + len(wanted)] != wanted:
-            text = f"the state at {state.offset} is not left as the source leaves {name.decode(errors='replace')!r}"
+            text = f"the state at {state.offset} is not left as the source leaves {_shown(name)}"
             raise Refused(f"{where}: {text}")
 
     def _assignments(self, program: Program) -> Iterator[tuple[bytes, ...]]:
@@ -348,9 +369,7 @@ class Walk:
             (name, one) for name, one in (self.expected or {}).items()
             if name not in self.claimed and name not in self.variables and (one.start or one.end)
         ]  # fmt: skip
-        for chosen in permutations(free, len(program.states)):
-            if all(_fits(state, one) for state, (_, one) in zip(program.states, chosen, strict=True)):
-                yield tuple(name for name, _ in chosen)
+        return assignments(program.states, free)
 
 
 def _has_rules(program: Program, where: str) -> None:
@@ -359,12 +378,3 @@ def _has_rules(program: Program, where: str) -> None:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call) and step.kernel not in kernels.RULES:
                 raise Refused(f"{where}: the checker has no rule for kernel {step.kernel}", step.at)
-
-
-def _fits(state: State, variable: Variable) -> bool:
-    held = variable.start or variable.end
-    assert held is not None
-    size = len(held)
-    if not size <= len(state.initial) < size + _ALIGNMENT:
-        return False
-    return variable.initial is None or state.initial[:size] == variable.initial

@@ -7,6 +7,7 @@ finds as some rows of an operator of the source, or it is refused.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +52,9 @@ class Machine:
     copies: int = 0
     rows: int = 0
     hints: dict[tuple[str, int], int] | None = None
+    writers: dict[int, list[tuple[int, int, int]]] = field(
+        default_factory=dict
+    )  # output → start, end, byte of the call
 
     def start(self, weights: bytes, inputs: list[array[int]], states: list[array[int]]) -> None:
         """Fill memory as a run finds it; `states` are what each state holds, shorter ones followed by nothing."""
@@ -107,6 +111,8 @@ class Machine:
             if one.copy.channel == channel:
                 name, index, start = one.copy.target
                 self.regions[name, index][start : start + one.copy.size] = one.arriving
+                if name == "output":
+                    self.writers.setdefault(index, []).append((start, start + one.copy.size, one.copy.at))
         self.pending = [one for one in self.pending if one.copy.channel != channel]
 
     def writable(self, place: Interval, at: int) -> None:
@@ -159,7 +165,7 @@ class Machine:
             raise Refused(f"{self.where}: {call.kernel}: {role} has {o.shape} elements", call.at)
         if o.ring > o.height and not RULES[call.kernel].flat:
             raise Refused(f"{self.where}: {call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
-        if o.offset % o.item:
+        if any(one % o.item for one in (o.offset, o.plane, o.pitch, o.pixel)):
             raise Refused(f"{self.where}: {call.kernel}: {role} is not aligned", call.at)
 
     def _commit(self, call: Call) -> None:
@@ -169,11 +175,17 @@ class Machine:
             if ends.get((name, index, 1 - written), -1) > start:
                 text = f"byte {start} of {name} is read and written by the same call"
                 raise Refused(f"{self.where}: {call.kernel}: {text}", call.at)
+            if written and RULES[call.kernel].keeps and ends.get((name, index, 1), -1) > start:
+                raise Refused(f"{self.where}: {call.kernel}: byte {start} of {name} is written twice", call.at)
             ends[name, index, written] = max(ends.get((name, index, written), -1), end)
         for place, tags in self.writes:
+            if place[0] == "prefetch":
+                raise Refused(f"{self.where}: {call.kernel}: constants that were fetched are written", call.at)
             self.writable(place, call.at)
             name, index, start, end = place
             self.regions[name, index][start:end] = tags
+            if name == "output":
+                self.writers.setdefault(index, []).append((start, end, call.at))
 
     # What rules use.
 
@@ -236,6 +248,37 @@ class Machine:
             raise Refused(f"{self.where}: {call.kernel}: {role} holds bytes that are no constants", call.at)
         self.memo[call.at, role] = (tags, data)
         return data
+
+    def once(self, call: Call, roles: tuple[str, ...], make: Callable[[], Any], *forget: str) -> Any:
+        """What `make` takes out of constant operands, remembered until their bytes change; so is what `forget` names."""
+        tags = []
+        for role in roles:
+            o = call.operands[role]
+            end = o.offset + o.width * o.channels * o.item
+            tags.append(self.regions[o.region, o.index][o.offset : end])
+            self.reads.append((o.region, o.index, o.offset, end))
+        found = self.memo.get((call.at, "once"))
+        if found is not None and found[0] == tags:
+            return found[1]
+        made = make()
+        self.memo[call.at, "once"] = (tags, made)
+        for name in forget:
+            self.memo.pop((call.at, name), None)
+        return made
+
+    def held(self, call: Call, role: str, count: int) -> array[int]:
+        """Tags of an operand that the call goes on from and changes in place: `keep` follows."""
+        mark = len(self.reads)
+        tags = self.flat(call, role, 0, count)
+        self.forget(mark)
+        return tags
+
+    def keep(self, call: Call, role: str, tags: array[int]) -> None:
+        """What the call leaves in an operand that it changes."""
+        o = call.operands[role]
+        if o.offset + len(tags) > self.program.sizes.get((o.region, o.index), 0):
+            raise Refused(f"{self.where}: {call.kernel}: {role} leaves {o.region}", call.at)
+        self.writes.append(((o.region, o.index, o.offset, o.offset + len(tags)), tags))
 
     def finished(self, call: Call, tags: array[int]) -> array[int]:
         """Results through the table of a fused function, where there is one."""

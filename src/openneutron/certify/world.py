@@ -44,6 +44,13 @@ class World:
             self.known.setdefault(kind, []).append(Computation(kind, base, size, what, self.label))
         return array("Q", range(base, base + size))
 
+    def step(self, kind: str, key: Hashable, size: int, *, add: bool) -> array[int] | None:
+        """The tags of a result that is known by its key alone; None where it is not, unless `add` makes it so."""
+        if not add and (kind, key) not in self.seen:
+            return None
+        self.seen.add((kind, key))
+        return self.symbols.tags((kind, key), size)
+
 
 def dense(shape: tuple[int, ...] | list[int]) -> list[int]:
     """Strides, in elements, of a tensor without gaps."""

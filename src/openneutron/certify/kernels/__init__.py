@@ -15,11 +15,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rule:
-    """How a kernel is recognised; `elementwise`: an input may lie where the output goes; `flat`: pitches play no part."""
+    """How a kernel is recognised.
+
+    `elementwise`: an input may lie where the output goes; `flat`: pitches play no part; `keeps`: it changes operands in
+    place, so nothing that it writes may overlap.
+    """
 
     function: Callable[[Any, Any, int, int], None]
     elementwise: bool = False
     flat: bool = False
+    keeps: bool = False
 
     def __call__(self, machine: Any, call: Any, first: int, last: int) -> None:
         self.function(machine, call, first, last)
@@ -29,13 +34,13 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(
-    *kernels: str, elementwise: bool = False, flat: bool = False
+    *kernels: str, elementwise: bool = False, flat: bool = False, keeps: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register a rule for these kernels."""
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
         for kernel in kernels:
-            RULES[kernel] = Rule(function, elementwise, flat)
+            RULES[kernel] = Rule(function, elementwise, flat, keeps)
         return function
 
     return wrap

@@ -49,6 +49,8 @@ def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None
     x, o = call.operands["input"], call.output
     if x.shape != o.shape:
         raise m.unknown(call, first, "input and output differ in shape")
+    if ("function", meaning) not in m.world.seen:
+        raise m.unknown(call, first, "no operator of the source is this function of one element")
     for image in range(o.batch):
         for y in range(first, last):
             m.put(call, image, y, applied_wide(m.world, meaning, m.row(call, "input", image, y), x.item, o.item))

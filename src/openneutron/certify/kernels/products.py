@@ -30,49 +30,45 @@ def _table(m: Any, call: Any) -> list[tuple[int, int, int]]:
     return [(low[c] | words[3 * column + c] << 32, words[column + c], words[2 * column + c]) for c in range(count)]
 
 
-def _dense(m: Any, call: Any, taps: int, depth: int, groups: int) -> list[bytes]:
-    """Weights of each channel out of [groups][Cout/M][taps][Cin/N][M][N]."""
+def unpacked(m: Any, call: Any, role: str, parts: list[tuple[int, int]], taps: int = 1) -> list[list[bytes]]:
+    """Rows of matrices that follow each other, each packed as [rows/M][taps][depth/N][M][N]."""
     units, length = m.program.units, m.program.length
-    each = call.output.channels // groups
-    blocks, parts = -(-each // units), -(-depth // length)
-    tap = parts * units * length
-    data = m.known(call, "weights", groups * blocks * taps * tap)
-    made = []
-    for group in range(groups):
-        for channel in range(each):
-            block, unit = divmod(channel, units)
-            start = (group * blocks + block) * taps * tap + unit * length
-            row = bytearray()
-            for t in range(taps):
-                at = start + t * tap
-                pixel = b"".join(data[at + k * units * length :][:length] for k in range(parts))
-                row += pixel[:depth]
-            made.append(bytes(row))
+    sizes = [-(-rows // units) * taps * -(-depth // length) * units * length for rows, depth in parts]
+    data = m.known(call, role, sum(sizes))
+    made, start = [], 0
+    for (rows, depth), size in zip(parts, sizes, strict=True):
+        blocks = -(-depth // length)
+        tap = blocks * units * length
+        matrix = []
+        for row in range(rows):
+            block, unit = divmod(row, units)
+            first = start + block * taps * tap + unit * length
+            line = bytearray()
+            for at in range(first, first + taps * tap, tap):
+                pixel = b"".join(data[at + k * units * length :][:length] for k in range(blocks))
+                line += pixel[:depth]
+            matrix.append(bytes(line))
+        made.append(matrix)
+        start += size
     return made
 
 
+def _dense(m: Any, call: Any, taps: int, depth: int, groups: int) -> list[bytes]:
+    """Weights of each channel, group by group."""
+    parts = unpacked(m, call, "weights", [(call.output.channels // groups, depth)] * groups, taps)
+    return [row for part in parts for row in part]
+
+
 def _channels(m: Any, call: Any, weights: Any) -> list[Channel]:
-    """What each output channel computes; taken apart once for each content of the constants."""
+    """What each output channel computes."""
     table = _table(m, call)
     packed = weights()
     return [(row, bias, (factor, shift)) for row, (bias, factor, shift) in zip(packed, table, strict=True)]
 
 
 def _once(m: Any, call: Any, make: Any) -> Any:
-    """Remembered until the bytes of the call's constants change."""
-    tags = []
-    for role in ("weights", "table"):
-        o = call.operands[role]
-        size = o.width * o.channels * o.item
-        tags.append(m.regions[o.region, o.index][o.offset : o.offset + size])
-        m.reads.append((o.region, o.index, o.offset, o.offset + size))
-    found = m.memo.get((call.at, "once"))
-    if found is not None and found[0] == tags:
-        return found[1]
-    made = make()
-    m.memo[call.at, "once"] = (tags, made)
-    m.memo.pop((call.at, "places"), None)
-    return made
+    """Remembered until the bytes of the call's constants change, as is where they were found."""
+    return m.once(call, ("weights", "table"), make, "places")
 
 
 def _rounds(call: Any) -> bool:

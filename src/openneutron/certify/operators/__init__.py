@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from openneutron.certify.litert import Graph, Operator, Tensor
 from openneutron.certify.tags import value_of
@@ -26,6 +26,7 @@ class Context:
     graph: Graph
     op: Operator
     values: dict[int, array[int]]
+    kept: dict[int, array[int]] = field(default_factory=dict)  # what variable tensors hold from here on
 
     def tensor(self, position: int) -> Tensor:
         """Input tensor at a position."""
@@ -38,6 +39,14 @@ class Context:
     def tags(self, position: int) -> array[int]:
         """Tags of an input."""
         return self.values[self.op.inputs[position]]
+
+    def inner(self, position: int) -> Tensor:
+        """A tensor that only lends its scale to what happens inside the operator."""
+        return self.graph.tensors[self.op.intermediates[position]]
+
+    def keep(self, position: int, tags: array[int]) -> None:
+        """Let the variable tensor at a position hold these tags from here on."""
+        self.kept[self.op.inputs[position]] = tags
 
     @property
     def out(self) -> Tensor:

@@ -51,6 +51,7 @@ def wide_table_of(function: Callable[[int], int], given: str, made: str) -> byte
 
 def applied_wide(world: World, meaning: Hashable, tags: array[int], given: int, made: int) -> array[int]:
     """A function of one element on each of some elements of `given` bytes; the same one gives the same tags anywhere."""
+    world.seen.add(("function", meaning))
     result, at = array("Q"), 0
     while at < len(tags):
         start, run = world.symbols.elements(tags, at, given, made, meaning)

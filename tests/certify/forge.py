@@ -1,0 +1,57 @@
+"""Files changed after compiling, with a checksum that is right again: what a liar would hand in."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.microcode.graph_op import is_graph_op
+
+Blocks = tuple[bytearray, bytearray, bytearray]  # microcode, weights, kernels
+_HEAD, _OPERAND = 24, 40  # bytes in front of a call's operands, and of each
+
+
+def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
+    """A compiled model with changed blocks whose checksum is right again."""
+    model = read_model(compiled)
+    graph = model.main
+    op = next(op for op in graph.operators if is_graph_op(op))
+    tensors = [graph.tensors[index] for index in op.inputs[-3:]]
+    blocks = tuple(bytearray(t.data.tobytes()) for t in tensors if t.data is not None)
+    change(blocks)  # type: ignore[arg-type]
+    identity = struct.unpack_from("<I", blocks[0], 16)[0]
+    blocks[0][identity + 28 : identity + 32] = bytes(4)
+    crc = zlib.crc32(blocks[2], zlib.crc32(blocks[1], zlib.crc32(blocks[0])))
+    struct.pack_into("<I", blocks[0], identity + 28, crc)
+    for tensor, block in zip(tensors, blocks, strict=True):
+        tensor.data = np.frombuffer(bytes(block), np.uint8)
+    return write_model(model)
+
+
+def calls(block: bytes) -> list[tuple[int, int, int]]:
+    """Byte, kernel number and number of operands of each call outside loops and inside them."""
+    at, size = struct.unpack_from("<2I", block, 64)
+    end, found = at + size, []
+    while at < end:
+        opcode, operands, words = struct.unpack_from("<BBH", block, at)
+        if opcode == 1:
+            found.append((at, struct.unpack_from("<H", block, at + 4)[0], operands))
+        at += 4 * words
+    return found
+
+
+def add_to_operand(block: bytearray, call: int, operand: int, step: int) -> None:
+    """Move the start of an operand."""
+    at = call + _HEAD + _OPERAND * operand + 4
+    struct.pack_into("<I", block, at, struct.unpack_from("<I", block, at)[0] + step)
+
+
+def add_to_parameter(block: bytearray, call: int, operands: int, number: int, step: int) -> None:
+    """Change one parameter word."""
+    at = call + _HEAD + _OPERAND * operands + 4 * number
+    struct.pack_into("<i", block, at, struct.unpack_from("<i", block, at)[0] + step)
