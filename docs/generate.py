@@ -12,6 +12,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,19 +41,24 @@ VARIABLES = {
         "same bytes.",
     ),
     "OPENNEUTRON_TIMEOUT": (
-        "native library (`driver/limits.c`)",
-        "Seconds after which a run of a simulator or delegate is stopped with an error; 60 without it, 0 lifts the limit.",
+        "native library (`driver/limits.c`), LiteRT's process (`run/patience.py`)",
+        "Seconds after which a run of a simulator or delegate, or of LiteRT's part of a model, is stopped with an error; "
+        "without it 60, and up to 600 for LiteRT's part of large models; 0 lifts the limit. `--timeout` of `run` and `verify` "
+        "sets it.",
     ),
     "OPENNEUTRON_MEMORY": (
-        "native library (`driver/limits.c`)",
+        "native library (`driver/limits.c`), LiteRT's process (`run/litert_process.py`)",
         "Bytes that inputs, outputs, scratch, prefetch and state of one graph may take together; without it what the target "
-        "has, at most 512 MiB; 0 lifts the limit.",
+        "has, at most 512 MiB. LiteRT's process may take as much beside its own 512 MiB, without it 4 GiB in all. 0 lifts the "
+        "limits.",
     ),
     "OPENNEUTRON_APT": (
         "`make setup`, tests of firmware and report",
         "`1`: install cross compiler, QEMU and browser with apt, as root; tests that need them then fail instead of skipping.",
     ),
 }
+# Marks around the table in docs/trust.md.
+_ATTACKS, _END = "<!-- Made from tests/hostile/attacks.toml by docs/generate.py. -->\n", "\n<!-- end -->"
 # CMake options of the native build.
 BUILD_OPTIONS = {
     "OPENNEUTRON_SANITIZE": "`ON` builds the C tests with sanitizers (addresses, undefined behaviour); `make test-c` uses it.",
@@ -291,7 +297,21 @@ def settings_page() -> str:
 
 
 # Path in the repository → what makes its text.
+def trust_page() -> str:
+    """The page as it is, with the table of attacks as tests/hostile has it."""
+    page = (ROOT / "docs" / "trust.md").read_text("utf-8")
+    attacks = tomllib.loads((ROOT / "tests" / "hostile" / "attacks.toml").read_text("utf-8"))["attack"]
+    rows = [
+        (one["what"], one["then"], one.get("lift", ""), ", ".join(f"`{Path(test).name}`" for test in one["tests"]))
+        for one in attacks
+    ]
+    before, _, rest = page.partition(_ATTACKS)
+    table = _table(("attack", "what happens", "to lift it", "test"), rows)
+    return before + _ATTACKS + "\n" + table + "\n" + _END + rest.partition(_END)[2]
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    "docs/trust.md": trust_page,
     "docs/reference/operators.md": litert_page,
     "docs/reference/pytorch.md": pytorch_page,
     "docs/reference/kernels.md": kernels_page,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from openneutron.convert import convert
 from openneutron.errors import OptionError, not_a_model
@@ -17,6 +17,9 @@ from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, checked, refuse_foreign
 from openneutron.program import Program
 from openneutron.quiet import quiet, without_torch_internals
+
+if TYPE_CHECKING:
+    from openneutron.isolate.sandbox import Limits
 
 __all__ = ["Program", "compile"]
 
@@ -32,6 +35,7 @@ def compile(
     train: Callable[..., Any] | None = None,
     name: str = "",
     progress: Progress | None = None,
+    isolated: bool | Limits = False,
     **options: Any,
 ) -> Program:
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
@@ -43,7 +47,8 @@ def compile(
     LiteRT model needs `calibration`; `sizes` fixes the open dimensions of an ONNX model: a number by the name of a
     dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
     `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
-    calls the model. `progress` is called with the name of each stage as it begins.
+    calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
+    sandbox: a process with limits (`isolate.sandbox.Limits` for others), no network and no files.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -56,6 +61,15 @@ def compile(
     given["target"] = targets.named(given.get("target", Options.target))
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
+    if isolated:
+        if example_inputs is not None or train is not None:
+            raise OptionError("example_inputs and train are for modules", hint="isolated is for files")
+        from openneutron.in_sandbox import compile_in_sandbox
+        from openneutron.isolate.sandbox import Limits
+
+        stage("compiling in a sandbox")
+        limits = Limits() if isolated is True else isolated
+        return compile_in_sandbox(source, limits, given, sizes=sizes, calibration=calibration, name=name)
     trust = given.pop("trust", False)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
         source, example_inputs, calibration, name = _exported(source, trust, example_inputs, calibration, name)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.shared.loading import CALIBRATION_HELP, SANDBOX_HELP, SANDBOX_LIMITS_HELP, SIZE_HELP
 from openneutron.options import PUBLIC, Option, checked, read_text
 
 _SOURCES = (
@@ -53,6 +53,8 @@ def compile_model(
     ] = False,
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
+    sandbox: Annotated[bool, typer.Option("--sandbox", help=SANDBOX_HELP)] = False,
+    sandbox_limits: Annotated[str, typer.Option(help=SANDBOX_LIMITS_HELP)] = "",
     **options: Any,
 ) -> None:
     """Compile a model and print where every node runs, the estimated cycles and the memory.
@@ -87,6 +89,8 @@ def compile_model(
             checked(given),
             tuple(size or ()),
             calibration,
+            sandbox,
+            sandbox_limits,
         )
     )
     if not kept:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.shared.loading import SANDBOX_HELP, SANDBOX_LIMITS_HELP
+
 if TYPE_CHECKING:
     from openneutron.cli.shared.differences import Difference
     from openneutron.litert.graph import Tensor
@@ -35,6 +37,11 @@ def run_file(
     rounding: Annotated[
         str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
+    timeout: Annotated[
+        int | None, typer.Option(min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number.")
+    ] = None,
+    sandbox: Annotated[bool, typer.Option("--sandbox", help=SANDBOX_HELP)] = False,
+    sandbox_limits: Annotated[str, typer.Option(help=SANDBOX_LIMITS_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run a file: NeutronGraphs in the simulator, everything else in the stock runtime's kernels.
@@ -47,11 +54,21 @@ def run_file(
 
     openneutron run wake.tflite --stream frames.npz --check model.tflite
     """
+    if sandbox or sandbox_limits:
+        from openneutron.cli.shared.sandboxed import run_sandboxed
+
+        values = {"seed": seed, "target": target, "rounding": rounding, "timeout": timeout, "as_json": as_json}
+        paths = {"file": file, "input": input, "stream": stream, "check": check}
+        code = run_sandboxed(paths, values, output, sandbox_limits)
+        if code:
+            raise typer.Exit(code)
+        return
     from openneutron import console
     from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
     from openneutron.errors import FormatError, OptionError
     from openneutron.files import check_target, kind_of, read_file
+    from openneutron.isolate.settings import timeout_of
 
     check_rounding(rounding)
     if stream is not None and input is not None:
@@ -67,7 +84,7 @@ def run_file(
         _require_target(data, str(file), target)
     if rounding == SILICON:
         data = silicon_file(data, where=str(file))
-    with console.progress("running"):
+    with console.progress("running"), timeout_of(timeout):
         run = _run_pte if kind == "pte" else _run_litert
         frames, result = run(data, str(file), stream or input, seed, streams=stream is not None)
         differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, stream is not None)

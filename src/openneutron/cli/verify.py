@@ -40,6 +40,9 @@ def verify_file(
     rounding: Annotated[
         str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
+    timeout: Annotated[
+        int | None, typer.Option(min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:
     """Run the real schedule, take every layer's value as the calls leave it, and compare it with the reference.
@@ -60,12 +63,13 @@ def verify_file(
     from openneutron.board.rounding import check_rounding
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target
+    from openneutron.isolate.settings import timeout_of
 
     check_rounding(rounding)
     if dump:
         check_target(output, ".npz", ".npy", inputs=(file, input))
     steps: list[str] = []
-    with console.progress("running") as stage:
+    with console.progress("running") as stage, timeout_of(timeout):
         if _is_onnx(file):
             if bundle is not None or reference is not None or rounding != "exact":
                 from openneutron.errors import OptionError

@@ -12,10 +12,7 @@ Example:
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -23,8 +20,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import openneutron
 from openneutron.errors import ConverterError, OpenNeutronError, OptionError
+from openneutron.isolate.start import ending, kill, start
 from openneutron.litert.read import read_model
 from openneutron.nxp import worker
 from openneutron.nxp.result import finished
@@ -164,20 +161,11 @@ def _run(model: bytes, options: Options) -> _Run:
 def _execute(folder: Path, options: Options) -> int:
     """Run the worker to its end; returns its exit status, negative for a signal."""
     with (folder / _LOG).open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", worker.__name__, str(folder)],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(_search_path())},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            # A group of its own, so that a time-out also ends processes the SDK started.
-            start_new_session=True,
-        )
+        process = start(worker.__name__, str(folder), cwd=folder, stdout=log, stderr=subprocess.STDOUT)
         try:
             return process.wait(options.timeout_seconds)
         except subprocess.TimeoutExpired:
-            _kill(process)
+            kill(process)
             raise SdkError(
                 f"NXP's converter did not finish within {options.timeout_seconds} seconds and was stopped",
                 where=options.source,
@@ -185,28 +173,14 @@ def _execute(folder: Path, options: Options) -> int:
                 log=_read_text(folder / _LOG),
             ) from None
         except BaseException:
-            _kill(process)
+            kill(process)
             raise
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _search_path() -> list[str]:
-    """Where the worker looks for modules: as this process does, but absolute, because its working directory differs."""
-    home = str(Path(openneutron.__file__).parent.parent)
-    given = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
-    return list(dict.fromkeys(os.path.abspath(part) for part in (*given, *sys.path, home)))
 
 
 def _answer(folder: Path, status: int, log: str, options: Options) -> dict[str, Any]:
     path = folder / worker.ANSWER
     if not path.exists():
-        ended = f"ended with status {status} before it was done"
-        how = f"crashed ({signal.Signals(-status).name})" if status < 0 else ended
+        how = ending(status) if status < 0 else f"{ending(status)} before it was done"
         raise SdkError(
             f"NXP's converter {how}",
             where=options.source,

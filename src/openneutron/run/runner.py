@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -22,16 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.variables import ASSIGN, CODES, READ, Variables, variables_of
-from openneutron.errors import FormatError, OpenNeutronError, OptionError, RuntimeFailure, UnsupportedError
+from openneutron.errors import FormatError, OptionError, RuntimeFailure, UnsupportedError
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.container import container_of
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.run import litert_process
 from openneutron.run.aborts import aborts
 from openneutron.run.forms import Form, form_of
 from openneutron.run.golden_source import golden_source
+from openneutron.run.patience import patience
 
 Array = npt.NDArray[Any]
 
@@ -201,7 +203,8 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
             where = f"{source}, operator {at} ({op.label})"
             raise RuntimeFailure(f"LiteRT's kernel would abort: {why}", where=where, hint="calibrate it on real data")
     if set(kinds) <= {"reference", "variable"}:
-        return [_InterpreterStep(data, tuple(graph.inputs), tuple(graph.outputs), source)]
+        ends = (tuple(graph.inputs), tuple(graph.outputs))
+        return [_InterpreterStep(data, *ends, source, True, patience(model), _keeps_state(model))]
     steps: list[_Step] = []
     store = VariableStore(variables_of(model))
     later = _last_readers(graph)
@@ -278,7 +281,13 @@ def _part(
     part = Model(
         [Graph(graph.name, tensors, run, list(inputs), list(outputs)), *model.graphs[1:]], metadata=model.metadata
     )
-    return _InterpreterStep(write_model(part), inputs, outputs, source, reference)
+    return _InterpreterStep(write_model(part), inputs, outputs, source, reference, patience(part), _keeps_state(part))
+
+
+def _keeps_state(model: Model) -> bool:
+    """Whether a run depends on the runs before it."""
+    tensors = (tensor for graph in model.graphs for tensor in graph.tensors)
+    return any(tensor.is_variable or tensor.dtype is DType.RESOURCE for tensor in tensors)
 
 
 def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
@@ -291,31 +300,40 @@ def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
 
 @dataclass
 class _InterpreterStep:
-    """Ordinary operators in LiteRT's interpreter, one thread, no delegates, with the reference kernels where there are."""
+    """Ordinary operators in LiteRT's interpreter, with the reference kernels where there are."""
 
     data: bytes
     reads: tuple[int, ...]
     writes: tuple[int, ...]
     source: str
-    reference: bool = True
-    interpreter: Any = field(default=None)
+    reference: bool
+    seconds: int
+    keeps_state: bool
+    session: litert_process.Session | None = None
 
     def run(self, values: dict[int, Array]) -> int:
-        if self.interpreter is None:
-            self.interpreter = _interpreter(self.data, self.source, self.reference)
-        details = self.interpreter.get_input_details()
         try:
-            for detail, index in zip(details, self.reads, strict=True):
-                self.interpreter.set_tensor(detail["index"], values[index])
-            self.interpreter.invoke()
-        except (RuntimeError, ValueError) as error:
+            outputs = self._session().run([values[index] for index in self.reads], seconds=self.seconds)
+        except litert_process.Refused as error:
             raise RuntimeFailure(f"LiteRT could not run the model ({_first_line(error)})", where=self.source) from error
-        for detail, index in zip(self.interpreter.get_output_details(), self.writes, strict=True):
-            values[index] = self.interpreter.get_tensor(detail["index"])
+        except RuntimeFailure as error:
+            raise RuntimeFailure(error.message, where=self.source, hint=error.hint) from error
+        values.update(zip(self.writes, outputs, strict=True))
         return 0
 
     def reset(self) -> None:
-        self.interpreter = None  # LiteRT resets variable tensors, but resource variables only in a new interpreter
+        # LiteRT resets variable tensors, but resource variables only in a new interpreter.
+        if self.session is not None:
+            self.session.close()
+        self.session = None
+
+    def _session(self) -> litert_process.Session:
+        lost = self.session is not None and not self.session.alive
+        if lost and self.keeps_state:
+            raise RuntimeFailure("LiteRT's process has ended, and the model's state with it", hint="reset the model")
+        if self.session is None or lost:
+            self.session = _loaded(self.data, self.source, self.reference, self.seconds)
+        return self.session
 
 
 @dataclass
@@ -402,25 +420,16 @@ class _VariableStep:
         self.store.reset()
 
 
-def _interpreter(data: bytes, source: str, reference: bool) -> Any:
-    """An interpreter with its tensors allocated.
+def _loaded(data: bytes, source: str, reference: bool, seconds: int) -> litert_process.Session:
+    """The model in LiteRT's process.
 
     Converters number an operator's version by the types it is used with; the reference kernels lag behind in some numbers,
     not in what they compute, so an unknown version is looked for under the ones before it.
     """
-    try:
-        from ai_edge_litert.interpreter import Interpreter, OpResolverType
-    except ImportError as error:
-        raise OpenNeutronError(
-            "running LiteRT operators needs the ai-edge-litert package", hint="pip install ai-edge-litert"
-        ) from error
-    kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
     while True:
         try:
-            made = Interpreter(model_content=data, num_threads=1, experimental_op_resolver_type=kernels)
-            made.allocate_tensors()
-            return made
-        except (RuntimeError, ValueError) as error:
+            return litert_process.load(data, reference=reference, seconds=seconds)
+        except litert_process.Refused as error:
             unknown = _UNKNOWN_VERSION.search(str(error))
             if unknown is None or not 1 < int(unknown[2]) <= _NEWEST_VERSION:
                 raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error

@@ -31,6 +31,8 @@ class Request:
     options: dict[str, Any] = field(default_factory=dict)
     size: tuple[str, ...] = ()
     calibration: str = ""
+    sandbox: bool = False
+    sandbox_limits: str = ""
 
 
 def run_compile(request: Request) -> bool:
@@ -41,6 +43,10 @@ def run_compile(request: Request) -> bool:
     from openneutron.files import check_replaceable, check_target
     from openneutron.machine import targets
 
+    if request.sandbox or request.sandbox_limits:
+        from openneutron.cli.shared.sandboxed import compile_sandboxed
+
+        return compile_sandboxed(request)
     r, output = request, request.output
     if "target" in r.options:
         r = replace(r, options={**r.options, "target": targets.named(r.options["target"])})

@@ -17,8 +17,8 @@ CALIBRATION_HELP = (
     "Data that sets the ranges of a float model: an .npz with an array of samples for each input (by its name, or x for the "
     "only one), an .npy, a .pt that torch.save wrote, or package.module:generator that yields inputs."
 )
-
-
+SANDBOX_HELP = "For a stranger's file: in a process with limits, without network and without your files."
+SANDBOX_LIMITS_HELP = "Other limits of the sandbox: memory=8G,seconds=600,file=1G; turns it on."
 TRUST_HELP = SCHEMA["trust"].help
 
 

@@ -24,6 +24,7 @@ def flags() -> dict[str, tuple[str, str]]:
     schema = {one.flag: (one.name, one.kind) for one in SCHEMA.values() if one.flag and one.public}
     own |= {"--force": ("force", "switch"), "--all": ("everything", "switch"), "--must-fit": ("must_fit", "switch")}
     model = {"--size": ("size", "names"), "--calibration": ("calibration", "text")}
+    own |= {"--sandbox": ("sandbox", "switch"), "--sandbox-limits": ("sandbox_limits", "text")}
     return {**own, "-o": own["--output"], "--json": ("as_json", "switch"), **model, **schema}
 
 

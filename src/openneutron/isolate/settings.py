@@ -1,0 +1,54 @@
+"""Limits that the environment sets: OPENNEUTRON_TIMEOUT and OPENNEUTRON_MEMORY, as the driver reads them.
+
+Example:
+    >>> timeout(default=60)
+    60
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from openneutron.errors import RuntimeFailure
+
+TIMEOUT, MEMORY = "OPENNEUTRON_TIMEOUT", "OPENNEUTRON_MEMORY"
+
+
+def timeout(default: int) -> int:
+    """Seconds that a run may take; 0: any number."""
+    return _number(TIMEOUT, "seconds", default)
+
+
+def memory(default: int) -> int:
+    """Bytes that a run may take; 0: any number."""
+    return _number(MEMORY, "bytes", default)
+
+
+@contextlib.contextmanager
+def timeout_of(seconds: int | None) -> Iterator[None]:
+    """Let runs inside the block, the driver's as well, take so many seconds; None leaves the limit as it is.
+
+    Example:
+        >>> with timeout_of(5):
+        ...     runner.run(inputs)
+    """
+    before = os.environ.get(TIMEOUT)
+    if seconds is not None:
+        os.environ[TIMEOUT] = str(seconds)
+    try:
+        yield
+    finally:
+        if seconds is not None:
+            os.environ.pop(TIMEOUT)
+            os.environ.update({TIMEOUT: before} if before is not None else {})
+
+
+def _number(name: str, unit: str, default: int) -> int:
+    text = os.environ.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit()):
+        raise RuntimeFailure(f"{name} is not a number of {unit}", hint="0 lifts the limit")
+    return int(text)

@@ -1,0 +1,46 @@
+"""The sandbox's side of `openneutron.compile(..., isolated=True)`: compiles, and leaves the program as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from openneutron.api import compile as compile_model
+from openneutron.isolate.sandbox import RESULTS
+from openneutron.quiet import quiet
+from openneutron.report.model import to_json
+
+
+def serve(
+    folder: Path, options: dict[str, Any], sizes: dict[str, Any], name: str, files: Sequence[str], source: str = ""
+) -> None:
+    """Compile `source`, or the model among `files` in the folder."""
+    model: Any = Path(source) if source else (folder / files[-1]).read_bytes()
+    calibration = _batches(folder / files[0]) if "calibration.npz" in files else None
+    with quiet():
+        program = compile_model(model, calibration=calibration, sizes=sizes or None, name=name, **options)
+    results = folder / RESULTS
+    for part in ("intermediates", "selections"):
+        (results / part).mkdir()
+    (results / "program").write_bytes(program.data)
+    (results / "report.json").write_text(to_json(program.report), "utf-8")
+    (results / "selection.c").write_text(program.kernel_selection, "utf-8")
+    for at, text in enumerate(program.kernel_selections):
+        (results / "selections" / f"{at:06}.c").write_text(text, "utf-8")
+    for title, content in program.intermediates.items():
+        (results / "intermediates" / title).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _batches(file: Path) -> list[tuple[Any, ...]]:
+    """Calibration batches from arrays by number of batch and input."""
+    import numpy as np
+
+    from openneutron.executorch.run.arrays import tensors_of
+
+    found: dict[int, dict[int, Any]] = {}
+    with np.load(file, allow_pickle=False) as arrays:
+        for key in arrays.files:
+            batch, position = map(int, key.split("_"))
+            found.setdefault(batch, {})[position] = arrays[key]
+    return [tuple(tensors_of([batch[at] for at in sorted(batch)])) for _, batch in sorted(found.items())]
