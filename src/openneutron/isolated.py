@@ -36,11 +36,9 @@ def _batches(file: Path) -> list[tuple[Any, ...]]:
     """Calibration batches from arrays by number of batch and input."""
     import numpy as np
 
-    from openneutron.executorch.run.arrays import tensors_of
-
     found: dict[int, dict[int, Any]] = {}
     with np.load(file, allow_pickle=False) as arrays:
         for key in arrays.files:
             batch, position = map(int, key.split("_"))
             found.setdefault(batch, {})[position] = arrays[key]
-    return [tuple(tensors_of([batch[at] for at in sorted(batch)])) for _, batch in sorted(found.items())]
+    return [tuple(batch[at] for at in sorted(batch)) for _, batch in sorted(found.items())]

@@ -78,6 +78,13 @@ def test_a_crash_of_litert_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mon
         quantize_float(tiny.floats(), ROWS)
 
 
+def test_a_calibration_that_does_not_end_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _worker(tmp_path, monkeypatch, "while True: pass")
+    monkeypatch.setenv("OPENNEUTRON_TIMEOUT", "1")
+    with pytest.raises(RuntimeFailure, match="calibrating took more than 2 seconds"):
+        quantize_float(tiny.floats(), [np.zeros((1, 6), np.float32)])
+
+
 @pytest.mark.parametrize(
     ("body", "error", "message"),
     [

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import zipfile
 import zlib
@@ -25,9 +24,12 @@ import numpy.typing as npt
 
 from openneutron.errors import FormatError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
+from openneutron.isolate import settings
+from openneutron.isolate.start import kill, start
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.run.patience import patience
 from openneutron.run.runner import bind_inputs
 
 Array = npt.NDArray[Any]
@@ -77,11 +79,23 @@ def quantize_float(
         place = Path(folder)
         (place / "float.tflite").write_bytes(write_model(model))
         np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
-        words = [sys.executable, "-m", _WORKER, str(place), activations]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        _check(done, source)
+        _check(_run(place, activations, patience(model) * (len(found) + 1)), source)
         told = json.loads((place / "told.json").read_text())
         return QuantizedModel((place / "quantized.tflite").read_bytes(), tuple(told["sqnr"]), told["made_by"])
+
+
+def _run(place: Path, activations: str, seconds: int) -> subprocess.CompletedProcess[str]:
+    """The worker to its end; without a limit of time where LiteRT has none."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = start(_WORKER, str(place), activations, more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
+    try:
+        _, err = process.communicate(timeout=seconds or None)
+    except subprocess.TimeoutExpired:
+        hint = f"{settings.TIMEOUT} allows more for each sample, 0 any number"
+        raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
+    finally:
+        kill(process)
+    return subprocess.CompletedProcess(process.args, process.returncode, "", err.decode("utf-8", "replace"))
 
 
 def stored_samples(path: Path) -> list[Any]:

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openneutron.isolate.cage import Cage, enter
 from openneutron.litert.graph import Tensor
 from openneutron.litert.read import read_model
 from openneutron.run.quantize import SIGNATURE
 from openneutron.run.runner import LiteRtRunner
 
 Array = npt.NDArray[Any]
+_MEMORY, _FILE = 8 << 30, 1 << 30  # bytes it may take and write; the quantizer holds a model several times
 _COMPARED = 4  # samples on which the two models are compared: enough to tell 10 dB from 20
 
 
@@ -90,6 +92,7 @@ def _from(value: Array, tensor: Tensor) -> Array:
 
 if __name__ == "__main__":
     try:
+        enter(Cage(_MEMORY, file_bytes=_FILE, writable=(sys.argv[1],)))
         main(Path(sys.argv[1]), sys.argv[2])
     except Exception as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}", file=sys.stderr)
