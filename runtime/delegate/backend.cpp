@@ -27,7 +27,8 @@ class NeutronBackend final : public BackendInterface {
 
     Error execute(BackendExecutionContext &context, DelegateHandle *handle,
                   Span<EValue *> args) const override {
-        return static_cast<Model *>(handle)->run(args, context.event_tracer());
+        return static_cast<Model *>(handle)->run(args, context.event_tracer(),
+                                                 context.get_temp_allocator());
     }
 
     void destroy(DelegateHandle *handle) const override { delete static_cast<Model *>(handle); }

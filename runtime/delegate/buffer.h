@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <executorch/runtime/core/memory_allocator.h>
+
 #include "neutron.h"
 
 namespace openneutron {
@@ -23,6 +25,19 @@ class Buffer {
             data_ = neutronMemAlloc(kAlignment, size);
         }
         return size == 0 || data_ != nullptr;
+    }
+
+    /* Memory for one run, null when there is none. The runtime's temporary allocator, emptied
+     * behind each delegate, lets all delegates of a program share the same bytes; where it is
+     * missing or too small the buffer gets memory of its own and keeps it. */
+    void *for_run(executorch::runtime::MemoryAllocator *temporary, size_t size) {
+        if (data_ == nullptr && size > 0 && temporary != nullptr) {
+            void *lent = temporary->allocate(size, kAlignment);
+            if (lent != nullptr) {
+                return lent;
+            }
+        }
+        return allocate(size) ? data_ : nullptr;
     }
 
     void *data() const { return data_; }

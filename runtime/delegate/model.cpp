@@ -16,6 +16,7 @@ using executorch::runtime::Error;
 using executorch::runtime::EValue;
 using executorch::runtime::EventTracer;
 using executorch::runtime::FreeableBuffer;
+using executorch::runtime::MemoryAllocator;
 using executorch::runtime::Result;
 using executorch::runtime::Span;
 
@@ -129,35 +130,45 @@ Error Model::add_ports(const Payload &payload) {
 }
 
 Error Model::add_buffers() {
-    ON_REQUIRE(scratch_.allocate(info_.scratchBytes) && prefetch_.allocate(info_.prefetchBytes) &&
-                   profile_.allocate(info_.profileBytes) && debug_.allocate(info_.debugBytes),
-               DelegateMemoryAllocationFailed,
-               "no memory for %u bytes of scratch and %u of prefetch", info_.scratchBytes,
-               info_.prefetchBytes);
+    ON_REQUIRE(profile_.allocate(info_.profileBytes) && debug_.allocate(info_.debugBytes),
+               DelegateMemoryAllocationFailed, "no memory for %u bytes of profile and %u of debug",
+               info_.profileBytes, info_.debugBytes);
     input_data_.resize(inputs_.size());
     output_data_.resize(outputs_.size());
-    output_data_.push_back(scratch_.data());
+    output_data_.push_back(nullptr); /* scratch, found anew for each run */
     output_data_.push_back(profile_.data());
     output_data_.push_back(debug_.data());
     return Error::Ok;
 }
 
-Error Model::run(Span<EValue *> args, EventTracer *tracer) {
+Error Model::bind(Span<EValue *> args, MemoryAllocator *temporary, NeutronDataConfig &data) {
     for (size_t i = 0; i < inputs_.size(); ++i) {
-        ON_TRY(inputs_[i].bind(args));
+        ON_TRY(inputs_[i].bind(args, temporary));
         input_data_[i] = inputs_[i].data();
     }
     for (size_t i = 0; i < outputs_.size(); ++i) {
-        ON_TRY(outputs_[i].bind(args));
+        ON_TRY(outputs_[i].bind(args, temporary));
         output_data_[i] = outputs_[i].data();
     }
+    void *scratch = scratch_.for_run(temporary, info_.scratchBytes);
+    data.scratchWeights = prefetch_.for_run(temporary, info_.prefetchBytes);
+    ON_REQUIRE((scratch != nullptr || info_.scratchBytes == 0) &&
+                   (data.scratchWeights != nullptr || info_.prefetchBytes == 0),
+               DelegateMemoryAllocationFailed,
+               "no memory for %u bytes of scratch and %u of prefetch", info_.scratchBytes,
+               info_.prefetchBytes);
+    output_data_[outputs_.size()] = scratch;
+    data.inputs = input_data_.data();
+    data.outputs = output_data_.data();
+    return Error::Ok;
+}
+
+Error Model::run(Span<EValue *> args, EventTracer *tracer, MemoryAllocator *temporary) {
+    NeutronDataConfig data{};
+    ON_TRY(bind(args, temporary, data));
     for (const Port &input : inputs_) {
         input.read();
     }
-    NeutronDataConfig data{};
-    data.inputs = input_data_.data();
-    data.outputs = output_data_.data();
-    data.scratchWeights = prefetch_.data();
     NeutronError error;
     if (info_.profiling && tracer != nullptr) {
         const EventRecorder recorder(tracer, handle_, clock_hz_);

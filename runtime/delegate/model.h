@@ -7,6 +7,7 @@
 #include <executorch/runtime/core/evalue.h>
 #include <executorch/runtime/core/event_tracer.h>
 #include <executorch/runtime/core/freeable_buffer.h>
+#include <executorch/runtime/core/memory_allocator.h>
 #include <executorch/runtime/core/result.h>
 #include <executorch/runtime/core/span.h>
 
@@ -27,14 +28,19 @@ class Model {
     Model(const Model &) = delete;
     Model &operator=(const Model &) = delete;
 
+    /* `temporary` may be null: then the model keeps memory of its own for scratch and copies. */
     executorch::runtime::Error run(executorch::runtime::Span<executorch::runtime::EValue *> args,
-                                   executorch::runtime::EventTracer *tracer);
+                                   executorch::runtime::EventTracer *tracer,
+                                   executorch::runtime::MemoryAllocator *temporary);
 
   private:
     Model() = default;
     executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer &processed);
     executorch::runtime::Error add_ports(const Payload &payload);
     executorch::runtime::Error add_buffers();
+    executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue *> args,
+                                    executorch::runtime::MemoryAllocator *temporary,
+                                    NeutronDataConfig &data);
 
     Buffer payload_; /* only when the program holds its payload unaligned */
     NeutronModelHandle handle_ = nullptr;

@@ -11,12 +11,13 @@ namespace openneutron {
 using executorch::aten::Tensor;
 using executorch::runtime::Error;
 using executorch::runtime::EValue;
+using executorch::runtime::MemoryAllocator;
 using executorch::runtime::Span;
 
 Port::Port(const NeutronTensorInfo &tensor, bool channels_last, size_t argument)
     : tensor_(tensor), channels_last_(channels_last), argument_(argument) {}
 
-Error Port::bind(Span<EValue *> args) {
+Error Port::bind(Span<EValue *> args, MemoryAllocator *temporary) {
     char what[48];
     std::snprintf(what, sizeof(what), "%s %u (argument %zu)", tensor_.isOutput ? "output" : "input",
                   tensor_.index, argument_);
@@ -30,7 +31,8 @@ Error Port::bind(Span<EValue *> args) {
     outside_ = const_cast<void *>(tensor.const_data_ptr());
     ON_REQUIRE(outside_ != nullptr, InvalidArgument, "%s has no memory", what);
     copied_ = transpose_.needed() || reinterpret_cast<uintptr_t>(outside_) % kAlignment != 0;
-    ON_REQUIRE(!copied_ || copy_.allocate(tensor_.bytes), MemoryAllocationFailed,
+    copy_ = copied_ ? own_.for_run(temporary, tensor_.bytes) : nullptr;
+    ON_REQUIRE(!copied_ || copy_ != nullptr, MemoryAllocationFailed,
                "no memory for a copy of %s (%u bytes)", what, tensor_.bytes);
     return Error::Ok;
 }
@@ -57,9 +59,9 @@ void Port::read() const {
         return;
     }
     if (transpose_.needed()) {
-        run_transpose(transpose_, /*back=*/false, outside_, copy_.data());
+        run_transpose(transpose_, /*back=*/false, outside_, copy_);
     } else {
-        std::memcpy(copy_.data(), outside_, tensor_.bytes);
+        std::memcpy(copy_, outside_, tensor_.bytes);
     }
 }
 
@@ -68,9 +70,9 @@ void Port::write() const {
         return;
     }
     if (transpose_.needed()) {
-        run_transpose(transpose_, /*back=*/true, copy_.data(), outside_);
+        run_transpose(transpose_, /*back=*/true, copy_, outside_);
     } else {
-        std::memcpy(outside_, copy_.data(), tensor_.bytes);
+        std::memcpy(outside_, copy_, tensor_.bytes);
     }
 }
 

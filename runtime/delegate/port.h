@@ -21,13 +21,14 @@ class Port {
   public:
     Port(const NeutronTensorInfo &tensor, bool channels_last, size_t argument);
 
-    executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue *> args);
+    executorch::runtime::Error bind(executorch::runtime::Span<executorch::runtime::EValue *> args,
+                                    executorch::runtime::MemoryAllocator *temporary);
     /* For inputs, before the run. */
     void read() const;
     /* For outputs, after it. */
     void write() const;
 
-    void *data() const { return copied_ ? copy_.data() : outside_; }
+    void *data() const { return copied_ ? copy_ : outside_; }
 
   private:
     executorch::runtime::Error check(const executorch::aten::Tensor &tensor,
@@ -39,7 +40,8 @@ class Port {
     void *outside_ = nullptr;
     bool copied_ = false;
     Transpose transpose_{};
-    Buffer copy_; /* made when first needed, kept for the runs after */
+    void *copy_ = nullptr; /* of this run, where one is needed */
+    Buffer own_;
 };
 
 } // namespace openneutron

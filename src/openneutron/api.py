@@ -70,7 +70,7 @@ def compile(
         stage("compiling in a sandbox")
         limits = Limits() if isolated is True else isolated
         return compile_in_sandbox(source, limits, given, sizes=sizes, calibration=calibration, name=name)
-    trust = given.pop("trust", False)
+    trust, flash = given.pop("trust", False), given.pop("flash_bytes", None)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
         source, example_inputs, calibration, name = _exported(source, trust, example_inputs, calibration, name)
     elif trust:
@@ -89,14 +89,20 @@ def compile(
         program = _compile_torch(
             source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
         )
-        return replace(program, report=replace(program.report, notes=(*program.report.notes, *notes)))
+        return _told(program, notes, flash)
     activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
     refuse_foreign(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
     if example_inputs is not None or train is not None:
         raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
-    return _compile_litert(source, name, stage, given, calibration, activations)
+    return _told(_compile_litert(source, name, stage, given, calibration, activations), (), flash)
+
+
+def _told(program: Program, notes: tuple[str, ...], flash: int | None) -> Program:
+    """The program, its report with what is known only here: notes of an importer, and the board's flash."""
+    report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=flash or 0)
+    return replace(program, report=report)
 
 
 def _document(function: Callable[..., Any]) -> None:

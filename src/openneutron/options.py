@@ -85,6 +85,10 @@ class Options:
         None, "Budget for I/O + scratch + prefetch, e.g. 256K.",
         kind="bytes", flag="--fit", key="fit_bytes", converters=("open",),
     )  # fmt: skip
+    flash_bytes: int | None = _option(
+        None, "Flash of the board, where that is external and not the chip's own, e.g. 16M: what the program must fit.",
+        kind="bytes", flag="--flash",
+    )  # fmt: skip
     fetch_constants_to_sram: bool = _option(
         False, "Prefetch weights from flash.",
         flag="--fetch-constants-to-sram", key="fetch_constants_to_sram", sdk="fetchConstantsToSRAM",

@@ -8,7 +8,7 @@ from openneutron.board.merge import merge_stocks
 from openneutron.report.model import Stock, Whole
 
 
-def test_sums_memory_and_time_of_partitions_and_what_is_around_them() -> None:
+def test_sums_time_of_partitions_takes_the_most_memory_and_what_is_around_them() -> None:
     parts = [
         Stock(
             operators_total=3,
@@ -27,9 +27,9 @@ def test_sums_memory_and_time_of_partitions_and_what_is_around_them() -> None:
             left=("a",),
         ),
     ]
-    merged = merge_stocks(parts, Whole(cpu_milliseconds=0.5, arena_bytes=1000, copy_bytes=10))
-    assert merged.scratch_bytes == 150
-    assert merged.arena_bytes == 1000 + 150 + 10
+    merged = merge_stocks(parts, Whole(cpu_milliseconds=0.5, arena_bytes=1000, graph_copy_bytes=(10, 70)))
+    assert merged.scratch_bytes == 100
+    assert merged.arena_bytes == 1000 + 50 + 70  # the second takes most, for copies at its border
     assert merged.milliseconds == pytest.approx(3.5)
     assert merged.milliseconds_low < 3.2 and merged.milliseconds_high > 3.8
     assert merged.left == ("a",)

@@ -85,6 +85,17 @@ def test_a_report_comes_with_the_compile(command: Command, refused: Refused, fol
     assert "must end in .html" in refused("compile", "convnet.tflite", "--report", "a.pdf")
 
 
+def test_what_must_fit_decides_the_exit_code(command: Command, folder: Path) -> None:
+    fits = command("compile", "convnet.tflite", "--must-fit")
+    assert fits.code == 0 and "does not fit" not in fits.out
+    small = command("compile", "convnet.tflite", "--must-fit", "--flash", "1K", "--target", "mcxn94x")
+    assert small.code == 1 and "it does not fit the flash of mcxn94x" in small.out and "1,024 there" in small.out
+    assert (folder / "convnet_neutron.tflite").is_file()  # it is made all the same, to be looked at
+    asked = command("compile", "convnet.tflite", "--flash", "1K", "--target", "mcxn94x")
+    assert asked.code == 0 and "it does not fit the flash" in asked.out
+    assert json.loads(command("compile", "convnet.tflite", "--flash", "1K", "--json").out)["flash_bytes"] == 1024
+
+
 def test_operators_can_be_kept_on_the_cpu_by_name(command: Command, folder: Path) -> None:
     report = from_json(command("compile", "convnet.tflite", "--json", "--not-delegate", "SOFTMAX").out)
     assert [op.code for op in report.operators if not op.converted] == ["SOFTMAX"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from openneutron.report.fits import shortfalls, warnings_of
-from openneutron.report.model import Report, Totals, Whole
+from openneutron.report.model import Node, Report, Totals, Whole
 
 FITS = Report(target="mcxn94x", totals=Totals(peak_bytes=500_000), whole=Whole("neutron", arena_bytes=500_000))
 
@@ -24,6 +24,26 @@ def test_flash_counts_too_and_a_litert_file_has_only_graphs() -> None:
     (ram,) = shortfalls(Report(target="mcxn94x", totals=Totals(peak_bytes=600_000)))
     assert "largest graph" in ram.taken_by
     assert shortfalls(Report(target="a chip of yours", totals=Totals(peak_bytes=1 << 40))) == []
+
+
+def test_a_board_may_have_flash_of_its_own() -> None:
+    large = replace(FITS, files={"pte": 3_000_000})
+    assert shortfalls(replace(large, flash_bytes=16 << 20)) == []
+    (flash,) = shortfalls(replace(large, flash_bytes=1 << 20))
+    assert flash.there == 1 << 20 and "--flash" not in str(flash) and "--flash" in str(shortfalls(large)[0])
+
+
+def test_weights_are_in_ram_where_the_npu_reads_no_flash() -> None:
+    weights = Totals(peak_bytes=1 << 20, weight_bytes=7 << 20)
+    (ram,) = shortfalls(Report(target="imxrt700", totals=weights))
+    assert ram.needed == 8 << 20 and "cannot read out of flash" in str(ram)
+    assert shortfalls(Report(target="imxrt700", totals=replace(weights, prefetch_bytes=1024))) == []
+
+
+def test_float_inputs_are_named_where_ram_is_short() -> None:
+    border = Node("quantize", "quantize_per_tensor", False, code="border")
+    large = replace(FITS, whole=Whole("neutron", arena_bytes=600_000), nodes=(border,))
+    assert "--int8-io" in str(shortfalls(large)[0])
 
 
 def test_warnings_begin_with_what_does_not_fit() -> None:

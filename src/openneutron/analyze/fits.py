@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from openneutron.board.answer import converted_by_stock
+from openneutron.board.cpu import PORTABLE, on_core
 from openneutron.board.flash import constant_bytes
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.board.peak import largest_scratch, largest_weights, short
@@ -22,7 +23,8 @@ from openneutron.machine import targets
 from openneutron.machine.targets import Target
 from openneutron.options import OPTIMIZE, Options
 from openneutron.report.latency import latency
-from openneutron.report.model import Report, Stock, Totals, Whole
+from openneutron.report.model import Report, Stock, Whole
+from openneutron.report.totals import delegate_bytes, merge_totals
 
 Progress = Callable[[str], None]
 STOCK, OPEN = "stock", "open"
@@ -89,9 +91,14 @@ class Around:
     target: str
 
     def on(self, target: Target) -> Whole:
-        """The same on another chip: times go with the CPU's clock, memory stays."""
-        clock = targets.load(self.target).cpu_clock_hz
-        ratio = clock / target.cpu_clock_hz if clock and target.cpu_clock_hz else 0.0
+        """The same on another chip: times go with the CPU's clock and what an element costs there, memory stays."""
+        here = targets.load(self.target)
+        ratio = (
+            here.cpu_clock_hz
+            / target.cpu_clock_hz
+            * on_core(PORTABLE, target).element
+            / on_core(PORTABLE, here).element
+        )
         w = self.whole
         return replace(
             w,
@@ -129,9 +136,8 @@ class _Case:
         return Need(memory, flash + stock.cpu_constant_bytes, *time, on_npu=stock.graphs > 0)
 
     def _open(self, reports: Sequence[Report]) -> Need:
-        totals = Totals(
-            **{name: sum(getattr(report.totals, name) for report in reports) for name in Totals.__dataclass_fields__}
-        )
+        graphs = [report.totals for report in reports]
+        totals = merge_totals(graphs)
         flash = totals.weight_bytes + totals.microcode_bytes
         memory = totals.peak_bytes
         time = (totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
@@ -139,7 +145,7 @@ class _Case:
             around = replace(self.around.on(self.target), npu_milliseconds=totals.milliseconds)
             whole = with_interval(around, totals)
             time = (whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)
-            memory = totals.scratch_bytes + totals.prefetch_bytes + whole.arena_bytes + whole.copy_bytes
+            memory = whole.arena_bytes + delegate_bytes(graphs, whole.graph_copy_bytes)
         memory += self._resident(flash, totals.prefetch_bytes)
         return Need(memory, flash + self._left_bytes(reports), *time, on_npu=totals.neutron_graphs > 0)
 

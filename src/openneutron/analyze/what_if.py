@@ -11,11 +11,13 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from openneutron.analyze.what_if_channels import channel_what_ifs
-from openneutron.convert import convert
+from openneutron.board.answer import with_open_interval
+from openneutron.compiler.pipeline import compile_model
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
 from openneutron.options import OPTIMIZE, Options
 from openneutron.report.model import Report, Totals, WhatIf
+from openneutron.report.totals import merge_totals
 
 # Shares of the present peak worth a try as budgets: a little and a lot less, and room to spend.
 _BUDGETS = ((3, 4), (1, 2), (2, 1), (4, 1))
@@ -23,15 +25,21 @@ _PAGE = 1024  # budgets are whole KiB, as people would write them
 
 
 def what_ifs(
-    models: Sequence[bytes], options: Options, report: Report, *, progress: Callable[[str], None] | None = None
+    models: Sequence[bytes],
+    options: Options,
+    report: Report,
+    *,
+    elsewhere: bool = True,
+    progress: Callable[[str], None] | None = None,
 ) -> tuple[WhatIf, ...]:
     """Every change worth trying, compiled; one that does not compile is left out.
 
-    `models` are the LiteRT models behind the report: the file itself, or one per delegate, compiled with `options`.
+    `models` are the LiteRT models behind the report: the file itself, or one per delegate, compiled with `options`. Without
+    `elsewhere` no other target is tried: delegates were cut for this one.
     """
     stage = progress or (lambda text: None)
     found: list[WhatIf] = []
-    for change, option, changed in _changes(options, report.totals):
+    for change, option, changed in _changes(options, report.totals, elsewhere):
         stage(f"trying: {change}")
         try:
             totals = _totals(models, changed)
@@ -39,15 +47,19 @@ def what_ifs(
             continue  # a budget too small, or an operator the other target has no kernel for
         # A target on which less runs on the NPU is no fair comparison of cycles.
         if totals.operators_converted == report.totals.operators_converted:
-            milliseconds = targets.load(changed.target).milliseconds(totals.cycles)
-            found.append(WhatIf(change, option, changed.target, totals.cycles, milliseconds, totals.peak_bytes))
+            found.append(
+                WhatIf(
+                    change, option, changed.target, totals.cycles, totals.milliseconds, totals.peak_bytes,
+                    milliseconds_low=totals.milliseconds_low, milliseconds_high=totals.milliseconds_high,
+                )
+            )  # fmt: skip
     if options.converter == "open":
         stage("pricing other channel counts")
         found += channel_what_ifs(models, options, report)
     return tuple(found)
 
 
-def _changes(options: Options, totals: Totals) -> list[tuple[str, str, Options]]:
+def _changes(options: Options, totals: Totals, elsewhere: bool) -> list[tuple[str, str, Options]]:
     """Sentence, option of the command line, options."""
     if options.converter != "open":
         return []
@@ -64,7 +76,7 @@ def _changes(options: Options, totals: Totals) -> list[tuple[str, str, Options]]
         changed = dataclasses.replace(options, fit_bytes=kib * _PAGE)
         found.append((f"Give it {kib:,} KiB of memory", f"--fit {kib}K", changed))
     for name in targets.names():
-        if name != options.target:
+        if elsewhere and name != options.target:
             found.append((f"Run on {name}", f"--target {name}", dataclasses.replace(options, target=name)))
     return found
 
@@ -77,6 +89,5 @@ _EFFORT = {
 
 
 def _totals(models: Sequence[bytes], options: Options) -> Totals:
-    """Sums over the models, as `merge_reports` makes them for the delegates of one program."""
-    parts = [convert(model, options).report.totals for model in models]
-    return Totals(**{f.name: sum(getattr(part, f.name) for part in parts) for f in dataclasses.fields(Totals)})
+    """Those of all models together; nobody asks here what NXP's converter would do with them."""
+    return merge_totals([with_open_interval(compile_model(model, options).report).totals for model in models])

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from openneutron.compiler import kernels
-from openneutron.convert import convert
+from openneutron.compiler.pipeline import compile_model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.pricing import call_cost, cycles_of
@@ -34,7 +34,7 @@ def channel_what_ifs(models: Sequence[bytes], options: Options, report: Report) 
     step = target.units * target.cores
     graph = 0
     for model in models:
-        for program in _programs(convert(model, options).model):
+        for program in _programs(compile_model(model, options).model):
             for kernel in report.kernels:
                 if kernel.graph == graph and kernel.kernel in _KERNELS and kernel.output_shape[-1] > step:
                     yield from _what_if(kernel, program, target, step, report)
@@ -56,8 +56,12 @@ def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report
             f"Give {kernel.name} {fewer} output channels instead of {channels}: the array makes {step} at a time, "
             f"so {channels} cost as much as {filled}"
         )
-        milliseconds = target.milliseconds(cycles)
-        yield WhatIf(change, "", target.name, cycles, milliseconds, report.totals.peak_bytes, "priced")
+        totals, milliseconds = report.totals, target.milliseconds(cycles)
+        share = milliseconds / totals.milliseconds if totals.milliseconds else 0.0
+        yield WhatIf(
+            change, "", target.name, cycles, milliseconds, totals.peak_bytes, "priced",
+            milliseconds_low=totals.milliseconds_low * share, milliseconds_high=totals.milliseconds_high * share,
+        )  # fmt: skip
 
 
 def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:

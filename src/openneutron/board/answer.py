@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from openneutron.board.arena import Step, arena_bytes
-from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, cpu_cycles
+from openneutron.board.cpu import CORTEX_M, cpu_cycles, delegate_call, on_core
 from openneutron.board.flash import constant_bytes, microcode_bytes, weight_bytes
 from openneutron.board.interval import interval, unexercised_share
 from openneutron.board.placing import place
@@ -77,15 +77,15 @@ def stock_answer(data: bytes, target: Target, *, fetch_constants: bool = False, 
     cpu: Counter[str] = Counter()
     for index in made.left:
         op = graph.operators[index]
-        cpu[op.code] += cpu_cycles(graph, op, CORTEX_M)
+        cpu[op.code] += cpu_cycles(graph, op, on_core(CORTEX_M, target))
     npu: Counter[str] = Counter()
     for plan in made.plans:
         for event in plan.events:
             npu[event.kernel] += event.end - event.start
     cycles = sum(plan.cycles for plan in made.plans)
     npu_milliseconds = target.milliseconds(cycles)
-    calls = DELEGATE_CALL * len(made.plans)
-    cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3 if target.cpu_clock_hz else 0.0
+    calls = delegate_call(target) * len(made.plans)
+    cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3
     milliseconds = npu_milliseconds + cpu_milliseconds
     low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu))
     operators = [[graph.operators[i] for i in group] for group in made.groups]
@@ -115,9 +115,14 @@ def with_board(report: Report, data: bytes, *, fetch_constants: bool = False) ->
     """The report of a LiteRT model with the stock answer and with an interval around our own estimate."""
     target = targets.load(report.target)
     stock = stock_answer(data, target, fetch_constants=fetch_constants, source=report.source)
-    totals = report.totals
+    return replace(with_open_interval(report), stock=stock)
+
+
+def with_open_interval(report: Report) -> Report:
+    """The report of an open schedule with an interval around its time."""
+    totals, target = report.totals, targets.load(report.target)
     low, high = interval(totals.milliseconds, unexercised=open_unexercised(target, report.kernels))
-    return replace(report, stock=stock, totals=replace(totals, milliseconds_low=low, milliseconds_high=high))
+    return replace(report, totals=replace(totals, milliseconds_low=low, milliseconds_high=high))
 
 
 def open_unexercised(target: Target, kernels: tuple[Kernel, ...]) -> float:
@@ -143,7 +148,7 @@ def _reasons(graph: Graph, left: dict[int, Reason]) -> tuple[str, ...]:
 def _notes(target: Target, made: Converted) -> tuple[str, ...]:
     notes = [] if made.plans else [NOTHING_CONVERTED]
     if not target.calibrated:
-        notes.append(f"no latency of {target.name} is published that could check these milliseconds")
-    if not target.cpu_clock_hz and made.left:
-        notes.append(f"there is no model of {target.name}'s CPU: operators left on it are not in the time")
+        notes.append(
+            f"no latency of {target.name} is published that could check these milliseconds; its CPU's are assumed"
+        )
     return tuple(notes)

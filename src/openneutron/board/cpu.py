@@ -1,8 +1,9 @@
-"""What LiteRT operators cost on the Cortex-M33 that runs what the NPU does not: a rough model, in cycles.
+"""What LiteRT operators cost on the CPU that runs what the NPU does not: a rough model, in cycles.
 
 Convolution, depth-wise convolution and linear layers are solved from latencies that NXP's model zoo gives for the Cortex-M33 of
 MCX N94x with CMSIS-NN (150 MHz, CPU only); softmax is fitted together with the NPU's constants (`benchmarks/calibrate.py`).
-Everything else is assumed from what the inner loops do.
+Everything else is assumed from what the inner loops do. Of the Cortex-A55 of i.MX 95 nothing is published that would tell its
+share of a time: all of its costs are assumed.
 
 | model | MACs | published | this model |
 |---|---|---|---|
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from openneutron.litert.graph import Graph, Operator
+from openneutron.machine.targets import Target
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,32 @@ CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 196.0, 4.0, 600.0)
 PORTABLE: Final = CpuCosts(15.0, 20.0, 8.0, 20.0, 60.0, 120.0, 8.0, 800.0)
 # Cycles from the runtime's call of a NeutronGraph until the first kernel, and back (assumed: about 5 µs at 324 MHz).
 DELEGATE_CALL: Final = 1_500
+
+# The same two engines on a Cortex-A55 under Linux, all assumed. XNNPACK: two INT8 dot products of 16 per four cycles reached to
+# a half; one depth-wise MAC per cycle; element-wise 16 at a time; a call is a dispatch of LiteRT and cold caches.
+_A55: Final = CpuCosts(0.25, 1.0, 0.5, 2.0, 2.0, 40.0, 1.0, 5_000.0)
+# Portable kernels: scalar float, two instructions per cycle.
+_A55_PORTABLE: Final = CpuCosts(4.0, 6.0, 3.0, 8.0, 40.0, 80.0, 3.0, 2_000.0)
+_OTHER_CORES: Final[dict[str, dict[CpuCosts, CpuCosts]]] = {
+    "cortex_a55": {CORTEX_M: _A55, PORTABLE: _A55_PORTABLE},
+}
+_OTHER_CALLS: Final = {"cortex_a55": 36_000}  # into the kernel and back, an interrupt: 20 µs at 1.8 GHz (assumed)
+
+
+def on_core(costs: CpuCosts, target: Target) -> CpuCosts:
+    """What the same engine, `CORTEX_M` or `PORTABLE`, costs on the target's CPU.
+
+    Example:
+        >>> on_core(PORTABLE, targets.load("imxrt700")) is PORTABLE
+        True
+    """
+    return _OTHER_CORES.get(target.cpu, {}).get(costs, costs)
+
+
+def delegate_call(target: Target) -> int:
+    """Cycles of the target's CPU for one call of a NeutronGraph."""
+    return _OTHER_CALLS.get(target.cpu, DELEGATE_CALL)
+
 
 _TABLES = frozenset({"LOGISTIC", "TANH", "HARD_SWISH", "EXP", "LOG", "RSQRT", "SQRT", "GELU", "ELU"})
 _REDUCTIONS = frozenset({"MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN"})

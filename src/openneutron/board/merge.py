@@ -9,25 +9,32 @@ from openneutron.board.interval import interval
 from openneutron.report.model import Stock, Totals, Whole
 
 _TEXTS = ("left", "notes")
+_LARGEST = ("scratch_bytes", "prefetch_bytes")
 
 
 def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
     """Sum what adds up; `whole` brings the CPU's share around the partitions and ExecuTorch's planned memory.
 
-    Memory adds up too: NXP's delegate keeps the scratch of each partition for itself.
+    Of scratch and prefetch the largest counts: NXP's delegate takes them, and its transposed copies, from ExecuTorch's
+    temporary allocator, which is emptied behind each call.
 
     Example:
         >>> merge_stocks([partition.report.stock for partition in partitions], whole).arena_bytes
     """
     if not any(stock.operators_total for stock in stocks):
         return Stock()
-    numbers = [field.name for field in fields(Stock) if field.name not in _TEXTS]
-    summed = Stock(**{name: sum(getattr(stock, name) for stock in stocks) for name in numbers})
+    numbers = [field.name for field in fields(Stock) if field.name not in (*_TEXTS, *_LARGEST)]
+    summed = Stock(
+        **{name: sum(getattr(stock, name) for stock in stocks) for name in numbers},
+        **{name: max(getattr(stock, name) for stock in stocks) for name in _LARGEST},
+    )
+    copies = [*whole.graph_copy_bytes, *[0] * len(stocks)]
+    temporary = max(stock.scratch_bytes + copies[at] for at, stock in enumerate(stocks))
     around = whole.cpu_milliseconds + whole.copy_milliseconds
     low, high = interval(around, unexercised=1.0)
     return replace(
         summed,
-        arena_bytes=whole.arena_bytes + summed.scratch_bytes + whole.copy_bytes,
+        arena_bytes=whole.arena_bytes + temporary,
         milliseconds=summed.milliseconds + around,
         milliseconds_low=summed.milliseconds_low + low,
         milliseconds_high=summed.milliseconds_high + high,

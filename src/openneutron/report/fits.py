@@ -41,13 +41,27 @@ def shortfalls(report: Report) -> list[Shortfall]:
     if whole.recipe:
         needed = whole.memory_bytes
         parts = f"{whole.arena_bytes:,} of ExecuTorch's arena, {whole.delegate_bytes:,} of delegates"
+        if any(node.code == "border" and not node.delegated for node in report.nodes):
+            parts += "; inputs and outputs in float: with --int8-io they take a quarter"
+    stored = stored_bytes(report)
+    if not target.npu_reads_flash and not totals.prefetch_bytes and not target.subsystem:
+        # Weights that are not fetched layer by layer lie beside the rest all the time.
+        needed += stored
+        parts += f"; {stored:,} of program and weights, which this NPU cannot read out of flash"
     if target.sram_bytes and needed > target.sram_bytes:
         found.append(Shortfall("RAM", target.name, needed, target.sram_bytes, parts))
-    stored = report.files.get("pte", totals.weight_bytes + totals.microcode_bytes)
-    if target.flash_bytes and stored > target.flash_bytes:
+    there = report.flash_bytes or target.flash_bytes
+    if there and stored > there:
         parts = f"{totals.weight_bytes:,} of weights, {totals.microcode_bytes:,} of microcode"
-        found.append(Shortfall("flash", target.name, stored, target.flash_bytes, parts))
+        parts += "" if report.flash_bytes else "; --flash SIZE tells of a board's external flash"
+        found.append(Shortfall("flash", target.name, stored, there, parts))
     return found
+
+
+def stored_bytes(report: Report) -> int:
+    """What lies in flash: the program's file, or of a LiteRT model weights and microcode."""
+    files = [size for name, size in report.files.items() if name.endswith("pte")]
+    return files[0] if files else report.totals.weight_bytes + report.totals.microcode_bytes
 
 
 def warnings_of(report: Report) -> list[str]:

@@ -139,9 +139,10 @@ class Choice:
 class WhatIf:
     """One change and what it gives: `option` is how to ask for it, "" when the model itself must change.
 
-    `cycles` and `peak_bytes` are those of the whole program, `milliseconds` at the clock of `target`. `proof` is "compiled"
-    when the program was compiled again with it, "priced" when the calls concerned were priced anew by the cost model.
-    `output_sqnr` is that of the changed program, None for changes that leave every bit as it is.
+    `cycles` and `peak_bytes` are those of all graphs, `milliseconds` at the clock of `target`; with `whole`, time and bytes
+    are those of the whole program, the CPU's part included. `proof` is "compiled" when the program was compiled again with
+    it, "priced" when the calls concerned were priced anew by the cost model. `output_sqnr` is that of the changed program,
+    None for changes that leave every bit as it is.
     """
 
     change: str
@@ -152,6 +153,9 @@ class WhatIf:
     peak_bytes: int
     proof: str = "compiled"
     output_sqnr: float | None = None
+    milliseconds_low: float = 0.0
+    milliseconds_high: float = 0.0
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,8 +183,8 @@ class Totals:
 class Stock:
     """What NXP's converter and runtime would do with the same graph today: memory by their rules, times estimated.
 
-    `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch ExecuTorch's planned memory and the
-    delegates' scratch. Weights fetched to SRAM need `prefetch_bytes` beside that.
+    `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch ExecuTorch's planned memory and
+    what the largest delegate takes from the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` beside that.
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU.
     """
 
@@ -208,9 +212,10 @@ class Stock:
 class Whole:
     """A program from PyTorch as a whole; times are estimates, and 0 for the CPU where no model of it exists.
 
-    `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what delegates allocate: scratch, prefetch and
-    transposed copies of `copies` tensors at their borders. `timed` says whether there is a model of the target's CPU: without
-    one, `milliseconds` are those of the NPU alone and nobody should call them the program's.
+    `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what the largest delegate takes from its temporary
+    allocator: scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all.
+    `graph_copy_bytes` has the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is
+    a model of the target's CPU: without one, `milliseconds` are the NPU's alone and nobody should call them the program's.
     """
 
     recipe: str = ""
@@ -221,6 +226,7 @@ class Whole:
     cpu_operators: int = 0
     copies: int = 0
     copy_bytes: int = 0
+    graph_copy_bytes: tuple[int, ...] = ()
     arena_bytes: int = 0
     delegate_bytes: int = 0
     milliseconds_low: float = 0.0
@@ -243,7 +249,8 @@ class Report:
     """Everything learnt about one compiled program.
 
     `output_sqnr` is how close its output is to that of the float model, in decibels, where that was measured; of several
-    outputs the worst. `warnings` are what a user must know before relying on the program.
+    outputs the worst. `warnings` are what a user must know before relying on the program. `flash_bytes` is the board's flash
+    where that is not the chip's own, else 0.
     """
 
     target: str = ""
@@ -264,6 +271,7 @@ class Report:
     passes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
+    flash_bytes: int = 0
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     version: int = VERSION

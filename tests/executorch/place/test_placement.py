@@ -48,7 +48,7 @@ def test_fastest_is_never_slower_as_a_whole(recipe: str) -> None:
     ("target", "placement", "options", "sentence"),
     [
         ("imxrt700", "best", {}, "placement is 'best'.*one of all, fastest"),
-        ("imx95", "fastest", {}, "no model of imx95's CPU"),
+        ("imx943", "fastest", {"converter": "nxp"}, "no model of imx943's CPU"),
         ("imxrt700", "fastest", {"converter": "nxp"}, "nxp converter predicts no cycles"),
     ],
     ids=["unknown", "no_cpu_model", "no_machine_model"],

@@ -6,7 +6,8 @@ import re
 from html.parser import HTMLParser
 
 from openneutron.report.html import page
-from openneutron.report.model import Node, Report, WhatIf
+from openneutron.report.html.page import tiles
+from openneutron.report.model import Node, Report, WhatIf, Whole
 from tests.report.samples import report
 
 VOID = {"meta", "link", "br"}
@@ -74,6 +75,47 @@ def test_what_was_tried_in_vain_is_told_apart_from_advice() -> None:
     Outline(text)
     assert "Tried, and no better: <code>--fetch-constants-to-sram</code>" in text
     assert text.count('<li class="card') == 1 and "-19.5 % time" in text
+
+
+WHOLE = Whole(
+    "neutron", npu_milliseconds=0.00077, cpu_milliseconds=2.0, milliseconds_low=1.5, milliseconds_high=2.7,
+    arena_bytes=9_000_000, delegate_bytes=1024,
+)  # fmt: skip
+
+
+def test_the_head_begins_with_the_whole_program_and_what_does_not_fit_is_red() -> None:
+    large = dataclasses.replace(report(), whole=WHOLE)
+    found = tiles(large)
+    assert [tile.label for tile in found[:4]] == ["Whole program", "NPU alone", "Whole memory", "Largest graph"]
+    assert found[0].figure == "2" and found[0].note.startswith("1.5 to 2.7 ms, NPU 0.00077, CPU 2")
+    assert found[2].part > 1 > found[3].part
+    text = page(large)
+    assert '<div class="bar over">' in text
+    assert '<p class="warning">it does not fit the RAM of imxrt700: ' in text
+    assert '<p class="warning">' not in page(report()) and '<div class="bar over">' not in page(report())
+
+
+def test_the_program_in_flash_is_held_against_the_boards() -> None:
+    def part(**more: int) -> float:
+        return next(
+            t for t in tiles(dataclasses.replace(report(), target="mcxn94x", **more)) if t.label == "Flash"
+        ).part
+
+    assert part() == 2048 / (2 << 20) and part(flash_bytes=1024) == 2.0
+
+
+def test_a_what_if_has_its_interval() -> None:
+    here = {"milliseconds_low": 0.4, "milliseconds_high": 0.6}
+    better = WhatIf("Search", "", "imxrt700", 200, 0.5, 1536, **here)
+    there = dataclasses.replace(
+        better, change="Run on imx95", target="imx95", milliseconds=0.1, peak_bytes=4500512, whole=True
+    )
+    totals = dataclasses.replace(report().totals, milliseconds=0.6)
+    text = page(dataclasses.replace(report(), totals=totals, whole=WHOLE, what_ifs=(better, there)))
+    assert "0.500 ms, 0.400 to 0.600, 200 cycles" in text
+    assert (
+        "0.100 ms, 0.400 to 0.600 for the whole program" in text and "-95.0 % time" in text and "-50.0 % memory" in text
+    )
 
 
 def test_an_empty_report_is_a_page_too() -> None:

@@ -30,3 +30,4 @@ def test_logarithmic_ticks() -> None:
     assert decades(0.5, 200) == [1, 10, 100]
     assert doublings(900, 5000) == [1024, 2048, 4096]
     assert len(doublings(1, 1 << 40)) <= 7
+    assert doublings(1100, 1900) == []

@@ -45,7 +45,12 @@ def completed(
     models = litert_models(program, loaded)
     if accuracy and compiled_with.converter == "open":
         report = with_exactness(report, models, compiled_with, stage)
-    found = what_ifs(models, compiled_with, report, progress=stage) if what_if else ()
+    from_file = program.kind == "tflite"
+    found = what_ifs(models, compiled_with, report, elsewhere=from_file, progress=stage) if what_if else ()
+    if what_if and not from_file and compiled_with.converter == "open":
+        from openneutron.executorch.analyze.elsewhere import target_what_ifs
+
+        found += target_what_ifs(program, loaded, options, progress=stage)
     if accuracy and program.quantized is not None and loaded.calibration:
         from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
 

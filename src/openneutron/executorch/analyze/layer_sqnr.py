@@ -64,6 +64,7 @@ def per_channel_what_if(
         WhatIf(
             "Quantize weights per output channel", "--per-channel", program.report.target, totals.cycles,
             totals.milliseconds, totals.peak_bytes, output_sqnr=output,
+            milliseconds_low=totals.milliseconds_low, milliseconds_high=totals.milliseconds_high,
         ),
     )  # fmt: skip
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.report.model import Node, Report, Totals
+from openneutron.report.model import Node, Report
+from openneutron.report.totals import merge_totals
 
 
 def merge_reports(
@@ -17,9 +17,8 @@ def merge_reports(
 
     Of memory the largest graph counts; `Whole` has what all delegates allocate together.
     """
-    report = Report(
-        target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=_totals(partitions)
-    )
+    totals = merge_totals([partition.report.totals for partition in partitions])
+    report = Report(target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=totals)
     if not partitions:
         return report
     at = 0
@@ -53,15 +52,3 @@ def merge_reports(
         passes=passes,
         notes=tuple(dict.fromkeys(note for partition in partitions for note in partition.report.notes)),
     )
-
-
-# Graphs run one after the other, so of these the largest counts.
-_LARGEST = frozenset({"peak_bytes", "io_bytes", "scratch_bytes", "prefetch_bytes", "tcm_bytes"})
-
-
-def _totals(partitions: Sequence[Partition]) -> Totals:
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(Totals):
-        each = [getattr(p.report.totals, field.name) for p in partitions]
-        values[field.name] = max(each, default=0) if field.name in _LARGEST else sum(each)
-    return Totals(**values)

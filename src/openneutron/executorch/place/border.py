@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from openneutron.board.cpu import CORTEX_M
+from openneutron.board.cpu import CORTEX_M, on_core
+from openneutron.machine.targets import Target
 
 
 def turned_bytes(tensors: Iterable[tuple[Any, int]]) -> list[int]:
@@ -20,9 +21,9 @@ def turned_bytes(tensors: Iterable[tuple[Any, int]]) -> list[int]:
     return [value.numel() * value.element_size() for value, last in tensors if last and _is_turned(value)]
 
 
-def copy_cycles(size: float) -> float:
+def copy_cycles(size: float, target: Target | None = None) -> float:
     """Cycles of the CPU for turning so many bytes; the delegate's own loop, whichever engine runs the rest."""
-    return size * CORTEX_M.move
+    return size * (CORTEX_M if target is None else on_core(CORTEX_M, target)).move
 
 
 def _is_turned(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""A rough model of what operators of Edge programs cost on the host's Cortex-M33; constants: `openneutron.board.cpu`.
+"""A rough model of what operators of Edge programs cost on the chip's CPU; constants: `openneutron.board.cpu`.
 
 Good enough to compare a tiny partition with the same work on the CPU, and to put the CPU's part into a whole-program
 latency; not a prediction of milliseconds to the digit.
@@ -35,13 +35,11 @@ _CORNERS = 4
 
 def cpu_clock(target: str) -> int:
     """Clock of the target's CPU; an `OptionError` where no model of it exists."""
-    clock = targets.load(target).cpu_clock_hz if target in targets.names() else 0
-    if not clock:
-        known = [name for name in targets.names() if targets.load(name).cpu_clock_hz]
+    if target not in targets.names():
         raise OptionError(
-            f"there is no model of {target}'s CPU", hint=f'use placement="all", or one of {", ".join(known)}'
+            f"there is no model of {target}'s CPU", hint=f'use placement="all", or one of {", ".join(targets.names())}'
         )
-    return clock
+    return targets.load(target).cpu_clock_hz
 
 
 def cpu_cycles(node: Node, costs: CpuCosts) -> int:

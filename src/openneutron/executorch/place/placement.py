@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torch.fx import Node
 
-from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, CpuCosts
+from openneutron.board.cpu import CORTEX_M, CpuCosts, delegate_call, on_core
 from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import conversion_options
@@ -68,19 +68,21 @@ def weigh(nodes: Sequence[Node], lowered: Lowered, options: Options, costs: CpuC
         >>> weigh(nodes, lowered, options, CORTEX_M).worth
         False
     """
-    clock = cpu_clock(options.target)
+    chip, clock = targets.load(options.target), cpu_clock(options.target)
+    own = on_core(costs, chip)
     report = convert(write_model(lowered.model), conversion_options(options, "placement")).report
-    npu = report.totals.cycles / targets.load(options.target).clock_hz
+    npu = report.totals.cycles / chip.clock_hz
     border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
     border += zip(lowered.outputs, lowered.output_formats, strict=True)
     turned = turned_bytes((value_of(node), last) for node, last in border)
     # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
     nodes = [node for node in nodes if costs is not CORTEX_M or not (is_quantize(node) or is_dequantize(node))]
-    cpu: float = sum(cpu_cycles(node, costs) for node in nodes)
+    cpu: float = sum(cpu_cycles(node, own) for node in nodes)
     if costs is CORTEX_M and any(_is_spatial(node) for node in nodes):
         # These run in NHWC too, between transposes of their own.
-        cpu += sum(costs.call + copy_cycles(size) for size in turned)
-    return Trip(npu * 1e6, DELEGATE_CALL / clock * 1e6, copy_cycles(sum(turned)) / clock * 1e6, cpu / clock * 1e6)
+        cpu += sum(own.call + copy_cycles(size, chip) for size in turned)
+    copies = copy_cycles(sum(turned), chip)
+    return Trip(npu * 1e6, delegate_call(chip) / clock * 1e6, copies / clock * 1e6, cpu / clock * 1e6)
 
 
 def _is_spatial(node: Node) -> bool:

@@ -7,27 +7,29 @@ from collections.abc import Sequence
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from openneutron.board.cpu import CORTEX_M, DELEGATE_CALL, PORTABLE
+from openneutron.board.cpu import CORTEX_M, PORTABLE, delegate_call, on_core
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.fx import GETITEM, operator_name, value_of
 from openneutron.executorch.place.border import copy_cycles, turned_bytes
 from openneutron.executorch.place.cpu_model import cpu_cycles
 from openneutron.machine import targets
 from openneutron.report.model import Whole
+from openneutron.report.totals import delegate_bytes
 
 
 def whole_program(
     program: ExportedProgram, partitions: Sequence[Partition], *, target: str, recipe: str, arena_bytes: int
 ) -> Whole:
-    """Sum up a lowered program; without a model of the target's CPU its part stays 0.
+    """Sum up a lowered program; of a target that is not known the CPU's part stays 0.
 
     Example:
         >>> whole_program(edge, partitions, target="imxrt700", recipe="neutron", arena_bytes=4096).milliseconds
     """
     from executorch.exir.delegate import executorch_call_delegate
 
-    clock = targets.load(target).cpu_clock_hz if target in targets.names() else 0
-    cycles, operators, moved, copies = 0, 0, 0, 0
+    chip = targets.load(target) if target in targets.names() else None
+    cycles, operators, copies = 0, 0, 0
+    turned: list[int] = []
     waiting = iter(partitions)
     for node in program.graph.nodes:
         if node.op != "call_function" or operator_name(node) == GETITEM:
@@ -35,27 +37,29 @@ def whole_program(
         if node.target is executorch_call_delegate:
             partition = next(waiting, None)
             sizes = [] if partition is None else _turned(node, partition)
-            copies, moved = copies + len(sizes), moved + sum(sizes)
+            copies += len(sizes)
+            turned.append(sum(sizes))
             continue
-        spent = cpu_cycles(node, CORTEX_M if operator_name(node).startswith("cortex_m.") else PORTABLE)
+        costs = CORTEX_M if operator_name(node).startswith("cortex_m.") else PORTABLE
+        spent = cpu_cycles(node, costs if chip is None else on_core(costs, chip))
         cycles, operators = cycles + spent, operators + (spent > 0)
 
     def milliseconds(count: float) -> float:
-        return count / clock * 1e3 if clock else 0.0
+        return 0.0 if chip is None else count / chip.cpu_clock_hz * 1e3
 
     return Whole(
         recipe=recipe,
-        timed=bool(clock),
+        timed=chip is not None,
         npu_milliseconds=sum(p.report.totals.milliseconds for p in partitions),
         cpu_milliseconds=milliseconds(cycles),
-        call_milliseconds=milliseconds(DELEGATE_CALL * len(partitions)),
-        copy_milliseconds=milliseconds(copy_cycles(moved)),
+        call_milliseconds=milliseconds(delegate_call(chip) * len(partitions)) if chip is not None else 0.0,
+        copy_milliseconds=milliseconds(copy_cycles(sum(turned), chip)),
         cpu_operators=operators,
         copies=copies,
-        copy_bytes=moved,
+        copy_bytes=sum(turned),
+        graph_copy_bytes=tuple(turned),
         arena_bytes=arena_bytes,
-        # The delegate turns such tensors into buffers of its own.
-        delegate_bytes=moved + sum(p.report.totals.scratch_bytes + p.report.totals.prefetch_bytes for p in partitions),
+        delegate_bytes=delegate_bytes([p.report.totals for p in partitions], turned),
     )
 
 

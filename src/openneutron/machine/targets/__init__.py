@@ -52,7 +52,8 @@ class Target:
     units: int
     length: int
     clock_hz: int
-    cpu_clock_hz: int  # 0: there is no model of the CPU
+    cpu: str  # the core that runs what the NPU does not
+    cpu_clock_hz: int
     calibrated: bool  # the cycle model was fitted on latencies of this target
     sram_bytes: int
     flash_bytes: int  # 0: weights are not limited by a flash

@@ -41,14 +41,16 @@ def advice(report: Report) -> list[Advice]:
 
     What changes nothing, or no more than another one already did, is left out.
     """
-    totals = report.totals
+    totals, whole = report.totals, report.whole
     if not totals.milliseconds or not totals.peak_bytes:
         return []
+    alone = (totals.milliseconds, totals.peak_bytes)
+    together = (whole.milliseconds, whole.memory_bytes) if whole.recipe and whole.memory_bytes else alone
     found = [
         Advice(
             one,
-            one.milliseconds / totals.milliseconds - 1,
-            one.peak_bytes / totals.peak_bytes - 1,
+            one.milliseconds / (together if one.whole else alone)[0] - 1,
+            one.peak_bytes / (together if one.whole else alone)[1] - 1,
             one.output_sqnr - report.output_sqnr
             if one.output_sqnr is not None and report.output_sqnr is not None
             else 0.0,

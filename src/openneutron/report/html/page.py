@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 from openneutron.machine import targets
 from openneutron.report import columns
 from openneutron.report.facts import left_on_cpu, share, title
-from openneutron.report.fits import warnings_of
+from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
 from openneutron.report.html.graph_view import Box, drawing
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline
 from openneutron.report.html.text import short, size
+from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, Report, Totals, Whole
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def page(report: Report) -> str:
         tiles=tiles(report),
         both=columns.rows(report),
         columns=columns,
+        latency=latency,
         graph=graph,
         busiest=max((box.cycles for box in graph.boxes), default=0) or 1,
         maps=memory_maps(report),
@@ -101,10 +103,12 @@ def tiles(report: Report) -> list[Tile]:
         label = "Largest graph" if report.whole.recipe else "Peak memory"
         found.append(_memory(label, totals.peak_bytes, known, "I/O + scratch + prefetch"))
     if totals.weight_bytes or totals.microcode_bytes:
-        figure, unit = size(totals.weight_bytes + totals.microcode_bytes).split(" ")
-        stored = report.files.get("pte", totals.weight_bytes + totals.microcode_bytes)
-        part = stored / known.flash_bytes if known and known.flash_bytes else -1.0
-        note = f"{size(totals.weight_bytes)} weights, the rest microcode"
+        stored = stored_bytes(report)
+        figure, unit = size(stored).split(" ")
+        there = report.flash_bytes or (known.flash_bytes if known else 0)
+        part = stored / there if there else -1.0
+        note = f"{size(totals.weight_bytes)} weights, {size(totals.microcode_bytes)} microcode"
+        note += f"; {part:.1%} of {size(there)}" if there else ""
         found.append(Tile("Flash", figure, unit, note, part))
     converted, total = totals.operators_converted, totals.operators_total
     if report.nodes:

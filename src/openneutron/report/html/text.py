@@ -60,7 +60,7 @@ def doublings(low: float, high: float) -> list[float]:
         [1024.0, 2048.0, 4096.0]
     """
     first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-    return [2.0**power for power in range(first, last + 1, 1 + (last - first) // 6)]
+    return [2.0**power for power in range(first, last + 1, 1 + max(last - first, 0) // 6)]
 
 
 def decades(low: float, high: float) -> list[float]:

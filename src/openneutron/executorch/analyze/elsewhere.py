@@ -1,0 +1,62 @@
+"""Elsewhere: what a program from PyTorch would take on other chips, each of them really compiled for.
+
+What goes to the NPU, and where partitions are cut, depends on the chip. So the quantized model is partitioned and compiled
+anew, and the figures are those of the whole program: NPU, CPU and the copies between them.
+
+Example:
+    >>> [one.target for one in target_what_ifs(program, loaded, {"target": "imxrt700"})]
+    ['imx95', 'mcxn94x']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch.export import ExportedProgram
+
+from openneutron.errors import OpenNeutronError
+from openneutron.executorch.capture.export import export
+from openneutron.executorch.pipeline import compile_module
+from openneutron.machine import targets
+from openneutron.program import Program
+from openneutron.report.fits import shortfalls
+from openneutron.report.model import Report, WhatIf
+
+Progress = Callable[[str], None]
+# What the quantized module has in it already.
+_OF_QUANTIZATION = ("per_channel", "observer", "exclude", "activations", "precision", "train")
+
+
+def target_what_ifs(
+    program: Program, loaded: Any, options: Mapping[str, Any], *, progress: Progress | None = None
+) -> tuple[WhatIf, ...]:
+    """One what-if for each other chip; one that the model does not compile for is left out."""
+    source = loaded.model if program.quantized is None else export(program.quantized, loaded.example_inputs)
+    if not isinstance(source, ExportedProgram):
+        return ()
+    given = {name: value for name, value in options.items() if name not in (*_OF_QUANTIZATION, "target")}
+    found = []
+    for name in targets.names():
+        if name == program.report.target:
+            continue
+        if progress is not None:
+            progress(f"trying: compile for {name}")
+        try:
+            report = compile_module(source, None, name=loaded.name, target=name, **given).report
+        except OpenNeutronError:
+            continue  # a recipe of one chip, or an operator that the other has no kernel for
+        if report.whole.timed:
+            found.append(_what_if(report))
+    return tuple(found)
+
+
+def _what_if(report: Report) -> WhatIf:
+    whole, delegated = report.whole, sum(node.delegated for node in report.nodes)
+    told = [f"{delegated} of {len(report.nodes)} nodes on the NPU"]
+    told += [f"{one.needed - one.there:,} bytes of {one.memory} short" for one in shortfalls(report)]
+    return WhatIf(
+        f"Run on {report.target} ({', '.join(told)})", f"--target {report.target}", report.target, report.totals.cycles,
+        whole.milliseconds, whole.memory_bytes,
+        milliseconds_low=whole.milliseconds_low, milliseconds_high=whole.milliseconds_high, whole=True,
+    )  # fmt: skip
