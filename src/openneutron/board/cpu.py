@@ -22,6 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.targets import Target
 
@@ -82,7 +83,7 @@ _MOVES = frozenset(
     {
         "TRANSPOSE", "CONCATENATION", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "PAD", "PADV2", "MIRROR_PAD", "GATHER",
         "PACK", "UNPACK", "TILE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND",
-        "READ_VARIABLE", "ASSIGN_VARIABLE", "RESHAPE", "SQUEEZE", "EXPAND_DIMS",
+        "READ_VARIABLE", "ASSIGN_VARIABLE", *VIEWS,
     }
 )  # fmt: skip
 _FREE = frozenset({"VAR_HANDLE", "CALL_ONCE"})

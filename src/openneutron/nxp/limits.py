@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.litert.codes import CLAMPS, VIEWS
 from openneutron.litert.graph import DType
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
@@ -280,7 +281,7 @@ _CONVOLUTION = (known_activations, four_dimensions, static_weights, static_bias,
 
 LIMITS: dict[str, tuple[Limit, ...]] = {
     **dict.fromkeys(("ABS", "EXP", "LOG", "RSQRT", "LOGISTIC", "TANH", "HARD_SWISH", "LEAKY_RELU", "NEG"), _POINTWISE),
-    **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1"), _POINTWISE),
+    **dict.fromkeys(CLAMPS, _POINTWISE),
     "SOFTMAX": (known_activations, softmax_channels, softmax_positions, softmax_elements),
     **dict.fromkeys(("ADD", "SUB", "MUL", "PRELU"), _BINARY),
     **dict.fromkeys(("MAXIMUM", "MINIMUM"), (*_BINARY, same_quantization)),
@@ -304,7 +305,7 @@ LIMITS: dict[str, tuple[Limit, ...]] = {
     **dict.fromkeys(("PAD", "PADV2", "TRANSPOSE", "SLICE"), _SHAPE),
     "MIRROR_PAD": (*_SHAPE, reflects),
     "STRIDED_SLICE": (*_SHAPE, unit_steps),
-    **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS"), (known_activations, same_quantization, plain_reshape)),
+    **dict.fromkeys(sorted(VIEWS), (known_activations, same_quantization, plain_reshape)),
     **dict.fromkeys(
         ("RESIZE_NEAREST_NEIGHBOR", "RESIZE_BILINEAR"), (known_activations, static_arguments, resize_factor)
     ),

@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from openneutron.compiler import kernels
 from openneutron.compiler.signature import default_options, of_operator
 from openneutron.compiler.variables import CODES, Variables, misuse, settled
+from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.records import dataclass
@@ -20,7 +21,7 @@ from openneutron.verdict import Reason
 
 _LIFTS = 8  # tries to bring the operators of each variable into one group; one per variable in a chain of groups
 # Operators that only rename bytes: a group of nothing else is not worth a NeutronGraph.
-VIEWS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS", *CODES})
+RENAMING = VIEWS | CODES
 
 
 @dataclass
@@ -154,7 +155,7 @@ def _split(name: str) -> Reason:
 
 def too_small(graph: Graph, group: Group, minimum: int) -> bool:
     """Whether fewer operators than that compute something."""
-    working = [i for i in group.operators if graph.operators[i].code not in VIEWS]
+    working = [i for i in group.operators if graph.operators[i].code not in RENAMING]
     return len(working) < minimum
 
 

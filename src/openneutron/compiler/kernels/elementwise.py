@@ -13,12 +13,11 @@ from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, activation_
 from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.numbers.tables import Scaling
 from openneutron.compiler.signature import OpSignature, TensorSignature
+from openneutron.litert.codes import FUSED_ACTIVATIONS
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Rounding
 from openneutron.verdict import OK, Verdict, limit, no
-
-_ACTIVATIONS = ("NONE", "RELU", "RELU_N1_TO_1", "RELU6")  # schema's ActivationFunctionType 0 … 3
 
 
 def data_inputs(op: OpSignature) -> tuple[TensorSignature, ...]:
@@ -106,7 +105,7 @@ def _repeating(shape: tuple[int, ...], output: tuple[int, ...]) -> list[Loop]:
 @limit("the fused activation must be NONE, RELU, RELU6 or RELU_N1_TO_1")
 def known_activation(op: OpSignature, target: Target) -> Verdict:
     activation = getattr(op.options, "fusedActivationFunction", 0)
-    return OK if 0 <= activation < len(_ACTIVATIONS) else no(f"activation number {activation}")
+    return OK if 0 <= activation < len(FUSED_ACTIVATIONS) else no(f"activation number {activation}")
 
 
 @limit("input scale over output scale must stay below 2^30")

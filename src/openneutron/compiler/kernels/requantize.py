@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -16,20 +18,13 @@ from openneutron.compiler.kernels.elementwise import (
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature
+from openneutron.litert.codes import CLAMPS
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
 from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
-
-# Real bounds of the family; RELU has no upper one.
-_BOUNDS: dict[str, tuple[float, float | None]] = {
-    "RELU": (0.0, None),
-    "RELU6": (0.0, 6.0),
-    "RELU_N1_TO_1": (-1.0, 1.0),
-    "RELU_0_TO_1": (0.0, 1.0),
-}
 
 
 @dataclass(frozen=True)
@@ -96,8 +91,13 @@ def legalize_relu(state: Legalizer) -> None:
     def steps(real: float) -> int:
         return y.zero_point + round_half_away(float(np.float32(real) / np.float32(y.scale)))
 
-    least, most = _BOUNDS[state.op.code]
+    least, most = CLAMPS[state.op.code]
     params = RequantizeParams(
-        x.zero_point, m, shift, y.zero_point, max(low, steps(least)), high if most is None else min(high, steps(most))
+        x.zero_point,
+        m,
+        shift,
+        y.zero_point,
+        max(low, steps(least)),
+        high if math.isinf(most) else min(high, steps(most)),
     )
     emit_unary(state, ABI.name, [], params, Rounding.DOUBLE)

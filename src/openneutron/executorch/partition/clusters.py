@@ -16,13 +16,11 @@ from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
 from openneutron.executorch.operators import lowerings
+from openneutron.litert.codes import VIEWS
 from openneutron.options import Options
 from openneutron.verdict import Reason, Verdict
 
 Check = Callable[[OpSignature], Verdict]
-
-# LiteRT operators that move and compute nothing.
-NO_OPS = frozenset({"RESHAPE", "SQUEEZE", "EXPAND_DIMS"})
 
 
 @dataclass
@@ -125,7 +123,7 @@ def examine(cluster: Cluster, constants: Constants, check: Check, options: Optio
         cluster.refuse(*problem)
     elif lowered is not None:
         cluster.operators = [op.code for op in lowered.model.main.operators]
-        cluster.no_op = all(code in NO_OPS for code in cluster.operators)
+        cluster.no_op = all(code in VIEWS for code in cluster.operators)
 
 
 def try_lower(

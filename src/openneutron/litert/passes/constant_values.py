@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 
 # Folding makes constants that are stored; larger ones are cheaper to compute than to keep.
@@ -101,16 +102,14 @@ def _reshape(_: Any, inputs: list[Array]) -> list[Array]:
 
 
 MOVES: dict[str, Function] = {
+    **dict.fromkeys(sorted(VIEWS), _reshape),
     "BROADCAST_TO": _broadcast_to,
     "CONCATENATION": lambda options, inputs: [np.concatenate(inputs, options.axis)],
-    "EXPAND_DIMS": _reshape,
     "FILL": _fill,
     "GATHER": _gather,
     "PACK": lambda options, inputs: [np.stack(inputs, options.axis)],
-    "RESHAPE": _reshape,
     "SLICE": _slice,
     "SPLIT": _split,
-    "SQUEEZE": _reshape,
     "STRIDED_SLICE": _strided_slice,
     "TILE": _tile,
     "TRANSPOSE": lambda _, inputs: [np.transpose(inputs[0], _numbers(inputs[1]))],
@@ -189,7 +188,7 @@ def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | N
     if len(made) != len(outputs):
         return None
     for at, (value, tensor) in enumerate(zip(made, outputs, strict=True)):
-        viewed = op.code in ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
+        viewed = op.code in VIEWS
         if value.size != tensor.elements or not (viewed or value.shape == tensor.shape):
             return None
         if op.code == "FLOOR_DIV" and not inputs[1].all():

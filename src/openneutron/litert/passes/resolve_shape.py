@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
+from openneutron.litert.codes import CLAMPS
 from openneutron.litert.graph import Graph, Operator, Tensor
 
 # Operators whose output has the shape of their first input.
@@ -24,10 +25,7 @@ _SAME_SHAPE = frozenset(
         "LOGISTIC",
         "NEG",
         "QUANTIZE",
-        "RELU",
-        "RELU6",
-        "RELU_0_TO_1",
-        "RELU_N1_TO_1",
+        *CLAMPS,
         "RSQRT",
         "SOFTMAX",
         "SQRT",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.operators import lowerings
+from openneutron.litert.codes import CLAMPS, FUSED_ACTIVATIONS
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Bounds = tuple[float, float]
 
 # What LiteRT operators can fuse.
-FUSED: dict[Bounds, str] = {(0.0, math.inf): "RELU", (0.0, 6.0): "RELU6", (-1.0, 1.0): "RELU_N1_TO_1"}
+FUSED: dict[Bounds, str] = {bounds: code for code, bounds in CLAMPS.items() if code in FUSED_ACTIVATIONS}
 
 
 def bounds_of(node: Node) -> Bounds | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._activation import FUSED, bounds_of
+from openneutron.litert.codes import CLAMPS
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
 
 # As operators of their own LiteRT has one form more than as fused activations.
-_OPERATORS = {**FUSED, (0.0, 1.0): "RELU_0_TO_1"}
+_OPERATORS = {bounds: code for code, bounds in CLAMPS.items()}
 # Of 16 bits it has only these two.
 FUSED_OF_WIDE = {bounds: code for bounds, code in FUSED.items() if code in ("RELU", "RELU6")}
 
