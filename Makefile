@@ -105,7 +105,7 @@ docs: setup ## the documentation site in build/site; needs no network
 	@echo "build/site/index.html"
 
 screenshots: setup ## the documentation's pictures of the report, taken in a browser
-	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q tests/report/html/test_browser.py
+	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py
 
 generate: setup ## rewrite what comes from tables: C headers, format page, reference pages
 	$(BIN)/python docs/generate.py

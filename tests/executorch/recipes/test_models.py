@@ -9,10 +9,11 @@ from openneutron import zoo
 from openneutron.executorch.pipeline import build
 from tests.executorch.recipes.hybrid import check
 
-NAMES = ("cifarnet", "resnet8", "ds_cnn", "mobilenet_v2_cifar")
+NAMES = ("cifarnet", "resnet8", "ds_cnn")
+LARGE = [pytest.param(name, marks=pytest.mark.full) for name in ("mobilenet_v2_cifar", "mobilenet_v2")]
 
 
-@pytest.mark.parametrize("name", [*NAMES, pytest.param("mobilenet_v2", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", [*NAMES, *LARGE])
 def test_the_program_runs_here_and_every_engine_is_exact(name: str) -> None:
     model = zoo.load(name)
     program = build(model.model, model.example_inputs, calibration=model.calibration[:4], recipe="imxrt700cm")

@@ -35,7 +35,7 @@ def window() -> Iterator[Browser]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=["cifarnet", "mobilenet_v2"])
+@pytest.fixture(scope="module", params=["cifarnet", pytest.param("mobilenet_v2", marks=pytest.mark.full)])
 def page(request: pytest.FixtureRequest, window: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
     """The report of a model, open in the window."""
     file = tmp_path_factory.mktemp("report") / f"{request.param}.html"
