@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,9 +9,9 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from openneutron.convert import convert
 from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import conversion_options, from_specs
+from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.deliver.intermediates import write_intermediates
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
@@ -84,13 +83,10 @@ class NeutronBackend(BackendDetails):
 
 def compile_partition(program: ExportedProgram, options: Options) -> tuple[Partition, bytes]:
     """What was learnt from compiling a delegated subgraph, and its payload."""
-    conversion = conversion_options(options, f"partition {options.partition}")
-    if options.converter == "open":
-        # What is worth a graph was decided by the partitioner, so a partition of views alone is taken too.
-        conversion = dataclasses.replace(conversion, one_graph=True)
+    conversion = as_one_graph(conversion_options(options, f"partition {options.partition}"))
     lowered = lower_program(program, options)
     litert = write_model(lowered.model)
-    result = convert(litert, conversion)
+    result = converted(litert, conversion)
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)
     arguments = [node for node in program.graph.nodes if node.op == "placeholder" and node not in Constants(program)]

@@ -20,6 +20,7 @@ from openneutron.board.cpu import PORTABLE, CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import from_specs, to_specs
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
+from openneutron.executorch.deliver.conversion import forget
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.lower.lowering import Lowered
@@ -160,6 +161,8 @@ class NeutronPartitioner(Partitioner):
 
         ExecuTorch calls this for every method of a program and only then partitions them, in the same order.
         """
+        if not self._waiting or self._finished:
+            forget()
         if self._finished:
             self.verdicts, self.partitions, self._waiting, self._finished = [], [], [], False
             self.copies = Copies(0, 0)

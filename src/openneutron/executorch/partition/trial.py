@@ -7,20 +7,19 @@ finds out.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from openneutron.compiler.front.misfits import fits_whole
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert
 from openneutron.errors import InternalError
 from openneutron.executorch.compile_spec import conversion_options
+from openneutron.executorch.deliver.conversion import as_one_graph, converted, remember
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.litert.graph import Graph
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import Options
-from openneutron.report.model import Report
 from openneutron.verdict import Reason
 
 _TOO_LARGE = "too_large"  # the compiler's reason for what does not fit the target's memory
@@ -41,7 +40,7 @@ class Outcome:
 
 
 class Trials:
-    """Converts partitions while they are being cut; equal models are converted once.
+    """Converts partitions while they are being cut.
 
     Example:
         >>> for position, reason in Trials(options).outcome(lowered).left:
@@ -50,7 +49,6 @@ class Trials:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._reports: dict[str, Report] = {}
 
     def outcome(self, lowered: Lowered) -> Outcome:
         """What becomes of a partition, which in the end must be one NeutronGraph."""
@@ -60,17 +58,22 @@ class Trials:
             return Outcome(self._left_by_nxp(lowered), one)
         if fits_whole(graph, targets.load(self.options.target)) or self.options.fit_bytes is not None:
             return Outcome([], one)
-        report = self._convert(write_model(lowered.model))
+        model, options = write_model(lowered.model), conversion_options(self.options, "trial partition")
+        result = converted(model, options)
+        report = result.report
         left = [
             (op.index, Reason(op.reason_code, op.reason, op.name, op.hint))
             for op in report.operators
             if op.reason_code == _TOO_LARGE
         ]
-        return Outcome(left, _in_order(graph, [op.graph for op in report.operators]))
+        outcome = Outcome(left, _in_order(graph, [op.graph for op in report.operators]))
+        if outcome.whole and all(op.converted for op in report.operators):
+            remember(model, as_one_graph(options), result)
+        return outcome
 
     def shortage(self, lowered: Lowered) -> Reason:
         """Why a partition that nothing can cut does not fit as one graph."""
-        options = replace(conversion_options(self.options, "trial partition"), one_graph=True)
+        options = as_one_graph(conversion_options(self.options, "trial partition"))
         try:
             convert(write_model(lowered.model), options)
         except Shortage as error:
@@ -79,7 +82,7 @@ class Trials:
 
     def _left_by_nxp(self, lowered: Lowered) -> list[tuple[int, Reason]]:
         """The first one: the others may be converted once it is gone."""
-        report = self._convert(write_model(lowered.model))
+        report = converted(write_model(lowered.model), conversion_options(self.options, "trial partition")).report
         for op in report.operators:
             if not op.converted and op.reason_code != _REMOVED:
                 return [(op.index, Reason(op.reason_code, op.reason, op.name, op.hint))]
@@ -88,12 +91,6 @@ class Trials:
                 message = "NXP's converter made a second graph from here on"
                 return [(op.index, Reason("nxp_split", message, op.name, "its log may say why"))]
         return []
-
-    def _convert(self, model: bytes) -> Report:
-        key = hashlib.sha256(model).hexdigest()
-        if key not in self._reports:
-            self._reports[key] = convert(model, conversion_options(self.options, "trial partition")).report
-        return self._reports[key]
 
 
 def _in_order(graph: Graph, graphs: list[int]) -> list[int]:

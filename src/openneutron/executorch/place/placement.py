@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from torch.fx import Node
 
 from openneutron.board.cpu import CORTEX_M, CpuCosts, delegate_call, on_core
-from openneutron.convert import convert
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import conversion_options
+from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.fx import is_dequantize, is_quantize, value_of
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.place.border import copy_cycles, turned_bytes
@@ -70,7 +70,8 @@ def weigh(nodes: Sequence[Node], lowered: Lowered, options: Options, costs: CpuC
     """
     chip, clock = targets.load(options.target), cpu_clock(options.target)
     own = on_core(costs, chip)
-    report = convert(write_model(lowered.model), conversion_options(options, "placement")).report
+    conversion = as_one_graph(conversion_options(options, "placement"))
+    report = converted(write_model(lowered.model), conversion).report
     npu = report.totals.cycles / chip.clock_hz
     border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
     border += zip(lowered.outputs, lowered.output_formats, strict=True)

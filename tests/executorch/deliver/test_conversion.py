@@ -1,0 +1,71 @@
+"""Conversions by content: made once, kept for one program, bounded."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+from openneutron.executorch.deliver import conversion
+from openneutron.executorch.pipeline import build
+from openneutron.options import Options
+from openneutron.result import Result
+from tests import tiny
+
+OPTIONS = Options(target="imxrt700", source="a partition")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Options]:
+    """The options of every conversion that is really made."""
+    made: list[Options] = []
+    convert = conversion.convert
+
+    def counted(model: bytes, options: Options) -> Result:
+        made.append(options)
+        return convert(model, options)
+
+    conversion.forget()
+    monkeypatch.setattr(conversion, "convert", counted)
+    return made
+
+
+def test_the_same_bytes_and_options_are_converted_once_whatever_they_are_called(calls: list[Options]) -> None:
+    first = conversion.converted(tiny.convnet(), OPTIONS)
+    again = conversion.converted(tiny.convnet(), replace(OPTIONS, source="the same", partition=3))
+    assert first.model == again.model and len(calls) == 1
+    assert (first.report.source, again.report.source) == ("a partition", "the same")
+    conversion.converted(tiny.convnet(), replace(OPTIONS, target="mcxn94x"))
+    conversion.converted(tiny.sandwich(), OPTIONS)
+    assert len(calls) == 3
+    conversion.forget()
+    conversion.converted(tiny.convnet(), OPTIONS)
+    assert len(calls) == 4
+
+
+def test_only_the_last_ones_are_kept(calls: list[Options]) -> None:
+    result = conversion.converted(tiny.convnet(), OPTIONS)
+    for number in range(20):
+        conversion.remember(b"%d" % number, OPTIONS, result)
+    conversion.converted(tiny.convnet(), OPTIONS)
+    assert len(calls) == 2 and len(conversion._results) <= 8
+
+
+def test_what_was_weighed_is_delivered(calls: list[Options]) -> None:
+    torch.manual_seed(0)
+    image = (torch.randn(1, 8, 16, 16),)
+    network = nn.Sequential(nn.Conv2d(8, 16, 3), nn.ReLU(), nn.Conv2d(16, 16, 3)).eval()
+    built = build(network, image, calibration=[image], placement="fastest")
+    assert len(built.partitions) == 1 and len(calls) == 1
+
+
+def test_a_partition_that_fits_only_as_a_cascade_is_compiled_once(calls: list[Options]) -> None:
+    torch.manual_seed(0)
+    image = (torch.rand(1, 3, 100, 100),)
+    network = nn.Sequential(nn.Conv2d(3, 60, 3, padding=1), nn.ReLU(), nn.Conv2d(60, 2, 3, padding=1)).eval()
+    built = build(network, image, calibration=[image], target="mcxn94x")
+    assert len(built.partitions) == 1 and len(calls) == 1
+    fresh = conversion.convert(built.partitions[0].litert, replace(calls[0], one_graph=True))
+    assert fresh.model == built.partitions[0].converted
