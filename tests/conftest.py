@@ -11,7 +11,7 @@ from hypothesis import settings
 # No deadline: a shared machine stalls, and a slow example is not a wrong one. Derandomized, so that a red run is red
 # for everyone; `make test-full` explores.
 settings.register_profile("quick", deadline=None, derandomize=True)
-settings.register_profile("full", deadline=None, max_examples=2000)
+settings.register_profile("full", deadline=None, max_examples=2000)  # tests with a count of their own: `examples`
 settings.load_profile("quick")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.certify.prove import prove
@@ -22,6 +22,7 @@ from tests import tiny
 from tests.certify.forge import Blocks, forged
 from tests.compiler.networks import random_network
 from tests.golden import ModelMaker
+from tests.sampling import examples
 
 
 @pytest.mark.parametrize("target", targets.names())
@@ -32,7 +33,7 @@ def test_tiny_models_are_proved(make: Callable[[], bytes], target: str) -> None:
     assert prove(result.model, data).graphs == result.report.totals.neutron_graphs
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.integers(0, 1 << 20), st.sampled_from([DType.INT8, DType.INT16]), st.sampled_from(targets.names()),
     st.sampled_from(["fast", "default"]), st.booleans(),
@@ -112,7 +113,7 @@ def test_another_source_is_refused() -> None:
         prove(convert(tiny.convnet(), Options()).model, tiny.sandwich())
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
     source = tiny.convnet()

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
@@ -15,6 +15,7 @@ from openneutron.errors import FormatError, OpenNeutronError, OptionError, Unsup
 from openneutron.files import kind_of
 from openneutron.onnx.read import described, opset_of, read_model
 from tests.onnx.models import convnet, model, node
+from tests.sampling import examples
 
 
 def saved(tmp_path: Path, made: onnx.ModelProto, name: str = "model.onnx") -> Path:
@@ -116,7 +117,7 @@ def test_models_over_two_gigabytes_are_refused(tmp_path: Path) -> None:
         read_model(path)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.integers(0, 4000), st.binary(min_size=1, max_size=6))
 def test_damage_is_an_error_of_ours_or_nothing(at: int, patch: bytes) -> None:
     data = bytearray(convnet().SerializeToString())

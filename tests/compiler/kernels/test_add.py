@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.kernels.binary import check_broadcasts, check_every_pair, refused
+from tests.sampling import examples
 
 
 @pytest.mark.parametrize("code", ["ADD", "SUB"])
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_broadcast(code: str, data: st.DataObject) -> None:
     check_broadcasts(code, data)
 
 
 @pytest.mark.parametrize("code", ["ADD", "SUB"])
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_every_pair_of_bytes(code: str, data: st.DataObject) -> None:
     check_every_pair(code, data)

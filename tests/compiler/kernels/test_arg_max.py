@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import BYTES, Q, fresh, integers, reason, shapes
 from tests.golden import TARGETS, ModelMaker, seeds
+from tests.sampling import examples
 
 NUMBERS = {DType.INT32: 2, DType.INT64: 4}  # schema's TensorType
 
@@ -21,7 +22,7 @@ def add_search(maker: ModelMaker, code: str, shape: list[int], axis: int, dtype:
     maker.op(code, [x, integers(maker, axis)], y, output_type=NUMBERS[index])
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.kernels.test_max_pool2d import BASE, NAMED, add_pool, pools
 from tests.golden import TARGETS, ModelMaker, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(pools(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_pool(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

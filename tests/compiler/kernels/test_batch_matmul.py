@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.golden import TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
+from tests.sampling import examples
 
 
 @st.composite
@@ -51,7 +52,7 @@ def add_product(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("BATCH_MATMUL", [a, b], y, adj_x=case["adj_x"], adj_y=case["adj_y"])
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(products() | products(wide=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_product_of_sixteen_bits(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -60,7 +61,7 @@ def test_any_product_of_sixteen_bits(cases: list[dict[str, Any]], seed: int, tar
     maker.check(target)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(products(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_product(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -69,7 +70,7 @@ def test_any_product(cases: list[dict[str, Any]], seed: int, target: str) -> Non
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(products(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason
 from tests.golden import ModelMaker, seeds
+from tests.sampling import examples
 
 
 @st.composite
@@ -29,7 +30,7 @@ def blocks(draw: st.DrawFn) -> tuple[list[int], list[int], list[list[int]], list
     return [n, *sizes, c], block, borders, [n * count, *blocked, c]
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_both_directions(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import MOVED, Q, fresh, reason, shapes
 from tests.golden import TARGETS, ModelMaker, scales, seeds, zero_points
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -34,7 +35,7 @@ def test_any_axis(data: st.DataObject) -> None:
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
 def test_unsigned_parts_are_requantized(data: st.DataObject) -> None:
     maker = fresh()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.geometry import SAME, axis
@@ -26,6 +26,7 @@ from tests.golden import (
     spread,
     zero_points,
 )
+from tests.sampling import examples
 
 PADDINGS = ("SAME", "VALID")
 
@@ -98,7 +99,7 @@ def convolutions(draw: st.DrawFn, depthwise: bool = False, wide: bool = False) -
     return case
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(convolutions(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -107,7 +108,7 @@ def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) ->
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(convolutions(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

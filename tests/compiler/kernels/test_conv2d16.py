@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.test_conv2d import BASE, add_convolution, convolutions
 from tests.golden import TARGETS, ModelMaker, refusal, seeds
+from tests.sampling import examples
 
 WIDE: dict[str, Any] = {"dtype": DType.INT16, "x_zero": 0, "y_zero": 0}
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(convolutions(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS), st.booleans())
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str, narrow: bool) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -25,7 +26,7 @@ def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str, na
     maker.check(target)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.lists(convolutions(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

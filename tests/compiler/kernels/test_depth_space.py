@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.kernels.moving import BYTES, add_move, fresh, reason
 from tests.golden import seeds
+from tests.sampling import examples
 
 
 @pytest.mark.parametrize("code", ["DEPTH_TO_SPACE", "SPACE_TO_DEPTH"])
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_block(code: str, data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.test_conv2d import BASE, add_convolution, convolutions
 from tests.golden import TARGETS, ModelMaker, refusal, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(convolutions(depthwise=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_depthwise(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -23,7 +24,7 @@ def test_any_depthwise(cases: list[dict[str, Any]], seed: int, target: str) -> N
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(convolutions(depthwise=True, wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

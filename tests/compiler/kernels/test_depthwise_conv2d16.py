@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.test_conv2d import BASE, add_convolution, convolutions
 from tests.compiler.kernels.test_conv2d16 import WIDE
 from tests.golden import TARGETS, ModelMaker, refusal, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(convolutions(depthwise=True), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

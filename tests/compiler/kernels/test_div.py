@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import fresh, reason
 from tests.compiler.kernels.test_lut import EVERY_BYTE
 from tests.golden import ACTIVATIONS, ModelMaker, f32, scales, zero_points
+from tests.sampling import examples
 
 
 def add_division(
@@ -24,7 +25,7 @@ def add_division(
     maker.op("DIV", [x, by], maker.output((1, 4, 8, 8), dtype, *out_q), fused_activation_function=activation)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_constant(data: st.DataObject) -> None:
     maker = fresh()

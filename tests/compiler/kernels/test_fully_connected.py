@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
+from tests.sampling import examples
 
 
 @st.composite
@@ -57,7 +58,7 @@ def add_layer(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("FULLY_CONNECTED", operands, y, keep_num_dims=case["keep"], fused_activation_function=case["activation"])
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(layers(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_layer(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -66,7 +67,7 @@ def test_any_layer(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(layers(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.golden import ACTIVATIONS, INT32_BIAS, TARGETS, ModelMaker, refusal, scales, seeds, spread
+from tests.sampling import examples
 
 
 def add_layer(maker: ModelMaker, case: dict[str, Any]) -> None:
@@ -40,7 +41,7 @@ def layers(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(layers(), min_size=1, max_size=8), seeds(), st.sampled_from(TARGETS))
 def test_any_layer(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

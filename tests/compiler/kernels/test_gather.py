@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.convert import convert
@@ -12,9 +12,10 @@ from openneutron.litert.write import write_model
 from openneutron.options import Options
 from tests.compiler.kernels.moving import MOVED, Q, fresh, reason, shapes
 from tests.golden import ModelMaker, execute, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

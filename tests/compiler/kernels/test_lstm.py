@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.certify.prove import prove
@@ -18,6 +18,7 @@ from openneutron.microcode.abi import by_id
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.golden import refusal
+from tests.sampling import examples
 from tests.stateful import Lstm
 
 RUNS = 4
@@ -67,7 +68,7 @@ def layers(draw: st.DrawFn) -> Lstm:
     )
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(layers())
 def test_any_layer(layer: Lstm) -> None:
     assert_exact(layer)

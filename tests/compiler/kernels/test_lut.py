@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.golden import TARGETS, ModelMaker, f32, refusal, scales, zero_points
+from tests.sampling import examples
 
 # Operator, options, and whether LiteRT has a UINT8 form.
 FUNCTIONS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -47,7 +48,7 @@ def add_function(maker: ModelMaker, name: str, dtype: DType, in_q: tuple[float, 
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_tables(name: str, data: st.DataObject) -> None:
     code, _, unsigned = FUNCTIONS[name]

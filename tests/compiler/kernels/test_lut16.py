@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from openneutron.compiler.kernels.lut16 import logistic_table
 from openneutron.litert.graph import DType
 from tests.golden import ModelMaker, refusal, scales
+from tests.sampling import examples
 
 EVERY = np.arange(-32768, 32768).astype(np.int16).reshape(1, 64, 32, 32)
 
@@ -22,7 +23,7 @@ def model(code: str, scale: float, out_scale: float = 2.0**-15) -> ModelMaker:
 
 
 @pytest.mark.parametrize("code", ["LOGISTIC", "TANH"])
-@settings(max_examples=10)
+@examples(10)
 @given(scales(-26, 2))
 def test_every_value(code: str, scale: float) -> None:
     model(code, scale).check()

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.geometry import SAME, VALID, axis
 from openneutron.litert.graph import DType
 from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, refusal, scales, seeds, zero_points
+from tests.sampling import examples
 
 
 @st.composite
@@ -48,7 +49,7 @@ def add_pool(maker: ModelMaker, code: str, case: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(pools(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_pool(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.mirror_pad import mirrored
 from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_frame(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

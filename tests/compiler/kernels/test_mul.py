@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.binary import check_broadcasts, check_every_pair, refused
 from tests.golden import ModelMaker
+from tests.sampling import examples
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_broadcast(data: st.DataObject) -> None:
     check_broadcasts("MUL", data)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_every_pair_of_bytes(data: st.DataObject) -> None:
     check_every_pair("MUL", data)

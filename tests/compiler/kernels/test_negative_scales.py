@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.errors import FormatError
@@ -15,6 +15,7 @@ from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.run.runner import LiteRtRunner
 from tests.golden import TARGETS, assert_exact, seeds
+from tests.sampling import examples
 
 SIZE, CHANNELS = 5, 12
 
@@ -52,7 +53,7 @@ def model(code: str, rng: np.random.Generator) -> bytes:
 
 
 @pytest.mark.parametrize("code", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"])
-@settings(max_examples=20)
+@examples(20)
 @given(seeds(), st.sampled_from(TARGETS))
 def test_both_signs(code: str, seed: int, target: str) -> None:
     rng = np.random.default_rng(seed)

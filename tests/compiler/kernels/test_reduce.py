@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import Q, fresh, integers, reason, shapes
 from tests.golden import TARGETS, ModelMaker, f32, scales, seeds, zero_points
+from tests.sampling import examples
 
 CODES = ("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 
@@ -27,7 +28,7 @@ def add_reduction(
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_axes(code: str, data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.test_lut import EVERY_BYTE
 from tests.golden import TARGETS, ModelMaker, refusal, scales, zero_points
+from tests.sampling import examples
 
 WIDE = {"QUANTIZE": (DType.INT8, DType.INT16), "RELU": (DType.INT16,), "RELU6": (DType.INT16,)}
 CODES = ("QUANTIZE", "RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
@@ -17,7 +18,7 @@ BYTES = st.sampled_from([DType.INT8, DType.UINT8])
 
 
 @pytest.mark.parametrize("code", CODES)
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
 def test_rescaling(code: str, data: st.DataObject) -> None:
     maker = ModelMaker(np.random.default_rng(0))
@@ -32,7 +33,7 @@ def test_rescaling(code: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("code", WIDE)
-@settings(max_examples=20)
+@examples(20)
 @given(st.data())
 def test_sixteen_bits(code: str, data: st.DataObject) -> None:
     """Every value of 16 bits to 16 and 8, and bytes to 16."""

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.resize_bilinear import demand_of, demand_of_rows, real_rows, real_scale_of, scale_of
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import add_move, check_between_neighbours, fresh, reason
 from tests.golden import TARGETS, seeds
+from tests.sampling import examples
 
 # Ratios stay below those at which the reference reads out of bounds (docs/numerics.md, Resize).
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 12))
 CONVENTIONS = st.sampled_from([(False, False), (True, False), (False, True)])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_any_size(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -30,7 +31,7 @@ def test_any_size(data: st.DataObject) -> None:
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_unsigned_in_float(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -44,7 +45,7 @@ def test_unsigned_in_float(data: st.DataObject) -> None:
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(1, 300), st.integers(1, 300), CONVENTIONS)
 def test_real_demand_covers_both_rows(size: int, wanted: int, convention: tuple[bool, bool]) -> None:
     rows = real_rows(size, wanted, real_scale_of(size, wanted, convention[0]), convention[1])
@@ -54,7 +55,7 @@ def test_real_demand_covers_both_rows(size: int, wanted: int, convention: tuple[
         assert low <= min(pair) and max(pair) < high
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(1, 40), st.integers(1, 40), CONVENTIONS)
 def test_demand_covers_both_rows(size: int, wanted: int, convention: tuple[bool, bool]) -> None:
     align, half = convention

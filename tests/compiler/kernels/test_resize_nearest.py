@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.resize_nearest import demand_of, nearest
 from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason
 from tests.golden import TARGETS, seeds
+from tests.sampling import examples
 
 SIZES = st.tuples(st.integers(1, 9), st.integers(1, 9))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_any_size(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -26,7 +27,7 @@ def test_any_size(data: st.DataObject) -> None:
     maker.check(data.draw(st.sampled_from(TARGETS)))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.integers(1, 40), st.integers(1, 40), st.booleans(), st.booleans())
 def test_demand_covers_every_row(size: int, wanted: int, align: bool, half: bool) -> None:
     rows = nearest(size, wanted, align, half)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.convert import convert
@@ -24,6 +24,7 @@ from openneutron.options import Options
 from tests.compiler.kernels.test_conv2d import BASE, add_convolution
 from tests.compiler.networks import random_network
 from tests.golden import ModelMaker, execute, seeds
+from tests.sampling import examples
 
 SETS = ("portable", "avx2", "avx512vnni")
 
@@ -59,7 +60,7 @@ def assert_alike(model: bytes, inputs: list[Any], **options: Any) -> None:
             assert np.array_equal(expected, got), f"{name}: {np.count_nonzero(expected != got)} bytes differ"
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(seeds(), st.sampled_from(["default", "fast"]))
 def test_whole_networks(seed: int, optimize: str) -> None:
     model, image = random_network(seed)
@@ -85,7 +86,7 @@ def layers(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SETS[1:])
-@settings(max_examples=15)
+@examples(15)
 @given(st.lists(layers(), min_size=1, max_size=4), seeds())
 def test_wide_layers_equal_the_reference(name: str, cases: list[tuple[str, dict[str, Any]]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.slice import Cut, joined
 from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import TARGETS, ModelMaker, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_slice(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))
@@ -59,7 +60,7 @@ def slices(draw: st.DrawFn, size: int) -> object:
     return made if len(range(*made.indices(size))) else slice(None, None, step)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_strided_slice(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.kernels.softmax import exponential_table
 from openneutron.litert.graph import DType
 from tests.golden import TARGETS, ModelMaker, refusal, scales, seeds, zero_points
+from tests.sampling import examples
 
 
 @st.composite
@@ -30,7 +31,7 @@ def add_softmax(maker: ModelMaker, case: dict[str, Any]) -> None:
     maker.op("SOFTMAX", [x], maker.output(case["shape"], case["dtype"], 1 / 256, zero), beta=case["beta"])
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(rows(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_rows(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -39,7 +40,7 @@ def test_any_rows(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(rows(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_from_flat_to_steep(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.golden import TARGETS, ModelMaker, refusal, scales, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.lists(st.tuples(st.lists(st.integers(1, 5), max_size=3), st.integers(1, 40), scales(-16, -2)), min_size=1, max_size=6),
     st.floats(0.125, 3, width=32), seeds(), st.sampled_from(TARGETS),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.moving import MOVED, Q, fresh, integers, reason, shapes
 from tests.golden import ModelMaker, seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_axis(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

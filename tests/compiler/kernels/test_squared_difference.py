@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.litert.graph import DType
 from tests.compiler.kernels.binary import check_broadcasts, check_every_pair, refused
+from tests.sampling import examples
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_any_broadcast(data: st.DataObject) -> None:
     check_broadcasts("SQUARED_DIFFERENCE", data)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(st.data())
 def test_every_pair_of_bytes(data: st.DataObject) -> None:
     check_every_pair("SQUARED_DIFFERENCE", data)

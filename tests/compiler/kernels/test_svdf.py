@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.certify.prove import prove
@@ -18,6 +18,7 @@ from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.golden import refusal
+from tests.sampling import examples
 from tests.stateful import Svdf
 
 RUNS = 12
@@ -35,7 +36,7 @@ def assert_exact(layer: Svdf, target: str = "imxrt700") -> None:
         assert np.array_equal(wanted, got), (layer, run, wanted, got)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.builds(
         Svdf, batch=st.integers(1, 3), inputs=st.integers(1, 20), units=st.integers(1, 12), rank=st.integers(1, 3),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason, shapes
 from tests.golden import seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_any_repetition(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.front.legalize import legalize
@@ -11,9 +11,10 @@ from openneutron.machine import targets
 from tests.compiler.kernels.moving import MOVED, add_move, fresh, reason, shapes
 from tests.compiler.kernels.test_views import negated
 from tests.golden import seeds
+from tests.sampling import examples
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_any_permutation(data: st.DataObject) -> None:
     maker = fresh(data.draw(seeds()))

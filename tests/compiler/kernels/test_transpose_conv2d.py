@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.geometry import SAME, VALID, axis
 from openneutron.litert.graph import DType
 from tests.golden import ACTIVATIONS, TARGETS, ModelMaker, discriminating, refusal, scales, seeds, spread, zero_points
+from tests.sampling import examples
 
 
 def pairs(high: int) -> st.SearchStrategy[tuple[int, int]]:
@@ -67,7 +68,7 @@ def add_transposed(maker: ModelMaker, case: dict[str, Any]) -> None:
     )  # fmt: skip
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.lists(transposed(), min_size=1, max_size=12), seeds(), st.sampled_from(TARGETS))
 def test_any_transposed(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))
@@ -76,7 +77,7 @@ def test_any_transposed(cases: list[dict[str, Any]], seed: int, target: str) -> 
     maker.check(target)
 
 
-@settings(max_examples=35)
+@examples(35)
 @given(st.lists(transposed(wide=True), min_size=1, max_size=12), seeds())
 def test_scales_far_from_the_data(cases: list[dict[str, Any]], seed: int) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.geometry import SAME, axis
 from openneutron.litert.graph import DType
 from tests.golden import INT32_BIAS, TARGETS, ModelMaker, scales, seeds, spread
+from tests.sampling import examples
 
 
 def add_transposed(maker: ModelMaker, case: dict[str, Any]) -> None:
@@ -52,7 +53,7 @@ def transposed(draw: st.DrawFn) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.lists(transposed(), min_size=1, max_size=8), seeds(), st.sampled_from(TARGETS))
 def test_any_transposed_convolution(cases: list[dict[str, Any]], seed: int, target: str) -> None:
     maker = ModelMaker(np.random.default_rng(seed))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.front.legalize import legalize
@@ -11,6 +11,7 @@ from openneutron.litert.graph import DType
 from openneutron.machine import targets
 from tests.compiler.kernels.moving import Q, add_move, fresh, integers, reason, shapes
 from tests.golden import ModelMaker
+from tests.sampling import examples
 
 
 def negated(maker: ModelMaker, shape: tuple[int, ...]) -> int:
@@ -21,7 +22,7 @@ def negated(maker: ModelMaker, shape: tuple[int, ...]) -> int:
     return y
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(shapes(1, 5), shapes(1, 5), st.integers(0, 99))
 def test_reshape_between_operators(first: list[int], second: list[int], seed: int) -> None:
     size = int(np.lcm(np.prod(first), np.prod(second)))

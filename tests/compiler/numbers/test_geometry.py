@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.geometry import (
@@ -17,6 +17,7 @@ from openneutron.compiler.numbers.geometry import (
     transposed_window,
     window_of,
 )
+from tests.sampling import examples
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def options(stride: int, dilation: int, padding: int) -> SimpleNamespace:
     )
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(1, 5), st.integers(1, 4), st.sampled_from([SAME, VALID]))
 def test_demand_covers_exactly_the_taps(size: int, kernel: int, stride: int, dilation: int, padding: int) -> None:
     window = window_of(options(stride, dilation, padding), (kernel, kernel), (size, size))
@@ -53,7 +54,7 @@ def test_demand_covers_exactly_the_taps(size: int, kernel: int, stride: int, dil
         assert low == max(taps[0], 0) and high == min(max(taps[-1] + 1, 0), size)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.integers(1, 30), st.integers(1, 6), st.integers(1, 5), st.sampled_from([SAME, VALID]))
 def test_transposed_demand_covers_every_source(output: int, kernel: int, stride: int, padding: int) -> None:
     window = transposed_window(options(stride, 1, padding), (kernel, kernel), (output, output))

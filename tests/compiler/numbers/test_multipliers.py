@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.compiler.numbers.multipliers import (
@@ -19,6 +19,7 @@ from openneutron.compiler.numbers.multipliers import (
     round_half_away,
 )
 from openneutron.microcode.table import Rounding
+from tests.sampling import examples
 from tests.work import calls
 
 
@@ -112,13 +113,13 @@ def assert_proved(real: float, low: int, high: int) -> Rounding:
     return table.rounding
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.floats(-40, 8), st.integers(-128, 127), st.sampled_from([(-128, 127), (0, 255), (5, 90)]))
 def test_exact_for_any_factor(exponent: float, zero_point: int, clamp: tuple[int, int]) -> None:
     assert_proved(2.0**exponent, clamp[0] - zero_point, clamp[1] - zero_point)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.integers(1, 5000), st.sampled_from([2.0**-16, 2.0**-20, 1 / 255, 1 / (127 * 255)]))
 def test_exact_where_halves_are_common(numerator: int, unit: float) -> None:
     assert_proved(numerator * unit, -128, 127)

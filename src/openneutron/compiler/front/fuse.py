@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from openneutron.compiler import l1
 from openneutron.compiler.l1 import KernelGraph
@@ -34,6 +35,10 @@ PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
     drop_unused,
     roll_copies,
 )
+# In the place of others where memory matters more than cycles.
+THRIFTY: dict[Callable[[KernelGraph, Target], int], Callable[[KernelGraph, Target], int]] = {
+    stream_pooling: partial(stream_pooling, everywhere=True)
+}
 # Only for programs that copy their constants before use.
 FETCH_PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (chunk_weights,)
 
@@ -62,7 +67,7 @@ def fuse(
     counts: dict[str, int] = {}
     for one in (*PASSES, *(FETCH_PASSES if fetch_constants else ())):
         if one.__name__ not in switched_off:
-            everywhere = thrifty and one is stream_pooling
-            counts[one.__name__] = stream_pooling(graph, target, everywhere=True) if everywhere else one(graph, target)
+            step = THRIFTY.get(one, one) if thrifty else one
+            counts[one.__name__] = step(graph, target)
             l1.check(graph)
     return counts
