@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import hashlib
+import itertools
 import os
 import subprocess
 import sys
@@ -55,6 +57,19 @@ def test_seconds_stages_and_quantized_module() -> None:
     assert heard == [name for name in built.report.seconds if name != "compiler"]
     assert built.quantized is not None and built.quantized(*IMAGE).shape == (1, 5)
     assert built.report.totals.operators_converted == built.report.totals.operators_total > 0
+
+
+def test_repeated_compiles_leave_no_graphs_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "_LOWERINGS_KEPT", 2)
+    monkeypatch.setattr(pipeline, "_lowerings", itertools.count(1))
+    program = pipeline.quantize(network(), IMAGE, [IMAGE]).program
+    alive = []
+    for _ in range(3):
+        for _ in range(2):
+            compile_module(program, None)
+        gc.collect()
+        alive.append(sum(type(one) is torch.fx.Node for one in gc.get_objects()))
+    assert alive[1] <= alive[0] and alive[2] <= alive[1]
 
 
 def test_debug_handles_tie_operators_to_nodes() -> None:

@@ -1,7 +1,8 @@
 """Compile a fixed list of networks for every chip and write what became of them to docs/models.md.
 
 Each network is a process of its own, so that a crash is a row and not the end. Results are kept in build/models.jsonl: a
-second call goes on where the first one stopped. `--sample N` takes every so many networks, N in all.
+second call goes on where the first one stopped, and tries again what crashed. `--sample N` takes every so many networks, N
+in all; `--page` only writes the page from the results there are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ RESULTS = ROOT / "build" / "models.jsonl"
 PAGE = ROOT / "docs" / "models.md"
 TARGETS = ("mcxn94x", "imxrt700", "imx95")
 LIMIT = 1800  # seconds for one network on all chips
+GOOD = 20.0  # decibels, below which a compile warns
 
 
 def compile_one(network: Network) -> list[dict[str, Any]]:
@@ -71,7 +73,7 @@ def compile_one(network: Network) -> list[dict[str, Any]]:
 def run_all(chosen: list[Network]) -> None:
     """Every network that has no result yet, in a process of its own."""
     RESULTS.parent.mkdir(exist_ok=True)
-    done = {f"{row['library']} {row['name']}" for row in results()}
+    done = {f"{row['library']} {row['name']}" for row in results() if "crash" not in row}
     for network in chosen:
         if network.key in done:
             continue
@@ -89,15 +91,22 @@ def run_all(chosen: list[Network]) -> None:
                 for t in TARGETS
             ]
         with RESULTS.open("a", encoding="utf-8") as file:
-            file.write("\n".join(rows) + "\n")
+            file.write("\n" + "\n".join(rows) + "\n")  # whoever was stopped while writing may have left half a line
         PAGE.write_text(page(results()), encoding="utf-8")
 
 
 def results() -> list[dict[str, Any]]:
-    """What earlier calls found."""
+    """What earlier calls found, of each network and chip the latest."""
     if not RESULTS.exists():
         return []
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for line in RESULTS.read_text(encoding="utf-8").splitlines():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # an empty line, or half of one
+        found[row["library"], row["name"], row["target"]] = row
+    return list(found.values())
 
 
 def page(rows: list[dict[str, Any]]) -> str:
@@ -111,12 +120,13 @@ def page(rows: list[dict[str, Any]]) -> str:
         "resolution, quantized on two random images and compiled for every chip. "
         f"Of the list's {total} networks {len(names)} have been run; `make test-models` goes on with the rest.", "",
         *_summary(rows), "",
-        "*Nodes*: delegated of all, without the quantize and dequantize at the program's border. *ms*: the whole program, "
-        "estimated; on imx95, whose CPU has no model, the NPU alone. *RAM*: ExecuTorch's arena and what delegates allocate, "
-        "with float inputs; bold where it does not fit. *SQNR*: against float on the calibration images; of random weights, "
-        "so a lower bound for nothing but the arithmetic.", "",
-        "| network | chip | nodes | graphs | ms | largest graph | RAM | flash | SQNR |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "*On the NPU*: nodes delegated, of all but the quantize and dequantize at the program's border. *ms*: the whole "
+        "program, estimated, with its interval; on imx95 the CPU's part is assumed. *RAM*: ExecuTorch's arena and what the "
+        "largest delegate takes beside it, with float inputs (`--int8-io` makes them a quarter). *Fits*: RAM, with the weights "
+        "where the NPU reads no flash, and flash. *SQNR*: against float on the calibration images; of random weights, so it "
+        "says something about the arithmetic only. Below 20 dB `compile` warns.", "",
+        "| network | chip | on the NPU | graphs | ms | largest graph | RAM | flash | fits | SQNR |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for row in sorted(rows, key=lambda row: (row["name"], row["target"])):
         lines.append(_row(row))
@@ -127,12 +137,18 @@ def page(rows: list[dict[str, Any]]) -> str:
 
 
 def _summary(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| chip | networks | wholly on the NPU | refused | crashed |", "|---|---|---|---|---|"]
+    lines = [
+        "| chip | networks | wholly on the NPU | fit | below 20 dB, warned | refused | crashed |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for target in TARGETS:
         own = [row for row in rows if row["target"] == target]
         wholly = sum(row.get("delegated", -1) == row.get("nodes") for row in own)
         refused, crashed = (sum(kind in row for row in own) for kind in ("refused", "crash"))
-        lines.append(f"| {target} | {len(own)} | {wholly} | {refused} | {crashed} |")
+        fit = sum(not row["short"] for row in own if "short" in row)
+        low = sum(row["sqnr"] < GOOD for row in own if "sqnr" in row)
+        share = f"{wholly} ({wholly / len(own):.0%})" if own else "0"
+        lines.append(f"| {target} | {len(own)} | {share} | {fit} | {low} | {refused} | {crashed} |")
     return lines
 
 
@@ -140,14 +156,15 @@ def _row(row: dict[str, Any]) -> str:
     head = f"| {row['name']} | {row['target']} |"
     problem = row.get("refused") or row.get("crash")
     if problem is not None:
-        return f"{head} {'refused' if 'refused' in row else 'crashed'}: {problem.replace('|', '/')[:160]} | | | | | | |"
+        return (
+            f"{head} {'refused' if 'refused' in row else 'crashed'}: {problem.replace('|', '/')[:160]} | | | | | | | |"
+        )
     between = f" ({row['low']:.3g} to {row['high']:.3g})" if row["high"] else ""
-    ram, flash = f"{row['memory']:,}", f"{row['flash']:,}"
-    ram = f"**{ram}**" if "RAM" in row["short"] else ram
-    flash = f"**{flash}**" if "flash" in row["short"] else flash
+    fits = f"no: {' and '.join(row['short'])}" if row["short"] else "yes"
+    share = row["delegated"] / row["nodes"] if row["nodes"] else 1.0
     return (
-        f"{head} {row['delegated']} of {row['nodes']} | {row['graphs']} | {row['milliseconds']:.3g}{between} | "
-        f"{row['largest_graph']:,} | {ram} | {flash} | {row['sqnr']:.1f} dB |"
+        f"{head} {share:.0%}, {row['delegated']} of {row['nodes']} | {row['graphs']} | {row['milliseconds']:.3g}{between} | "
+        f"{row['largest_graph']:,} | {row['memory']:,} | {row['flash']:,} | {fits} | {row['sqnr']:.1f} dB |"
     )
 
 
@@ -166,12 +183,16 @@ def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", help="compile this network and print its rows")
+    parser.add_argument("--page", action="store_true", help="only write the page")
     parser.add_argument("--sample", type=int, default=0, help="so many networks, spread over the list; 0: all")
     given = parser.parse_args()
     known = networks()
     if given.one:
         for row in compile_one(next(network for network in known if network.key == given.one)):
             print(json.dumps(row))
+        return
+    if given.page:
+        PAGE.write_text(page(results()), encoding="utf-8")
         return
     step = max(len(known) // given.sample, 1) if given.sample else 1
     run_all(known[::step][: given.sample or None])

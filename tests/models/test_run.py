@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from tests.models import run
 from tests.models.libraries import networks
 
@@ -22,6 +27,18 @@ def test_the_list_is_long_sorted_and_without_doubles() -> None:
 
 def test_the_page_tells_what_fits_and_what_is_left() -> None:
     text = run.page([ROW, {"library": "timm", "name": "odd", "target": "mcxn94x", "crash": "it | broke"}])
-    assert "| small | mcxn94x | 9 of 10 | 2 | 12.5 (11 to 14) | 400,000 | **600,000** | 1,000,000 | 25.0 dB |" in text
+    row = "| small | mcxn94x | 90%, 9 of 10 | 2 | 12.5 (11 to 14) | 400,000 | 600,000 | 1,000,000 | no: RAM | 25.0 dB |"
+    assert row in text
     assert "crashed: it / broke" in text and "- small, mcxn94x: aten.add.Tensor: too_large (1)" in text
-    assert "| mcxn94x | 2 | 0 | 0 | 1 |" in text
+    assert "| mcxn94x | 2 | 0 (0%) | 0 | 0 | 0 | 1 |" in text
+
+
+def test_a_run_that_was_stopped_goes_on_and_tries_again_what_crashed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "RESULTS", tmp_path / "models.jsonl")
+    assert run.results() == []
+    crashed = {"library": "timm", "name": "odd", "target": "mcxn94x", "crash": "killed"}
+    lines = [json.dumps(ROW), json.dumps(crashed), '{"library": "timm", "na', json.dumps({**ROW, "name": "odd"})]
+    run.RESULTS.write_text("\n".join(lines) + "\n")
+    assert [row["name"] for row in run.results()] == ["small", "odd"] and not any("crash" in r for r in run.results())

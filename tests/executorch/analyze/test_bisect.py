@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 import torch
 
+from openneutron.cli.shared.quick import parse
 from openneutron.executorch.analyze.bisect import Bisection, bisect
+from openneutron.executorch.quantize.choices import Choices
+from openneutron.options import checked
 
 
 class Lopsided(torch.nn.Module):
@@ -59,3 +64,12 @@ def test_16_bits_are_tried_for_the_dearest_layer_and_priced(found: Bisection) ->
     everywhere = next(fix for fix in wide if fix.how == "activations='int16'")
     assert everywhere.price is not None
     assert everywhere.price.cycles > found.price.cycles and everywhere.price.peak_bytes > found.price.peak_bytes
+
+
+def test_every_fix_can_be_pasted_into_the_command_into_python_and_into_a_quantization_file(found: Bisection) -> None:
+    for fix in found.fixes:
+        arguments = eval(f"dict({fix.how})")
+        request = parse(["model.pt2", *shlex.split(fix.flags)])
+        assert request is not None and request.options == checked(arguments)
+        asked = Choices.of(checked(arguments))
+        assert Choices.of({"quantization": arguments}) == asked != Choices()

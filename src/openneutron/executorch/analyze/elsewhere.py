@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from torch.export import ExportedProgram
@@ -18,6 +19,7 @@ from torch.export import ExportedProgram
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.pipeline import compile_module
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.machine import targets
 from openneutron.program import Program
 from openneutron.report.fits import shortfalls
@@ -25,7 +27,7 @@ from openneutron.report.model import Report, WhatIf
 
 Progress = Callable[[str], None]
 # What the quantized module has in it already.
-_OF_QUANTIZATION = ("per_channel", "observer", "exclude", "activations", "precision", "train")
+_OF_QUANTIZATION = frozenset({*(field.name for field in fields(Choices)), "quantization", "train"})
 
 
 def target_what_ifs(
@@ -35,7 +37,7 @@ def target_what_ifs(
     source = loaded.model if program.quantized is None else export(program.quantized, loaded.example_inputs)
     if not isinstance(source, ExportedProgram):
         return ()
-    given = {name: value for name, value in options.items() if name not in (*_OF_QUANTIZATION, "target")}
+    given = {name: value for name, value in options.items() if name not in _OF_QUANTIZATION and name != "target"}
     found = []
     for name in targets.names():
         if name == program.report.target:
