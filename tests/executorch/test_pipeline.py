@@ -2,11 +2,7 @@ from __future__ import annotations
 
 import copy
 import gc
-import hashlib
 import itertools
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -151,35 +147,6 @@ def test_trained_with_fake_quantization() -> None:
     assert not [v for v in built.report.nodes if not v.delegated and v.code != "border"]
     (got,) = load_program(built.pte).run(*IMAGE)
     assert (got - quantized(*IMAGE)).abs().max() < 0.05
-
-
-_TWICE = """
-import hashlib, sys, torch
-sys.path.insert(0, {root!r})
-torch.set_num_threads(int(sys.argv[1]))
-from tests.executorch.test_pipeline import IMAGE, network
-from openneutron.executorch.pipeline import build
-generator = torch.Generator().manual_seed(3)
-batches = [(torch.randn(1, 3, 8, 8, generator=generator),) for _ in range(3)]
-print(hashlib.sha256(build(network(), IMAGE, calibration=batches, per_channel=True).pte).hexdigest())
-"""
-
-
-def test_same_bytes_in_other_processes() -> None:
-    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = _TWICE.format(root=root)
-    found = set()
-    for seed, threads in (("1", "1"), ("2", "2")):
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        run = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", code, threads],
-            env=environment,
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        found.add(run.stdout.split()[-1])
-    assert len(found) == 1 and len(found.pop()) == len(hashlib.sha256().hexdigest())
 
 
 def _dynamic() -> Any:
