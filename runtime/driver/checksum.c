@@ -12,7 +12,7 @@ NeutronError nd_check_checksum(const nd_program *program, nd_text *detail) {
     uint32_t crc = nd_crc32(0, program->microcode, field);
     crc = nd_crc32(crc, zeros, sizeof zeros);
     crc = nd_crc32(crc, program->microcode + after, program->header.microcode_bytes - after);
-    crc = nd_crc32(crc, program->weights, program->header.weights_bytes);
+    crc = nd_crc32(crc, program->stored, program->header.weights_bytes);
     crc = nd_crc32(crc, program->kernels, program->header.kernels_bytes);
     if (crc == program->identity.checksum) return NEUTRON_NONE;
     nd_say(detail, "byte %u: the checksum is %u, the blocks give %u", field,

@@ -46,7 +46,7 @@ static NeutronError check_header(nd_program *program, const NeutronModelSizes *s
     nd_read(program, 0, &program->header, sizeof *h);
     if (h->header_bytes != sizeof *h)
         return header_error(detail, HEADER_AT(header_bytes), "header_bytes", h->header_bytes);
-    if (h->flags & ~NEUTRON_FLAG_PROFILING)
+    if (h->flags & ~(NEUTRON_FLAG_PROFILING | NEUTRON_FLAG_PACKED))
         return header_error(detail, HEADER_AT(flags), "flags", h->flags);
     for (uint32_t at = 0; at < sizeof h->reserved / sizeof h->reserved[0]; at++) {
         const uint32_t offset = HEADER_AT(reserved) + at * (uint32_t)sizeof h->reserved[0];
@@ -160,6 +160,10 @@ static NeutronError check_layout(nd_program *program, const NeutronModelSizes *s
     if (h->state_count ? !section_fits(program, h->states_offset, states) : h->states_offset != 0) {
         return header_error(detail, HEADER_AT(states_offset), "states_offset", h->states_offset);
     }
+    if (h->section_count && !section_fits(program, h->sections_offset, 0)) {
+        return header_error(detail, HEADER_AT(sections_offset), "sections_offset",
+                            h->sections_offset);
+    }
     if (sizes->scratch < program->scratch_bytes || sizes->prefetch < program->prefetch_bytes) {
         nd_say(detail, "scratch has %llu of %u bytes, prefetch %llu of %u",
                (unsigned long long)sizes->scratch, program->scratch_bytes,
@@ -202,6 +206,7 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
         return NEUTRON_ERROR_ARGUMENT_NULL;
     }
     program->microcode = config->microcode;
+    program->stored = config->weights;
     program->weights = config->weights;
     program->kernels = config->kernels;
     if (((uintptr_t)config->microcode | (uintptr_t)config->weights) % NEUTRON_ALIGNMENT) {
@@ -215,6 +220,7 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
     for (uint32_t row = 0; error == NEUTRON_NONE && row < program->header.tensor_count; row++) {
         error = check_tensor(program, row, detail);
     }
+    if (error == NEUTRON_NONE) error = nd_check_sections(program, detail);
     if (error == NEUTRON_NONE) error = nd_check_states(program, detail);
     return error == NEUTRON_NONE ? nd_check_memory(program, detail) : error;
 }

@@ -2,28 +2,55 @@
 
 #include "footprint.h"
 #include "model.h"
+#include "storage.h"
 
 void nd_read(const nd_program *program, uint32_t offset, void *record, size_t size) {
     memcpy(record, program->microcode + offset, size);
 }
 
-nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset) {
+nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset,
+                                 uint32_t room[ND_MAX_WORDS]) {
     NeutronInstructionRecord head;
+    const uint32_t end = program->header.code_offset + program->header.code_bytes;
+    nd_instruction found = {offset, 0, 0, 0, 0, NULL};
+    if (offset > end || end - offset < sizeof head) return found;
     nd_read(program, offset, &head, sizeof head);
-    const nd_instruction found = {offset, head.words, head.opcode, head.operands};
+    found.words = head.words;
+    found.opcode = head.opcode;
+    found.operands = head.operands;
+    if (!(program->header.flags & NEUTRON_FLAG_PACKED)) {
+        /* Microcode is 16-byte aligned and instructions are whole words: read in place. */
+        const bool inside = head.words <= (end - offset) / sizeof(uint32_t);
+        found.bytes = inside ? head.words * (uint32_t)sizeof(uint32_t) : 0;
+        found.plain = (const uint32_t *)(const void *)(program->microcode + offset);
+        return found;
+    }
+    uint32_t at = offset + (uint32_t)sizeof head;
+    if (head.words < 1 || head.words > ND_MAX_WORDS) return found;
+    memcpy(room, &head, sizeof head);
+    if (!nd_unpack_words(program->microcode, &at, end, room + 1, head.words - 1u)) return found;
+    found.bytes = at - offset;
+    found.plain = room;
     return found;
 }
 
-static uint32_t operand_offset(const nd_instruction *at, uint32_t operand) {
-    return at->offset + (uint32_t)(sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) +
-           operand * (uint32_t)sizeof(NeutronOperandRecord);
+void nd_body(const nd_instruction *at, void *record, size_t size) {
+    memcpy(record, at->plain + 1, size);
 }
 
-NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at,
-                                       uint32_t operand) {
-    NeutronOperandRecord record;
-    nd_read(program, operand_offset(at, operand), &record, sizeof record);
-    return record;
+static const NeutronOperandRecord *operand_at(const nd_instruction *at, uint32_t operand) {
+    const size_t head = sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord);
+    return (const NeutronOperandRecord *)(const void *)(at->plain + head / sizeof *at->plain) +
+           operand;
+}
+
+NeutronOperandRecord nd_operand_record(const nd_instruction *at, uint32_t operand) {
+    return *operand_at(at, operand);
+}
+
+uint32_t nd_weights_bytes(const nd_program *program) {
+    return program->header.section_count ? program->header.plain_bytes
+                                         : program->header.weights_bytes;
 }
 
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row) {
@@ -39,7 +66,7 @@ uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t inde
     case NEUTRON_REGION_OUTPUT:
         return index < program->outputs ? nd_tensor(program, program->inputs + index).bytes : 0;
     case NEUTRON_REGION_SCRATCH: return index ? 0 : program->scratch_bytes;
-    case NEUTRON_REGION_WEIGHTS: return index ? 0 : program->header.weights_bytes;
+    case NEUTRON_REGION_WEIGHTS: return index ? 0 : nd_weights_bytes(program);
     case NEUTRON_REGION_PREFETCH: return index ? 0 : program->prefetch_bytes;
     case NEUTRON_REGION_TCM: return index ? 0 : program->header.tcm_bytes;
     case NEUTRON_REGION_STATE: return index ? 0 : program->header.state_bytes;
@@ -88,18 +115,14 @@ static void decode_operand(const nd_program *program, const nd_buffers *buffers,
 
 void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at,
                     nk_call *call, NeutronCallRecord *record) {
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), record,
-            sizeof *record);
+    nd_body(at, record, sizeof *record);
     for (uint32_t operand = 0; operand < at->operands; operand++) {
-        const uint8_t *record_at = program->microcode + operand_offset(at, operand);
-        decode_operand(program, buffers, (const void *)record_at, &call->operands[operand]);
+        decode_operand(program, buffers, operand_at(at, operand), &call->operands[operand]);
     }
-    /* Microcode is 16-byte aligned and instructions are whole words, so operands and parameters may
-     * be read in place. */
-    const uint32_t params = operand_offset(at, at->operands);
-    call->params = (const int32_t *)(const void *)(program->microcode + params);
+    call->params = (const int32_t *)(const void *)operand_at(at, at->operands);
+    call->place = program->microcode + at->offset;
     call->operand_count = at->operands;
-    call->param_count = at->words - (params - at->offset) / (uint32_t)sizeof(int32_t);
+    call->param_count = at->words - (uint32_t)((const uint32_t *)call->params - at->plain);
     call->kernel = record->kernel;
     call->units = program->identity.units;
     call->length = program->identity.length;

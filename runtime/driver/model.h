@@ -15,17 +15,28 @@
 /* Microcode as validated. Records are copied out of it, never pointed into, but for kernel
  * parameters. */
 typedef struct {
-    const uint8_t *microcode, *weights, *kernels;
+    const uint8_t *microcode, *kernels;
+    const uint8_t *stored;  /* the weights block */
+    const uint8_t *weights; /* region WEIGHTS: that block, or its sections once they are decoded */
     NeutronHeaderRecord header;
     NeutronIdentityRecord identity;
     const nm_target *target;
     uint32_t inputs, outputs, scratch_bytes, prefetch_bytes, profile_bytes, debug_bytes;
 } nd_program;
 
-/* One instruction, found at byte `offset` of the microcode. */
+/* Words of the longest instruction: a call with all operands and parameters. */
+enum {
+    ND_MAX_WORDS = (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord) +
+                    NEUTRON_MAX_OPERANDS * sizeof(NeutronOperandRecord)) /
+        sizeof(uint32_t) +
+    NEUTRON_MAX_PARAMS
+};
+
+/* One instruction: `bytes` of the microcode from `offset` on, and its plain words. */
 typedef struct {
-    uint32_t offset, words;
+    uint32_t offset, bytes, words;
     uint8_t opcode, operands;
+    const uint32_t *plain; /* in the microcode, or in memory of the caller where it is packed */
 } nd_instruction;
 
 /* Buffers of a run. */
@@ -120,13 +131,24 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
                            uint64_t *work, nd_text *detail);
 NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work,
                            nd_text *detail);
-NeutronError nd_check_wait(const nd_program *program, const nd_instruction *at, nd_text *detail);
+NeutronError nd_check_wait(const nd_instruction *at, nd_text *detail);
+
+/* sections.c: the table; then the streams, into memory of plain_bytes or, with NULL, only checked.
+ */
+NeutronError nd_check_sections(const nd_program *program, nd_text *detail);
+NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text *detail);
+/* Bytes of region WEIGHTS. */
+uint32_t nd_weights_bytes(const nd_program *program);
 
 /* decode.c: conversion only, what it reads has been validated (or is about to be). */
-nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset);
+/* The instruction at `offset`, its words in `room` where they are packed; no bytes where it leaves
+ * the code. */
+nd_instruction nd_instruction_at(const nd_program *program, uint32_t offset,
+                                 uint32_t room[ND_MAX_WORDS]);
+/* What follows the first word of an instruction. */
+void nd_body(const nd_instruction *at, void *record, size_t size);
 void nd_read(const nd_program *program, uint32_t offset, void *record, size_t size);
-NeutronOperandRecord nd_operand_record(const nd_program *program, const nd_instruction *at,
-                                       uint32_t operand);
+NeutronOperandRecord nd_operand_record(const nd_instruction *at, uint32_t operand);
 /* Size of a region (of input or output `index`); 0 when there is no such region. */
 uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index);
 uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region,

@@ -9,10 +9,11 @@ static size_t aligned(size_t size) {
 _Static_assert(sizeof(struct NeutronModel) <= NEUTRON_CONTEXT_BYTES,
                "NEUTRON_CONTEXT_BYTES must hold a context");
 
-/* The handle, its TCM, its state. Both are bounded by what validation allows, so nothing wraps. */
+/* The handle, its TCM, its state, its decoded constants. All are bounded by what validation allows,
+ * so nothing wraps. */
 static size_t context_bytes(const NeutronHeaderRecord *header) {
     return aligned(sizeof(struct NeutronModel)) + aligned(header->tcm_bytes) +
-           aligned(header->state_bytes);
+           aligned(header->state_bytes) + aligned(header->plain_bytes);
 }
 
 size_t neutronGetModelContextSize(const void *microcode, size_t size) {
@@ -20,25 +21,36 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     if (microcode == NULL || size < sizeof header) return 0;
     memcpy(&header, microcode, sizeof header);
     if (header.magic != NEUTRON_MAGIC || header.version != NEUTRON_VERSION_WORD) return 0;
-    return header.state_bytes > NEUTRON_MAX_STATE_BYTES ? 0 : context_bytes(&header);
+    if (header.state_bytes > NEUTRON_MAX_STATE_BYTES ||
+        header.plain_bytes > NEUTRON_MAX_PLAIN_BYTES)
+        return 0;
+    return context_bytes(&header);
 }
 
-/* Turn memory into a prepared model; NULL when there is no room for another handle. */
-static NeutronModelHandle build(void *context, const nd_program *program, uint32_t timeout,
-                                uint32_t owned) {
+/* Turn memory into a prepared model. */
+static NeutronError build(void *context, const nd_program *program, uint32_t timeout,
+                          uint32_t owned, NeutronModelHandle *handle) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
     model->timeout_seconds = timeout;
     model->tcm = (uint8_t *)context + aligned(sizeof *model);
     model->variables = model->tcm + aligned(program->header.tcm_bytes);
+    if (program->header.section_count) {
+        nd_text nowhere = {NULL, 0, 0};
+        uint8_t *constants = model->variables + aligned(program->header.state_bytes);
+        const NeutronError error = nd_decode_sections(program, constants, &nowhere);
+        if (error != NEUTRON_NONE) return error;
+        model->program.weights = constants;
+    }
     nd_reset_state(model);
     model->detail.text = model->detail_text;
     model->detail.size = sizeof model->detail_text;
     model->owned = owned;
     atomic_init(&model->state, ND_IDLE);
     atomic_init(&model->finished, false);
-    return nd_handle_make(model);
+    *handle = nd_handle_make(model);
+    return *handle != NULL ? NEUTRON_NONE : NEUTRON_ERROR_NO_MEMORY;
 }
 
 static NeutronError validated(nd_program *program, const NeutronModelConfig *config,
@@ -61,8 +73,7 @@ NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
     const NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     if (contextSize < context_bytes(&program.header)) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
-    *handle = build(context, &program, timeout, 0);
-    return *handle != NULL ? NEUTRON_NONE : NEUTRON_ERROR_NO_MEMORY;
+    return build(context, &program, timeout, 0, handle);
 }
 
 NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
@@ -70,14 +81,15 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
                                         NeutronModelHandle *handle) {
     nd_program program;
     uint32_t timeout = 0;
-    const NeutronError error = validated(&program, config, sizes, &timeout, handle);
+    NeutronModelHandle made = NULL;
+    NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
     void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
     if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
-    const NeutronModelHandle made = build(context, &program, timeout, 1);
-    if (made == NULL) {
+    error = build(context, &program, timeout, 1, &made);
+    if (error != NEUTRON_NONE) {
         neutronMemFree(context);
-        return NEUTRON_ERROR_NO_MEMORY;
+        return error;
     }
 #if ND_THREADS
     const NeutronError refused = neutronSetThreads(made, nd_threads_wanted());

@@ -16,6 +16,7 @@ enum { KEPT = 1 };
 /* An instruction, and of a call what is the same each time. */
 typedef struct {
     nd_instruction at; /* no words: empty */
+    uint32_t room[ND_MAX_WORDS];
     bool decoded;
     uint32_t priced; /* rows that `cost` is for; 0: none */
     NeutronCallRecord record;
@@ -39,7 +40,7 @@ typedef struct {
 static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
     kept *k = &r->kept[ordinal % KEPT];
     if (k->at.words == 0 || k->at.offset != offset) {
-        k->at = nd_instruction_at(r->program, offset);
+        k->at = nd_instruction_at(r->program, offset, k->room);
         k->decoded = false;
         k->priced = 0;
     }
@@ -110,9 +111,8 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
 /* The price of so many rows of a call. */
 static NeutronError price(const run *r, kept *k, uint32_t rows) {
     if (k->priced == rows) return NEUTRON_NONE;
-    const uint32_t *words = (const uint32_t *)(const void *)(r->program->microcode + k->at.offset);
-    const NeutronError error =
-        nm_encoded_call_cost(r->program->target, words, k->at.words, 0, (int32_t)rows, &k->cost);
+    const NeutronError error = nm_encoded_call_cost(r->program->target, k->at.plain, k->at.words, 0,
+                                                    (int32_t)rows, &k->cost);
     k->priced = error == NEUTRON_NONE ? rows : 0;
     return error;
 }
@@ -149,7 +149,7 @@ static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
 
 static void run_copy(run *r, const nd_instruction *at) {
     NeutronDmaRecord d;
-    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &d, sizeof d);
+    nd_body(at, &d, sizeof d);
     uint8_t *source =
         nd_region_base(r->program, &r->buffers, d.source_region, d.source_index) + d.source_offset;
     uint8_t *target =
@@ -170,8 +170,7 @@ static void run_copy(run *r, const nd_instruction *at) {
 
 static void run_wait(run *r, const nd_instruction *at) {
     NeutronWaitRecord wait;
-    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &wait,
-            sizeof wait);
+    nd_body(at, &wait, sizeof wait);
     r->config.wait(wait.channel);
     nd_timeline_wait(&r->model->timeline, wait.channel);
 }
@@ -187,41 +186,40 @@ static NeutronError run_instruction(run *r, kept *k, uint32_t iteration) {
     }
 }
 
-/* Instructions in bytes [offset, end), which hold no loop. */
-static NeutronError run_body(run *r, uint32_t offset, uint32_t end, uint32_t iteration) {
-    for (uint32_t ordinal = 0; offset < end; ordinal++) {
-        kept *k = instruction_at(r, ordinal, offset);
+/* Instructions of so many words from `*offset` on, which hold no loop; moves behind them. */
+static NeutronError run_body(run *r, uint32_t *offset, uint32_t words, uint32_t iteration) {
+    for (uint32_t ordinal = 0; words > 0; ordinal++) {
+        kept *k = instruction_at(r, ordinal, *offset);
         const NeutronError error = run_instruction(r, k, iteration);
         if (error != NEUTRON_NONE) return error;
-        offset += k->at.words * (uint32_t)sizeof(uint32_t);
+        *offset += k->at.bytes;
+        words -= k->at.words;
     }
     return NEUTRON_NONE;
 }
 
 static NeutronError run_loop(run *r, const nd_instruction *at, uint32_t *next) {
     NeutronLoopRecord loop;
-    nd_read(r->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop,
-            sizeof loop);
+    nd_body(at, &loop, sizeof loop);
     const uint32_t body = *next;
-    *next += loop.body_words * (uint32_t)sizeof(uint32_t);
     for (uint32_t iteration = 0; iteration < loop.iterations; iteration++) {
-        const NeutronError error = run_body(r, body, *next, iteration);
+        *next = body;
+        const NeutronError error = run_body(r, next, loop.body_words, iteration);
         if (error != NEUTRON_NONE) return error;
     }
     return NEUTRON_NONE;
 }
 
 static NeutronError run_code(run *r) {
-    const uint32_t end = r->program->header.code_offset + r->program->header.code_bytes;
-    for (uint32_t offset = r->program->header.code_offset; offset < end;) {
+    for (uint32_t offset = r->program->header.code_offset;;) {
         kept *k = instruction_at(r, 0, offset);
-        offset += k->at.words * (uint32_t)sizeof(uint32_t);
+        const bool last = k->at.opcode == NEUTRON_OPCODE_END;
+        offset += k->at.bytes;
         const NeutronError error = k->at.opcode == NEUTRON_OPCODE_LOOP
                                        ? run_loop(r, &k->at, &offset)
                                        : run_instruction(r, k, 0);
-        if (error != NEUTRON_NONE) return error;
+        if (error != NEUTRON_NONE || last) return error;
     }
-    return NEUTRON_NONE;
 }
 
 NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {

@@ -20,14 +20,15 @@ static NeutronError malformed(const nd_program *program, uint32_t row, const Neu
 
 NeutronError nd_check_states(const nd_program *program, nd_text *detail) {
     const NeutronHeaderRecord *h = &program->header;
+    const uint32_t weights = nd_weights_bytes(program);
     uint32_t end = 0; /* rows follow each other, so that every byte has its first contents */
     for (uint32_t row = 0; row < h->state_count; row++) {
         const NeutronStateRecord s = row_at(program, row);
         const int whole = s.offset == end && s.bytes != 0 && s.bytes % NEUTRON_ALIGNMENT == 0;
         if (!whole || s.bytes > h->state_bytes - end) return malformed(program, row, &s, detail);
         const int filled = s.source == NEUTRON_NO_SOURCE;
-        const int inside = !filled && s.fill == 0 && s.bytes <= h->weights_bytes &&
-                           s.source <= h->weights_bytes - s.bytes;
+        const int inside =
+            !filled && s.fill == 0 && s.bytes <= weights && s.source <= weights - s.bytes;
         if (!filled && !inside) return malformed(program, row, &s, detail);
         end += s.bytes;
     }

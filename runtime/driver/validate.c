@@ -15,7 +15,7 @@ typedef struct {
     const nd_program *program;
     nd_text *detail;
     uint32_t end;        /* byte after the last instruction */
-    uint32_t loop_end;   /* byte after the body of the open loop; 0 outside */
+    uint32_t loop_words; /* of the body of the open loop that are still to come; 0 outside */
     uint32_t iterations; /* of the open loop; 1 outside */
     uint64_t calls, executed, work;
     uint32_t called[(NEUTRON_KERNEL_LIMIT + 31) / 32];
@@ -36,8 +36,7 @@ static NeutronError check_length(const walk *w, const nd_instruction *at) {
     };
     if (at->opcode > NEUTRON_OPCODE_LOOP)
         return say(w, NEUTRON_ERROR_INSTRUCTION, at, "unknown opcode");
-    const uint32_t limit = w->loop_end ? w->loop_end : w->end;
-    if (at->words == 0 || at->words > (limit - at->offset) / sizeof(uint32_t)) {
+    if (at->words == 0 || at->bytes == 0 || (w->loop_words && at->words > w->loop_words)) {
         return say(w, NEUTRON_ERROR_INSTRUCTION, at, "the instruction leaves the code or its loop");
     }
     if (at->opcode != NEUTRON_OPCODE_CALL &&
@@ -49,17 +48,30 @@ static NeutronError check_length(const walk *w, const nd_instruction *at) {
 
 static NeutronError open_loop(walk *w, const nd_instruction *at) {
     NeutronLoopRecord loop;
-    const uint32_t body = at->offset + at->words * (uint32_t)sizeof(uint32_t);
-    if (w->loop_end) return say(w, NEUTRON_ERROR_LOOP, at, "a loop inside a loop");
-    nd_read(w->program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &loop,
-            sizeof loop);
+    if (w->loop_words) return say(w, NEUTRON_ERROR_LOOP, at, "a loop inside a loop");
+    nd_body(at, &loop, sizeof loop);
     if (loop.iterations == 0) return say(w, NEUTRON_ERROR_LOOP, at, "a loop of no iterations");
-    if (loop.body_words == 0 || loop.body_words > (w->end - body) / sizeof(uint32_t)) {
+    /* A packed instruction is never shorter than its first word, and a quarter byte for each more.
+     */
+    const uint64_t left = w->end - at->offset - at->bytes;
+    const bool packed = (w->program->header.flags & NEUTRON_FLAG_PACKED) != 0;
+    if (loop.body_words == 0 || loop.body_words > (packed ? 4 * left : left / sizeof(uint32_t))) {
         return say(w, NEUTRON_ERROR_LOOP, at, "the body of the loop is empty or leaves the code");
     }
-    w->loop_end = body + loop.body_words * (uint32_t)sizeof(uint32_t);
+    w->loop_words = loop.body_words;
     w->iterations = loop.iterations;
     return NEUTRON_NONE;
+}
+
+/* Whether END is the last instruction: behind packed ones the rest of a word is zeros. */
+static bool last_word(const walk *w, const nd_instruction *at) {
+    const uint32_t from = at->offset + at->bytes;
+    const bool packed = (w->program->header.flags & NEUTRON_FLAG_PACKED) != 0;
+    for (uint32_t byte = from; byte < w->end; byte++) {
+        if (!packed || byte - from >= sizeof(uint32_t) - 1 || w->program->microcode[byte])
+            return false;
+    }
+    return true;
 }
 
 static NeutronError check_instruction(walk *w, const nd_instruction *at) {
@@ -72,10 +84,10 @@ static NeutronError check_instruction(walk *w, const nd_instruction *at) {
         w->calls += w->iterations;
         break;
     case NEUTRON_OPCODE_DMA: error = nd_check_copy(w->program, at, &work, w->detail); break;
-    case NEUTRON_OPCODE_WAIT: error = nd_check_wait(w->program, at, w->detail); break;
+    case NEUTRON_OPCODE_WAIT: error = nd_check_wait(at, w->detail); break;
     case NEUTRON_OPCODE_LOOP: return open_loop(w, at);
     default:
-        if (w->loop_end || at->offset + sizeof(NeutronInstructionRecord) != w->end) {
+        if (w->loop_words || !last_word(w, at)) {
             return say(w, NEUTRON_ERROR_INSTRUCTION, at, "END before the end of the code");
         }
     }
@@ -93,14 +105,15 @@ static NeutronError check_instruction(walk *w, const nd_instruction *at) {
 static NeutronError check_code(walk *w) {
     const NeutronHeaderRecord *h = &w->program->header;
     uint8_t last = NEUTRON_OPCODE_CALL;
-    for (uint32_t offset = h->code_offset; offset < w->end;) {
-        const nd_instruction at = nd_instruction_at(w->program, offset);
+    for (uint32_t offset = h->code_offset; offset < w->end && last != NEUTRON_OPCODE_END;) {
+        uint32_t room[ND_MAX_WORDS];
+        const nd_instruction at = nd_instruction_at(w->program, offset, room);
         const NeutronError error = check_instruction(w, &at);
         if (error != NEUTRON_NONE) return error;
-        offset += at.words * (uint32_t)sizeof(uint32_t);
-        if (offset == w->loop_end) {
-            w->loop_end = 0;
-            w->iterations = 1;
+        offset += at.bytes;
+        if (at.opcode != NEUTRON_OPCODE_LOOP && w->loop_words) {
+            w->loop_words -= at.words;
+            if (w->loop_words == 0) w->iterations = 1;
         }
         last = at.opcode;
     }
@@ -140,5 +153,6 @@ NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronMo
                                char *detail, size_t detailSize) {
     nd_program program;
     nd_text text = {detail, detail ? detailSize : 0, 0};
-    return nd_validate(&program, config, sizes, &text);
+    const NeutronError error = nd_validate(&program, config, sizes, &text);
+    return error == NEUTRON_NONE ? nd_decode_sections(&program, NULL, &text) : error;
 }

@@ -44,7 +44,7 @@ static NeutronError check_kernel(const subject *s, const NeutronCallRecord *call
 }
 
 static NeutronError check_operand(const subject *s, uint32_t operand) {
-    const NeutronOperandRecord o = nd_operand_record(s->program, s->at, operand);
+    const NeutronOperandRecord o = nd_operand_record(s->at, operand);
     const uint32_t mask = (uint32_t)1 << operand;
     if (o.channels == 0) {
         return s->info.optional & mask
@@ -91,8 +91,7 @@ NeutronError nd_check_call(const nd_program *program, const nd_instruction *at, 
         nd_say(detail, "byte %u: a call of %u words", at->offset, at->words);
         return NEUTRON_ERROR_INSTRUCTION;
     }
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &record,
-            sizeof record);
+    nd_body(at, &record, sizeof record);
     if (!nd_kernel(record.kernel, &s.info) || !nd_kernel_linked(record.kernel)) {
         nd_say(detail, "byte %u: kernel %u (%s)", at->offset, record.kernel,
                s.info.name ? s.info.name : "unknown here");

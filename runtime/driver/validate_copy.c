@@ -26,7 +26,7 @@ static NeutronError refuse(const nd_instruction *at, NeutronError error, const c
 NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, uint64_t *work,
                            nd_text *detail) {
     NeutronDmaRecord d;
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &d, sizeof d);
+    nd_body(at, &d, sizeof d);
     if (d.channel >= ND_MAX_CHANNELS)
         return refuse(at, NEUTRON_ERROR_COPY, "channel", d.channel, detail);
     if (d.bytes == 0) return refuse(at, NEUTRON_ERROR_COPY, "length", d.bytes, detail);
@@ -56,9 +56,9 @@ NeutronError nd_check_copy(const nd_program *program, const nd_instruction *at, 
     return NEUTRON_NONE;
 }
 
-NeutronError nd_check_wait(const nd_program *program, const nd_instruction *at, nd_text *detail) {
+NeutronError nd_check_wait(const nd_instruction *at, nd_text *detail) {
     NeutronWaitRecord wait;
-    nd_read(program, at->offset + (uint32_t)sizeof(NeutronInstructionRecord), &wait, sizeof wait);
+    nd_body(at, &wait, sizeof wait);
     if (wait.channel < ND_MAX_CHANNELS) return NEUTRON_NONE;
     nd_say(detail, "byte %u: wait: channel %u", at->offset, wait.channel);
     return NEUTRON_ERROR_COPY;

@@ -69,6 +69,9 @@
     X(HEADER, DRIVER, DRIVER_MICROCODE, 4, "the microcode's header contradicts itself") \
     X(TENSOR_TABLE, DRIVER, DRIVER_MICROCODE, 5, "the tensor table is malformed") \
     X(STATE_TABLE, DRIVER, DRIVER_MICROCODE, 14, "the state table is malformed") \
+    X(SECTION_TABLE, DRIVER, DRIVER_MICROCODE, 15, \
+      "the table of the weights block's sections is malformed") \
+    X(WEIGHTS_CODE, DRIVER, DRIVER_MICROCODE, 16, "coded weights are malformed") \
     X(KERNELS_BLOCK, DRIVER, DRIVER_MICROCODE, 6, \
       "the kernels block does not list the kernels that are called") \
     X(INSTRUCTION, DRIVER, DRIVER_MICROCODE, 7, "an instruction is malformed") \

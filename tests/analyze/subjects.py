@@ -7,7 +7,7 @@ import dataclasses
 from openneutron.analyze.verify import Subject, border
 from openneutron.convert import convert
 from openneutron.litert.read import read_model
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
 
@@ -34,4 +34,5 @@ def damaged(subject: Subject, kernel: str) -> Subject:
     weights = bytearray(program.weights)
     weights[operand.offset] ^= 0x40
     changed = dataclasses.replace(program, weights=bytes(weights))
-    return dataclasses.replace(subject, microcode=encode(changed), weights=bytes(weights))
+    microcode, stored = encode_blocks(changed)
+    return dataclasses.replace(subject, microcode=microcode, weights=stored)

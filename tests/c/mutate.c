@@ -281,7 +281,8 @@ static void out_of_range(session *s, const uint8_t *original) {
     if (nd_validate(&program, &config, &sizes, &nowhere) != NEUTRON_NONE) exit(2);
     const uint32_t end = program.header.code_offset + program.header.code_bytes;
     for (uint32_t offset = program.header.code_offset; offset < end;) {
-        const nd_instruction at = nd_instruction_at(&program, offset);
+        uint32_t room[ND_MAX_WORDS];
+        const nd_instruction at = nd_instruction_at(&program, offset, room);
         const size_t body = offset + sizeof(NeutronInstructionRecord);
         NeutronCallRecord record;
         nd_kernel_info info;
@@ -331,8 +332,10 @@ int main(int argc, char **argv) {
     report(&s, "several at once");
     weights(&s, original);
     report(&s, "weights");
-    out_of_range(&s, original);
-    report(&s, "out of range");
+    if (!(h.flags & NEUTRON_FLAG_PACKED)) { /* where each field is a word of its own */
+        out_of_range(&s, original);
+        report(&s, "out of range");
+    }
     free(original);
     free(s.microcode.bytes);
     free(s.weights.bytes);

@@ -11,7 +11,7 @@ from openneutron.compiler import kernels
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.decode import decode
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 
 
@@ -23,7 +23,7 @@ def damage(file: Path) -> None:
     blocks = blocks_of(model.main, op, outputs=1)
     program = decode(blocks.microcode, blocks.weights, blocks.kernels)
     changed = dataclasses.replace(program, weights=bytes([program.weights[0] ^ 0x40]) + program.weights[1:])
-    for index, data in zip(op.inputs[-3:], (encode(changed), changed.weights, blocks.kernels), strict=True):
+    for index, data in zip(op.inputs[-3:], (*encode_blocks(changed), blocks.kernels), strict=True):
         model.main.tensors[index].data = np.frombuffer(data, np.uint8).copy()
     file.write_bytes(write_model(model))
 

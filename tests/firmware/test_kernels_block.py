@@ -13,7 +13,7 @@ from openneutron.compiler import kernels
 from openneutron.errors import RuntimeFailure
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.instructions import Call, Loop, Program
 from tests import tiny
 
@@ -42,7 +42,7 @@ def load(program: Program, block: bytes) -> None:
     from dataclasses import replace
 
     changed = replace(program, kernels=block)
-    with Simulator(encode(changed), changed.weights, changed.kernels):
+    with Simulator(*encode_blocks(changed), changed.kernels):
         pass
 
 

@@ -144,9 +144,11 @@ def _program(rng: Random, program: m.Program) -> tuple[m.Program, str]:
     return dataclasses.replace(program, instructions=tuple(items)), what
 
 
-def _block(rng: Random, block: bytes, program: m.Program) -> tuple[bytes, str]:
+def _block(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
     """Change one word of the code, the checksum made right again."""
     import zlib
+
+    block, weights = blocks
 
     code, size, identity = (struct.unpack_from("<I", block, at)[0] for at in (64, 68, 16))
     at = code + 4 * int(rng.integers(size // 4))
@@ -154,10 +156,8 @@ def _block(rng: Random, block: bytes, program: m.Program) -> tuple[bytes, str]:
     (word,) = struct.unpack_from("<i", made, at)
     struct.pack_into("<I", made, at, (word + int(_pick(rng, _STEPS))) & 0xFFFFFFFF)
     struct.pack_into("<I", made, identity + 28, 0)
-    struct.pack_into(
-        "<I", made, identity + 28, zlib.crc32(program.kernels, zlib.crc32(program.weights, zlib.crc32(made)))
-    )
-    return bytes(made), "a word of the code"
+    struct.pack_into("<I", made, identity + 28, zlib.crc32(program.kernels, zlib.crc32(weights, zlib.crc32(made))))
+    return (bytes(made), weights), "a word of the code"
 
 
 @contextmanager
@@ -194,7 +194,7 @@ def planted(stage: str, rng: Random) -> Iterator[list[str]]:
 
     places = {
         "legalize": ("legalize", on_graph), "fuse": ("fuse", on_graph), "schedule": ("plan", on_plan),
-        "allocate": ("plan", on_plan), "emit": ("emit", on_program), "encode": ("encode", on_block),
+        "allocate": ("plan", on_plan), "emit": ("emit", on_program), "encode": ("encode_blocks", on_block),
     }  # fmt: skip
     with after(*places[stage]):
         yield said

@@ -10,7 +10,7 @@
 #define SLOTS 128  /* several times the calls of a cascade's body */
 
 typedef struct {
-    const void *params; /* NULL: empty */
+    const void *place; /* NULL: empty */
     uint32_t part;
     uint32_t at, bytes;
 } slot;
@@ -39,13 +39,13 @@ void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *
     const size_t room = (bytes + 63) / 64 * 64;
     const int fixed =
         weights->region == NEUTRON_REGION_WEIGHTS && table->region == NEUTRON_REGION_WEIGHTS;
-    if (run == 0 || !fixed || room > MOST) return NULL;
+    if (run == 0 || !fixed || room > MOST || call->place == NULL) return NULL;
     if (memo.run != run) forget(run);
-    slot *s = &memo.slots[(((uintptr_t)call->params >> 3) + part) % SLOTS];
-    *fresh = s->params != call->params || s->part != part || s->bytes != bytes;
+    slot *s = &memo.slots[(((uintptr_t)call->place >> 2) + part) % SLOTS];
+    *fresh = s->place != call->place || s->part != part || s->bytes != bytes;
     if (!*fresh) return memo.bytes + s->at;
     if (memo.used + room > BYTES) forget(run);
-    *s = (slot){call->params, part, memo.used, (uint32_t)bytes};
+    *s = (slot){call->place, part, memo.used, (uint32_t)bytes};
     memo.used += (uint32_t)room;
     return memo.bytes + s->at;
 }

@@ -12,7 +12,9 @@
 #define NEUTRON_MAX_PARAMS 40
 #define NEUTRON_NO_SOURCE 0xFFFFFFFFu
 #define NEUTRON_MAX_STATE_BYTES 67108864u
+#define NEUTRON_MAX_PLAIN_BYTES 268435456u
 #define NEUTRON_FLAG_PROFILING 1u
+#define NEUTRON_FLAG_PACKED 2u
 
 enum {
     NEUTRON_REGION_INPUT = 0,
@@ -50,12 +52,26 @@ enum {
     NEUTRON_ROUNDING_SINGLE = 4,
 };
 
+enum {
+    NEUTRON_STORAGE_RAW = 0,
+    NEUTRON_STORAGE_PACKED = 1,
+    NEUTRON_STORAGE_RICE = 2,
+    NEUTRON_STORAGE_STATIC = 3,
+    NEUTRON_STORAGE_COLUMNS = 4,
+};
+
+enum {
+    NEUTRON_PACKING_FLAT = 0,
+    NEUTRON_PACKING_DENSE = 1,
+    NEUTRON_PACKING_LANES = 2,
+};
+
 /* First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container. */
 typedef struct {
     uint32_t magic; /* 0x64434D6E */
     uint32_t version; /* 0x4F4E0001 for open microcode; anything else was made by another converter */
     uint32_t header_bytes; /* 128 */
-    uint32_t flags; /* bit 0: words 9-14 are laid out for profiling (payload version 1) */
+    uint32_t flags; /* bit 0: words 9-14 are laid out for profiling (payload version 1); bit 1: packed instructions */
     uint32_t identity_offset; /* byte offset of the identity record in the microcode block */
     uint32_t tensors_offset; /* byte offset of the tensor table */
     uint32_t microcode_bytes; /* size of this block */
@@ -70,7 +86,10 @@ typedef struct {
     uint32_t state_bytes; /* bytes of state that a handle keeps from run to run */
     uint32_t states_offset; /* byte offset of the state table; 0 when there is no state */
     uint32_t state_count; /* rows of the state table */
-    uint32_t reserved[9]; /* zero */
+    uint32_t sections_offset; /* byte offset of the section table, in packed words; 0 when constants are stored plain */
+    uint32_t section_count; /* sections of the weights block */
+    uint32_t plain_bytes; /* size of region WEIGHTS when the sections are decoded; 0 when constants are stored plain */
+    uint32_t reserved[6]; /* zero */
 } NeutronHeaderRecord;
 _Static_assert(sizeof(NeutronHeaderRecord) == 128, "header");
 
@@ -109,6 +128,21 @@ typedef struct {
     uint32_t fill; /* word that the bytes are filled with where there is no source, else 0 */
 } NeutronStateRecord;
 _Static_assert(sizeof(NeutronStateRecord) == 16, "state");
+
+/* One piece of the weights block and how it is stored, in packed words. Sections follow each other in the block, each from a multiple of 4 on, and decoded in region WEIGHTS, each from a multiple of 16 on. */
+typedef struct {
+    uint8_t storage; /* RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4 */
+    uint8_t packing; /* FLAT 0, DENSE 1, LANES 2: what plain weights are padded to */
+    uint8_t parameter; /* RICE: low bits stored as they are; COLUMNS: columns; else 0 */
+    uint8_t width; /* RICE and STATIC: bytes of a stream's size, 1, 2 or 4; else 0 */
+    uint32_t plain; /* bytes when decoded */
+    uint32_t stored; /* bytes in the weights block */
+    uint32_t groups; /* channel groups of weights; else 0 */
+    uint32_t channels; /* output channels of a group, or channels of a table, without padding; RAW 0 */
+    uint32_t taps; /* taps of weights; else 0 */
+    uint32_t inputs; /* inputs of weights, without padding; else 0 */
+} NeutronSectionRecord;
+_Static_assert(sizeof(NeutronSectionRecord) == 28, "section");
 
 /* A tensor, or the part of it that is held: row y of image n starts at offset + n*plane + (y mod ring)*pitch. */
 typedef struct {

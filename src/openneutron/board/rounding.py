@@ -28,7 +28,7 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import BLOCKS, blocks_of, is_graph_op
 from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand, Program, Step
 from openneutron.microcode.payload import BACKEND_ID, parse_payload
@@ -91,10 +91,19 @@ def silicon_program(program: Program) -> Program:
 
 
 def silicon_blocks(microcode: bytes, weights: bytes, kernels_block: bytes) -> tuple[bytes, bytes]:
-    """Microcode and weights of one NeutronGraph as silicon would compute them."""
+    """Microcode and weights of one NeutronGraph as silicon would compute them, of the same sizes.
+
+    Shorter multipliers take fewer bits, so that there is room for whatever else changes.
+    """
     kernels.rules()  # kernels declare their parameters when their files are imported
     program = silicon_program(decode(microcode, weights, kernels_block))
-    return encode(program), program.weights
+    changed = encode_blocks(program, room=(len(microcode), len(weights)))
+    if (len(changed[0]), len(changed[1])) != (len(microcode), len(weights)):
+        raise FormatError(
+            "silicon's multipliers do not fit where ours were stored",
+            hint="compile with --pass-off code_weights,pack_code",
+        )
+    return changed
 
 
 def silicon_file(data: bytes, *, where: str) -> bytes:

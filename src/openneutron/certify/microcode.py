@@ -9,6 +9,7 @@ from typing import Any
 
 from openneutron.certify.published import KERNELS, TARGETS
 from openneutron.certify.refused import Refused
+from openneutron.certify.storage import plain_weights, unpacked
 
 REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
 DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
@@ -110,7 +111,7 @@ class State:
 
 @dataclass(frozen=True)
 class Program:
-    """A decoded microcode block with the sizes of its regions."""
+    """A decoded microcode block with the sizes of its regions and what region WEIGHTS holds."""
 
     target: str
     units: int
@@ -120,6 +121,7 @@ class Program:
     steps: tuple[Call | Copy | Wait | Loop, ...]
     calls: int
     states: tuple[State, ...] = ()
+    weights: bytes = b""
 
 
 def _word(block: bytes, at: int) -> int:
@@ -145,6 +147,8 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
     described = struct.unpack_from("<4I", block, identity + 32)
     if described != (chip["hw_version"], chip["cores"], chip["units"], chip["length"]):
         raise Refused(f"{target} is described as {described}", identity + 32)
+    if words[24]:
+        weights = plain_weights(block, weights, words[23], words[24], words[25], (chip["units"], chip["length"]))
     layout = words[9:15]
     scratch, prefetch = (layout[0], layout[3]) if flags & 1 else (layout[0], layout[1])
     tensors = _tensors(block, table, words[15])
@@ -154,12 +158,29 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
         sizes["output" if one["kind"] else "input", one["index"]] = one["bytes"]
     if scratch + prefetch > chip["sram_bytes"] or words[19] > chip["tcm_bytes"]:
         raise Refused(f"{scratch + prefetch} bytes of memory and {words[19]} of TCM exceed {target}", 36)
-    steps, calls = _instructions(block, words[16], words[16] + words[17])
+    if words[16] + words[17] > len(block):
+        raise Refused("the code leaves the block", 64)
+    code = _plain_code(block, words[16], words[16] + words[17]) if flags & 2 else block[: words[16] + words[17]]
+    steps, calls = _instructions(code, words[16], len(code))
     if calls != words[18]:
         raise Refused(f"{words[18]} calls are announced, {calls} are made", 72)
     _kernel_list(kernels, steps, bool(chip["subsystem"]))
     states = _states(block, weights, words[20], words[21], words[22])
-    return Program(target, chip["units"], chip["length"], sizes, tensors, steps, calls, states)
+    return Program(target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights)
+
+
+def _plain_code(block: bytes, at: int, end: int) -> bytes:
+    """The block up to its code, and this with its packed words plain."""
+    code = bytearray(block[:at])
+    while True:
+        opcode, _, words = struct.unpack_from("<BBH", block, at) if at + 4 <= end else (0, 0, 0)
+        if words < 1:
+            raise Refused("the code ends without an END", at)
+        plain, behind = unpacked(block, at + 4, end, words - 1)
+        code += block[at : at + 4] + plain
+        if opcode == 0:
+            return bytes(code)
+        at = behind
 
 
 def _states(block: bytes, weights: bytes, size: int, at: int, count: int) -> tuple[State, ...]:

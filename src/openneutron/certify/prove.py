@@ -316,7 +316,7 @@ class Walk:
                 same = (row["dtype"], row["bytes"]) == (tensor.dtype, tensor.size)
                 if not same or (len(tensor.scale) == 1 and (row["scale"], row["zero"]) != (scale, zero)):
                     raise Refused(f"{where}: row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
-        machine = self._settled(program, blocks[1], inputs, where)
+        machine = self._settled(program, program.weights, inputs, where)
         for index, tags in enumerate(inputs):
             if machine.regions["input", index] != tags:
                 raise Refused(f"{where}: input {index} is not left as it was")

@@ -13,6 +13,7 @@ from openneutron.compiler import l1
 from openneutron.compiler.back import dump
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
+from openneutron.compiler.back.store import stored
 from openneutron.compiler.back.summary import Part, report_of
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.collector import paused
@@ -40,7 +41,7 @@ from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
 from openneutron.microcode.disassemble import disassemble
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import add_graph_op
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.selection import selection_code
@@ -59,6 +60,7 @@ class Unit:
     tasks: TaskList
     program: Program
     microcode: bytes
+    weights: bytes
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
@@ -92,10 +94,11 @@ def _compiled(part: Graph, target: Target, options: Options, variables: Variable
             break  # whole tensors that do not fit the TCM
         program = emit(part, graph, chosen.tasks, target, profiling=options.use_profiling)
         events, cycles = predict(program, target)
-        units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", events, cycles, passes, chosen.notes))
+        units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", b"", events, cycles, passes, chosen.notes))
     best = min(units, key=lambda unit: unit.cycles)
     verify(graph, best.tasks, target)
-    best.microcode = encode(best.program)
+    best.program = stored(best.program, graph, target, options.passes_off)
+    best.microcode, best.weights = encode_blocks(best.program)
     return best
 
 
@@ -197,7 +200,7 @@ def compile_model(data: bytes, options: Options) -> Result:
     for at, (unit, inputs, outputs) in units.items():
         group = cut.groups[at]
         index = len(parts)
-        operators[at] = add_graph_op(graph, index, unit.microcode, unit.program, inputs, outputs)
+        operators[at] = add_graph_op(graph, index, unit.microcode, unit.weights, unit.program, inputs, outputs)
         parts.append(
             Part(
                 index=index,
@@ -207,6 +210,7 @@ def compile_model(data: bytes, options: Options) -> Result:
                 tasks=unit.tasks,
                 program=unit.program,
                 microcode_bytes=len(unit.microcode),
+                weight_bytes=len(unit.weights),
                 events=unit.events,
                 cycles=unit.cycles,
                 passes=unit.passes,

@@ -22,6 +22,8 @@ from openneutron.microcode.instructions import (
     TensorRow,
     Wait,
 )
+from openneutron.microcode.storage.sections import Section, read_sections
+from openneutron.microcode.storage.words import unpack_words
 from openneutron.microcode.table import (
     BODIES,
     CALL,
@@ -126,6 +128,21 @@ def _decode_steps(data: bytes | memoryview, at: int, end: int, inside_loop: bool
     return found
 
 
+def _unpacked(data: bytes | memoryview, at: int, end: int) -> bytes:
+    """Packed instructions as plain ones, END included; what is behind it is padding."""
+    code = bytearray()
+    while True:
+        head = unpack(INSTRUCTION, data[:end], at)
+        if head["words"] == 0:
+            raise FormatError(f"instruction at byte {at} has no words")
+        words, stop = unpack_words(data[:end], at + size_of(INSTRUCTION), head["words"] - 1)
+        code += data[at : at + size_of(INSTRUCTION)]
+        code += struct.pack(f"<{len(words)}i", *words)
+        if head["opcode"] == Opcode.END:
+            return bytes(code)
+        at = stop
+
+
 def _tensor(data: bytes | memoryview, at: int) -> TensorRow:
     raw = unpack(TENSOR, data, at)
     if raw["rank"] > MAX_RANK:
@@ -161,7 +178,18 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
         for i in range(header["state_count"])
     )
     start = header["code_offset"]
-    steps = _decode_steps(microcode, start, start + header["code_bytes"], False)
+    packed = bool(header["flags"] & Flag.PACKED)
+    if packed:
+        code = _unpacked(microcode, start, start + header["code_bytes"])
+        steps = _decode_steps(code, 0, len(code), False)
+    else:
+        steps = _decode_steps(microcode, start, start + header["code_bytes"], False)
+    sections: tuple[Section, ...] = ()
+    if header["section_count"] and weights:
+        place = header["sections_offset"], header["section_count"]
+        sections, weights = read_sections(microcode, *place, weights, identity["units"], identity["length"])
+        if len(weights) != header["plain_bytes"]:
+            raise FormatError(f"sections of {len(weights)} bytes, the header says {header['plain_bytes']}")
     return Program(
         target=identity["target"].rstrip(b"\0").decode("ascii", "replace"),
         hw_version=identity["hw_version"],
@@ -179,5 +207,7 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
         profiling=profiling,
         states=states,
         solver_version=_version(identity["solver_version"]),
+        sections=sections,
+        packed=packed,
         checksum=identity["checksum"],
     )

@@ -7,7 +7,9 @@ import zlib
 
 from openneutron.microcode import abi
 from openneutron.microcode.header import pack, size_of
-from openneutron.microcode.instructions import Call, Dma, Instruction, Operand, Program, StateRow, TensorRow, Wait
+from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand, Program, StateRow, TensorRow, Wait
+from openneutron.microcode.storage.sections import write_sections
+from openneutron.microcode.storage.words import pack_words
 from openneutron.microcode.table import (
     ALIGNMENT,
     CALL,
@@ -95,22 +97,54 @@ def _state(row: StateRow) -> bytes:
     return pack(STATE_ROW, offset=row.offset, bytes=row.bytes, source=row.source, fill=row.fill)
 
 
+def _packed(item: Instruction) -> bytes:
+    """The instruction's first word, then its other words packed; a loop's body behind it."""
+    if isinstance(item, Loop):
+        plain = encode_instruction(item)[: size_of(INSTRUCTION) + size_of(LOOP)]
+        return _packed_words(plain) + b"".join(_packed(step) for step in item.body)
+    return _packed_words(encode_instruction(item))
+
+
+def _packed_words(plain: bytes) -> bytes:
+    return plain[: size_of(INSTRUCTION)] + pack_words(struct.unpack_from(f"<{len(plain) // 4 - 1}I", plain, 4))
+
+
+def _code(program: Program) -> bytes:
+    one = _packed if program.packed else encode_instruction
+    code = b"".join(one(item) for item in program.instructions) + _framed(Opcode.END, b"")
+    return code.ljust(align(len(code), 4), b"\0")
+
+
 def encode(program: Program) -> bytes:
-    """The microcode block of a program, its checksum computed over microcode, weights and kernels.
+    """The microcode block of a program, its checksum computed over microcode, weights and kernels as they are stored.
 
     Example:
-        >>> block = encode(program)
-        >>> decode(block, program.weights, program.kernels) == program
+        >>> decode(encode(program), encode_blocks(program)[1], program.kernels) == program
         True
     """
-    code = b"".join(encode_instruction(item) for item in program.instructions) + _framed(Opcode.END, b"")
+    return encode_blocks(program)[0]
+
+
+def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[bytes, bytes]:
+    """The microcode and the weights block as they are stored, each of at least so many bytes.
+
+    Example:
+        >>> microcode, weights = encode_blocks(program)
+    """
+    weights, sections = program.weights, b""
+    if program.sections:
+        weights, sections = write_sections(program.sections, program.weights, program.units, program.length)
+        weights = weights.ljust(align(len(weights)), b"\0")
+    weights = weights.ljust(room[1], b"\0")
+    code = _code(program)
     inputs = sum(not t.is_output for t in program.tensors)
     outputs = len(program.tensors) - inputs
     identity_at = HEADER_BYTES
     tensors_at = identity_at + size_of(IDENTITY)
     states_at = tensors_at + size_of(TENSOR) * len(program.tensors)
     code_at = states_at + size_of(STATE_ROW) * len(program.states)
-    total = align(code_at + len(code))
+    sections_at = code_at + len(code)
+    total = max(align(sections_at + len(sections)), room[0])
     if program.profiling:
         profile = PROFILE_RECORD_BYTES * program.call_count
         words = [program.scratch_bytes, profile, 0, program.prefetch_bytes, inputs, outputs]
@@ -118,11 +152,13 @@ def encode(program: Program) -> bytes:
         words = [program.scratch_bytes, program.prefetch_bytes, inputs, outputs, program.call_count, 0]
     header = pack(
         HEADER, magic=MAGIC, version=VERSION_WORD, header_bytes=HEADER_BYTES,
-        flags=int(Flag.PROFILING) if program.profiling else 0, identity_offset=identity_at, tensors_offset=tensors_at,
-        microcode_bytes=total, weights_bytes=len(program.weights), kernels_bytes=len(program.kernels), layout=words,
-        tensor_count=len(program.tensors), code_offset=code_at, code_bytes=len(code), call_count=program.call_count,
-        tcm_bytes=program.tcm_bytes, state_bytes=program.state_bytes,
+        flags=Flag.PROFILING * program.profiling | Flag.PACKED * program.packed, identity_offset=identity_at,
+        tensors_offset=tensors_at, microcode_bytes=total, weights_bytes=len(weights), kernels_bytes=len(program.kernels),
+        layout=words, tensor_count=len(program.tensors), code_offset=code_at, code_bytes=len(code),
+        call_count=program.call_count, tcm_bytes=program.tcm_bytes, state_bytes=program.state_bytes,
         states_offset=states_at if program.states else 0, state_count=len(program.states),
+        sections_offset=sections_at if program.sections else 0, section_count=len(program.sections),
+        plain_bytes=len(program.weights) if program.sections else 0,
     )  # fmt: skip
 
     def block(checksum: int) -> bytes:
@@ -134,9 +170,9 @@ def encode(program: Program) -> bytes:
         )  # fmt: skip
         tensors = b"".join(_tensor(row) for row in program.tensors)
         states = b"".join(_state(row) for row in program.states)
-        return (header + identity + tensors + states + code).ljust(total, b"\0")
+        return (header + identity + tensors + states + code + sections).ljust(total, b"\0")
 
-    return block(checksum_of(block(0), program.weights, program.kernels))
+    return block(checksum_of(block(0), weights, program.kernels)), weights
 
 
 def checksum_of(microcode: bytes, weights: bytes, kernels: bytes) -> int:

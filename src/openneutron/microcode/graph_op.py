@@ -29,7 +29,7 @@ class Compiled:
 
 
 def add_graph_op(
-    graph: Graph, index: int, microcode: bytes, program: Program, inputs: list[int], outputs: list[int]
+    graph: Graph, index: int, microcode: bytes, weights: bytes, program: Program, inputs: list[int], outputs: list[int]
 ) -> Operator:
     """Append the constants and scratch tensors to the graph and return the NeutronGraph operator."""
 
@@ -38,7 +38,7 @@ def add_graph_op(
         graph.tensors.append(Tensor(f"neutron_{index}_{name}", (max(size, 1),), DType.UINT8, None, array))
         return len(graph.tensors) - 1
 
-    blocks = (microcode, program.weights, program.kernels)
+    blocks = (microcode, weights, program.kernels)
     constants = [tensor(name, len(data), data) for name, data in zip(BLOCKS, blocks, strict=True)]
     spare = [tensor("scratch", program.scratch_bytes)]
     if program.profiling:

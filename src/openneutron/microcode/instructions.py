@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from openneutron.microcode.storage.sections import Section
 from openneutron.microcode.table import ElementType, Region, Rounding
 from openneutron.records import dataclass
 
@@ -105,7 +106,10 @@ Instruction: TypeAlias = Call | Dma | Wait | Loop
 
 @dataclass(frozen=True)
 class Program:
-    """Everything in a microcode block, with the weights and kernels blocks it belongs to."""
+    """Everything in a microcode block, with the weights and kernels blocks it belongs to.
+
+    `weights` are the plain bytes of region WEIGHTS; `sections`, where there are any, say how they are stored.
+    """
 
     target: str
     hw_version: int
@@ -123,6 +127,8 @@ class Program:
     profiling: bool = False
     states: tuple[StateRow, ...] = ()
     solver_version: tuple[int, int, int] = (0, 0, 0)
+    sections: tuple[Section, ...] = ()
+    packed: bool = False  # instructions are stored as packed words
     checksum: int = field(default=0, compare=False)  # filled in by the decoder
 
     @property

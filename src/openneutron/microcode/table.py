@@ -20,6 +20,7 @@ MAX_OPERANDS = 8  # widest kernel has six; a fixed bound lets the firmware decod
 MAX_PARAMS = 40  # 32-bit words; the widest kernel (copy, rank 6) needs 24.
 NO_SOURCE = 0xFFFFFFFF  # a state whose first contents are one word repeated
 MAX_STATE_BYTES = 1 << 26  # ten times the memory of any target: what a header claims stays far from wrapping
+MAX_PLAIN_BYTES = 1 << 28  # of constants when they are decoded: more than any target stores, little enough to allocate
 MAX_RANK = 8  # LiteRT tensors of graph I/O; upstream accepts rank < 8.
 
 
@@ -71,6 +72,25 @@ class Flag(IntEnum):
     """Bits of the header's flags."""
 
     PROFILING = 1  # header words 9-14 follow payload version 1
+    PACKED = 2  # instructions are packed words
+
+
+class Storage(IntEnum):
+    """How a section of the weights block is stored (docs/storage.md)."""
+
+    RAW = 0  # as it is
+    PACKED = 1  # weights without their padding
+    RICE = 2  # weights without padding, in Rice codes
+    STATIC = 3  # weights without padding, in the code that its lengths in front of them describe
+    COLUMNS = 4  # a table of INT32 columns, in as few bits as each one's range asks
+
+
+class Packing(IntEnum):
+    """Blocks that plain weights are padded to."""
+
+    FLAT = 0  # none: bytes as they are
+    DENSE = 1  # M output channels x N inputs
+    LANES = 2  # M output channels
 
 
 @dataclass(frozen=True)
@@ -101,7 +121,7 @@ HEADER = _record(
     ("magic", "u32", "0x64434D6E"),
     ("version", "u32", "0x4F4E0001 for open microcode; anything else was made by another converter"),
     ("header_bytes", "u32", "128"),
-    ("flags", "u32", "bit 0: words 9-14 are laid out for profiling (payload version 1)"),
+    ("flags", "u32", "bit 0: words 9-14 are laid out for profiling (payload version 1); bit 1: packed instructions"),
     ("identity_offset", "u32", "byte offset of the identity record in the microcode block"),
     ("tensors_offset", "u32", "byte offset of the tensor table"),
     ("microcode_bytes", "u32", "size of this block"),
@@ -117,7 +137,10 @@ HEADER = _record(
     ("state_bytes", "u32", "bytes of state that a handle keeps from run to run"),
     ("states_offset", "u32", "byte offset of the state table; 0 when there is no state"),
     ("state_count", "u32", "rows of the state table"),
-    ("reserved", "u32x9", "zero"),
+    ("sections_offset", "u32", "byte offset of the section table, in packed words; 0 when constants are stored plain"),
+    ("section_count", "u32", "sections of the weights block"),
+    ("plain_bytes", "u32", "size of region WEIGHTS when the sections are decoded; 0 when constants are stored plain"),
+    ("reserved", "u32x6", "zero"),
 )  # fmt: skip
 
 IDENTITY = _record(
@@ -155,6 +178,22 @@ STATE_ROW = _record(
     ("bytes", "u32", "length, a multiple of 16"),
     ("source", "u32", "byte offset in the weights block of the first contents; 0xFFFFFFFF: the fill word instead"),
     ("fill", "u32", "word that the bytes are filled with where there is no source, else 0"),
+)
+
+SECTION = _record(
+    "section",
+    "One piece of the weights block and how it is stored, in packed words. Sections follow each other in the block, each from "
+    "a multiple of 4 on, and decoded in region WEIGHTS, each from a multiple of 16 on.",
+    ("storage", "u8", "RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4"),
+    ("packing", "u8", "FLAT 0, DENSE 1, LANES 2: what plain weights are padded to"),
+    ("parameter", "u8", "RICE: low bits stored as they are; COLUMNS: columns; else 0"),
+    ("width", "u8", "RICE and STATIC: bytes of a stream's size, 1, 2 or 4; else 0"),
+    ("plain", "u32", "bytes when decoded"),
+    ("stored", "u32", "bytes in the weights block"),
+    ("groups", "u32", "channel groups of weights; else 0"),
+    ("channels", "u32", "output channels of a group, or channels of a table, without padding; RAW 0"),
+    ("taps", "u32", "taps of weights; else 0"),
+    ("inputs", "u32", "inputs of weights, without padding; else 0"),
 )
 
 OPERAND = _record(
@@ -217,5 +256,5 @@ LOOP = _record(
     ("body_words", "u32", "length of the body in 32-bit words"),
 )
 
-RECORDS = (HEADER, IDENTITY, TENSOR, STATE_ROW, OPERAND, INSTRUCTION, CALL, DMA, WAIT, LOOP)
+RECORDS = (HEADER, IDENTITY, TENSOR, STATE_ROW, SECTION, OPERAND, INSTRUCTION, CALL, DMA, WAIT, LOOP)
 BODIES = {Opcode.CALL: CALL, Opcode.DMA: DMA, Opcode.WAIT: WAIT, Opcode.LOOP: LOOP}

@@ -43,12 +43,16 @@ def c_header() -> str:
         f"#define NEUTRON_MAX_PARAMS {table.MAX_PARAMS}",
         f"#define NEUTRON_NO_SOURCE 0x{table.NO_SOURCE:08X}u",
         f"#define NEUTRON_MAX_STATE_BYTES {table.MAX_STATE_BYTES}u",
+        f"#define NEUTRON_MAX_PLAIN_BYTES {table.MAX_PLAIN_BYTES}u",
         f"#define NEUTRON_FLAG_PROFILING {table.Flag.PROFILING.value}u",
+        f"#define NEUTRON_FLAG_PACKED {table.Flag.PACKED.value}u",
         "",
         *_enum("REGION", table.Region),
         *_enum("OPCODE", table.Opcode),
         *_enum("DTYPE", table.ElementType),
         *_enum("ROUNDING", table.Rounding),
+        *_enum("STORAGE", table.Storage),
+        *_enum("PACKING", table.Packing),
     ]
     for record in table.RECORDS:
         lines.append(f"/* {record.meaning} */")
@@ -162,7 +166,7 @@ def format_page() -> str:
             offset = header.offset_of(record, field.name)
             lines.append(f"| {offset} | {field.name} | {field.kind} | {field.meaning} |")
         lines.append("")
-    for values in (table.Region, table.Opcode, table.ElementType, table.Rounding):
+    for values in (table.Region, table.Opcode, table.ElementType, table.Rounding, table.Storage, table.Packing):
         lines += [f"## {values.__name__} values", "", *(f"- {m.value} {m.name}" for m in values), ""]
     lines += ["## Kernels", ""]
     for kernel in abi.all_kernels():

@@ -29,6 +29,7 @@ class Part:
     tasks: TaskList
     program: Program
     microcode_bytes: int
+    weight_bytes: int
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
@@ -128,7 +129,7 @@ def report_of(
         scratch_bytes=max((p.tasks.scratch_bytes for p in parts), default=0),
         tcm_bytes=max((p.tasks.tcm_bytes for p in parts), default=0),
         prefetch_bytes=max((p.tasks.prefetch_bytes for p in parts), default=0),
-        weight_bytes=sum(len(p.program.weights) for p in parts),
+        weight_bytes=sum(p.weight_bytes for p in parts),
         microcode_bytes=sum(p.microcode_bytes for p in parts),
         operators_total=len(operators),
         operators_converted=sum(op.converted for op in operators),

@@ -41,11 +41,13 @@ THRIFTY: dict[Callable[[KernelGraph, Target], int], Callable[[KernelGraph, Targe
 }
 # Only for programs that copy their constants before use.
 FETCH_PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (chunk_weights,)
+# What is done when the program is written, `compiler/back/store.py`.
+CODE_WEIGHTS, PACK_CODE = "code_weights", "pack_code"
 
 
 def names() -> list[str]:
     """Names of the passes that can be switched off, in the order they run."""
-    return [one.__name__ for one in (*PASSES, *FETCH_PASSES)]
+    return [*(one.__name__ for one in (*PASSES, *FETCH_PASSES)), CODE_WEIGHTS, PACK_CODE]
 
 
 def fuse(

@@ -120,6 +120,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
         "DEBUG_BYTES": container.debug_bytes,
         "TCM_BYTES": header_of(payload.microcode)["tcm_bytes"] if payload.converter == "open" else 0,
         "STATE_BYTES": header_of(payload.microcode)["state_bytes"] if payload.converter == "open" else 0,
+        "PLAIN_BYTES": header_of(payload.microcode)["plain_bytes"] if payload.converter == "open" else 0,
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,
     }

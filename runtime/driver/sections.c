@@ -1,0 +1,123 @@
+#include <stddef.h>
+#include <string.h>
+
+#include "model.h"
+#include "storage.h"
+
+enum { WORDS = sizeof(NeutronSectionRecord) / sizeof(uint32_t), MAX_RICE = 7, MAX_COLUMNS = 8 };
+
+static uint64_t up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+/* Plain bytes of weights as their record describes them; more than any section may have where a
+ * factor is zero or the product too large. */
+static uint64_t described_bytes(const nd_section *s) {
+    const NeutronSectionRecord *r = &s->record;
+    const uint64_t factors[] = {r->groups, up(r->channels, s->units), r->taps,
+                                up(r->inputs, s->length)};
+    uint64_t bytes = 1;
+    for (size_t at = 0; at < sizeof factors / sizeof factors[0]; at++) {
+        if (factors[at] == 0 || factors[at] > NEUTRON_MAX_PLAIN_BYTES / bytes) return UINT64_MAX;
+        bytes *= factors[at];
+    }
+    return bytes;
+}
+
+static bool sensible(const nd_section *s) {
+    const NeutronSectionRecord *r = &s->record;
+    const bool coded = r->storage == NEUTRON_STORAGE_RICE || r->storage == NEUTRON_STORAGE_STATIC;
+    if (coded ? r->width != 1 && r->width != 2 && r->width != 4 : r->width != 0) return false;
+    switch (r->storage) {
+    case NEUTRON_STORAGE_RAW: return r->stored == r->plain;
+    case NEUTRON_STORAGE_COLUMNS:
+        return r->parameter >= 1 && r->parameter <= MAX_COLUMNS && r->channels >= 1 &&
+               r->plain % (sizeof(uint32_t) * r->parameter) == 0 &&
+               r->channels <= r->plain / (sizeof(uint32_t) * r->parameter);
+    case NEUTRON_STORAGE_PACKED:
+    case NEUTRON_STORAGE_RICE:
+    case NEUTRON_STORAGE_STATIC:
+        return r->packing <= NEUTRON_PACKING_LANES && r->parameter <= MAX_RICE &&
+               described_bytes(s) == r->plain;
+    default: return false;
+    }
+}
+
+bool nd_next_section(const nd_program *program, nd_section *s) {
+    uint32_t words[WORDS];
+    const NeutronIdentityRecord *id = &program->identity;
+    s->stored += (uint32_t)up(s->record.stored, sizeof(uint32_t));
+    s->plain += (uint32_t)up(s->record.plain, NEUTRON_ALIGNMENT);
+    s->at = s->next;
+    if (!nd_unpack_words(program->microcode, &s->next, program->header.microcode_bytes, words,
+                         WORDS))
+        return false;
+    memcpy(&s->record, words, sizeof s->record);
+    const NeutronSectionRecord *r = &s->record;
+    s->units = r->packing == NEUTRON_PACKING_FLAT ? 1 : id->units;
+    s->length = r->packing == NEUTRON_PACKING_DENSE ? id->length : 1;
+    if (!sensible(s)) return false;
+    if (r->plain == 0 || r->plain > NEUTRON_MAX_PLAIN_BYTES - s->plain) return false;
+    if (s->stored > program->header.weights_bytes ||
+        r->stored > program->header.weights_bytes - s->stored)
+        return false;
+    const bool weights = r->groups != 0 && r->storage != NEUTRON_STORAGE_RAW &&
+                         r->storage != NEUTRON_STORAGE_COLUMNS;
+    s->blocks = weights ? r->groups * (uint32_t)(up(r->channels, s->units) / s->units) : 0;
+    s->block_bytes = weights ? r->plain / s->blocks : 0;
+    return true;
+}
+
+nd_section nd_no_section(const nd_program *program) {
+    nd_section none;
+    memset(&none, 0, sizeof none);
+    none.next = program->header.sections_offset;
+    return none;
+}
+
+static NeutronError damaged(const nd_section *s, uint32_t number, NeutronError error,
+                            nd_text *detail) {
+    nd_say(detail, "byte %u: section %u: storage %u, %u bytes of weights in %u", s->at, number,
+           s->record.storage, s->record.plain, s->record.stored);
+    return error;
+}
+
+NeutronError nd_check_sections(const nd_program *program, nd_text *detail) {
+    const NeutronHeaderRecord *h = &program->header;
+    if (h->section_count == 0) {
+        if (h->sections_offset == 0 && h->plain_bytes == 0) return NEUTRON_NONE;
+        nd_say(detail, "byte %u: %u bytes of no sections at byte %u",
+               (uint32_t)offsetof(NeutronHeaderRecord, sections_offset), h->plain_bytes,
+               h->sections_offset);
+        return NEUTRON_ERROR_SECTION_TABLE;
+    }
+    nd_section s = nd_no_section(program);
+    for (uint32_t number = 0; number < h->section_count; number++) {
+        if (!nd_next_section(program, &s))
+            return damaged(&s, number, NEUTRON_ERROR_SECTION_TABLE, detail);
+    }
+    const uint64_t plain = s.plain + up(s.record.plain, NEUTRON_ALIGNMENT);
+    if (plain == h->plain_bytes) return NEUTRON_NONE;
+    nd_say(detail, "byte %u: plain_bytes is %u, the sections have %llu",
+           (uint32_t)offsetof(NeutronHeaderRecord, plain_bytes), h->plain_bytes,
+           (unsigned long long)plain);
+    return NEUTRON_ERROR_SECTION_TABLE;
+}
+
+NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text *detail) {
+    nd_section s = nd_no_section(program);
+    if (to != NULL) memset(to, 0, program->header.plain_bytes);
+    for (uint32_t number = 0; number < program->header.section_count; number++) {
+        (void)nd_next_section(program, &s); /* checked before */
+        const uint8_t *from = program->stored + s.stored;
+        uint8_t *target = to ? to + s.plain : NULL;
+        bool good = true;
+        if (s.record.storage == NEUTRON_STORAGE_RAW) {
+            if (target != NULL) memcpy(target, from, s.record.plain);
+        } else if (s.record.storage == NEUTRON_STORAGE_COLUMNS) {
+            good = nd_decode_columns(&s, from, target);
+        } else {
+            good = nd_decode_weights(&s, from, 0, s.blocks, target);
+        }
+        if (!good) return damaged(&s, number, NEUTRON_ERROR_WEIGHTS_CODE, detail);
+    }
+    return NEUTRON_NONE;
+}

@@ -1,0 +1,88 @@
+"""Store: how the constants of a program are described to its file, and which form of each is the smallest.
+
+The plan above and the kernels below know plain bytes; see `openneutron.microcode.storage`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from openneutron.compiler.front.fuse import CODE_WEIGHTS, PACK_CODE
+from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.names import abi_of
+from openneutron.compiler.plan.constants import constants_of
+from openneutron.machine.targets import Target
+from openneutron.microcode.encode import align
+from openneutron.microcode.instructions import Program
+from openneutron.microcode.storage.sections import Section, choose, flat, plain_bytes, raw, table
+from openneutron.microcode.table import Packing, Storage
+
+_DENSE = ("conv2d", "transpose_conv2d", "fully_connected")
+_LANES = ("depthwise_conv2d",)
+
+
+def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Section:
+    """What the constant at an operand's position is, before a form is chosen."""
+    roles = [role.rstrip("?") for role in abi_of(node.kernel).operands]
+    kind = node.kernel.removesuffix("16")
+    if kind not in _DENSE and kind not in _LANES:
+        return flat(size) if roles[position] == "weights" else raw(size)
+    outputs = node.seen(roles.index("output"), graph.values[node.output].shape)[3]
+    if roles[position] == "table":
+        return table(size, 3 if kind == node.kernel else 4, outputs)  # 16-bit activations: a bias of two words
+    if roles[position] != "weights":
+        return raw(size)
+    first = node.operands[0]
+    assert isinstance(first, int)
+    inputs = node.seen(0, graph.values[first].shape)[3]
+    groups = getattr(node.params, "groups", 1)
+    taps = getattr(node.params, "kernel_h", 1) * getattr(node.params, "kernel_w", 1)
+    if kind in _LANES:
+        return Section(Storage.PACKED, size, Packing.LANES, groups=1, channels=outputs, taps=taps, inputs=1)
+    return Section(
+        Storage.PACKED,
+        size,
+        Packing.DENSE,
+        groups=groups,
+        channels=outputs // groups,
+        taps=taps,
+        inputs=inputs // groups,
+    )
+
+
+def sections_of(graph: KernelGraph, weights: bytes, target: Target) -> tuple[Section, ...]:
+    """The constants of a graph as sections, each in its smallest form; none where coding saves nothing.
+
+    Example:
+        >>> replace(program, sections=sections_of(graph, program.weights, target))
+    """
+    constants = constants_of(graph)
+    described: dict[int, Section] = {}
+    for node in graph.nodes:
+        for position, operand in enumerate(node.operands):
+            if isinstance(operand, np.ndarray):
+                described.setdefault(constants.offset(operand), _described(graph, node, position, operand.size))
+    chosen: list[Section] = []
+    reached = 0
+    for at, section in sorted(described.items()):
+        if section.storage is not Storage.RAW:
+            form = choose(section, weights[at : at + section.plain], target.units, target.length)
+            if form.storage is not Storage.RAW:
+                if at > reached:
+                    chosen.append(raw(at - reached))
+                chosen.append(form)
+                reached = align(at + section.plain)
+    if not chosen:
+        return ()
+    if reached < len(weights):
+        chosen.append(raw(len(weights) - reached))
+    assert plain_bytes(chosen) == len(weights)
+    return tuple(chosen)
+
+
+def stored(program: Program, graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Program:
+    """The program with the forms in which it is stored."""
+    sections = () if CODE_WEIGHTS in switched_off else sections_of(graph, program.weights, target)
+    return replace(program, sections=sections, packed=PACK_CODE not in switched_off)

@@ -1,0 +1,71 @@
+"""How packed weights lie in the plain block, and which of their bytes are padding."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.records import dataclass
+
+
+@dataclass(frozen=True)
+class Order:
+    """Plain weights [groups][channels/M][taps][inputs/N][M][N], of which channels and inputs beyond the real ones are zeros."""
+
+    groups: int
+    channels: int
+    taps: int
+    inputs: int
+    units: int
+    length: int
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        """Channels and inputs with their padding."""
+        return -(-self.channels // self.units) * self.units, -(-self.inputs // self.length) * self.length
+
+    @property
+    def plain_bytes(self) -> int:
+        """Bytes with padding."""
+        channels, inputs = self.padded
+        return self.groups * channels * self.taps * inputs
+
+    @property
+    def weights(self) -> int:
+        """Weights without padding."""
+        return self.groups * self.channels * self.taps * self.inputs
+
+    @property
+    def block_weights(self) -> npt.NDArray[np.int64]:
+        """Weights of each block of M output channels: what is decoded on its own."""
+        blocks = -(-self.channels // self.units)
+        sizes = np.full(blocks, self.units, np.int64)
+        sizes[-1] = self.channels - (blocks - 1) * self.units
+        return np.tile(sizes * self.taps * self.inputs, self.groups)
+
+    def _real(self) -> npt.NDArray[np.bool_]:
+        """Which plain bytes are weights, of one group."""
+        channels, inputs = self.padded
+        real = np.zeros((channels, inputs), np.bool_)
+        real[: self.channels, : self.inputs] = True
+        split = real.reshape(channels // self.units, self.units, inputs // self.length, self.length).transpose(
+            0, 2, 1, 3
+        )
+        blocks = split.reshape(channels // self.units, 1, -1)
+        return np.broadcast_to(blocks, (blocks.shape[0], self.taps, blocks.shape[2])).reshape(-1)
+
+    def without_padding(self, plain: npt.NDArray[np.int8]) -> npt.NDArray[np.int8] | None:
+        """The weights in the order of the block; None where its padding is not all zeros."""
+        if plain.size == self.weights:
+            return plain
+        split = plain.reshape(self.groups, -1)
+        real = self._real()
+        return None if split[:, ~real].any() else split[:, real].reshape(-1)
+
+    def with_padding(self, weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+        """The inverse of `without_padding`."""
+        if weights.size == self.plain_bytes:
+            return weights
+        plain = np.zeros((self.groups, self.plain_bytes // self.groups), np.int8)
+        plain[:, self._real()] = weights.reshape(self.groups, -1)
+        return plain.reshape(-1)

@@ -1,0 +1,163 @@
+"""The static code: a canonical prefix code over weights and runs of zeros, its lengths stored in front of the weights.
+
+Symbols: 0 and 1 are the digits of a run of zeros, 2v is the weight v > 0 and 2|v| + 1 the weight v < 0. Digit k of a run
+stands for 2^k (symbol 0) or 2^(k+1) zeros (symbol 1), so a run of n takes about log2(n) symbols. Codes have 1 to 15 bits, are
+given out by length and then by symbol, and are stored most significant bit first.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import FormatError
+from openneutron.microcode.storage.bits import Bytes, Ints, write
+
+SYMBOLS = 258
+UNUSED = 256  # would be the weight 128, which INT8 does not have
+MAX_LENGTH = 15
+MAX_WEIGHTS = 1 << 28  # bytes: no target stores so many
+_START = 8  # what the first length is compared with
+_COUNT_BITS = 9
+_LITERAL_BITS = 4
+# How a length follows the one before: same, one more, one less, no code at all; anything else is spelt out.
+_SAME, _MORE, _LESS, _ABSENT, _LITERAL = 0b0, 0b10, 0b110, 0b1110, 0b1111
+
+
+def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]:
+    """The symbols of weights whose runs of zeros end at each of `starts`, and where these are among the symbols."""
+    values = weights.astype(np.int64)
+    zero = values == 0
+    first = np.ones(len(values), np.bool_)
+    first[1:] = ~(zero[1:] & zero[:-1])
+    first[starts[starts < len(values)]] = True
+    at = np.flatnonzero(first)
+    sizes = np.diff(np.append(at, len(values)))
+    runs = zero[at]
+    digits = np.where(runs, np.frexp(sizes + 1.0)[1].astype(np.int64) - 1, 1)
+    place = np.cumsum(digits) - digits
+    found = np.zeros(int(digits.sum()), np.int64)
+    plain = values[at]
+    found[place[~runs]] = np.where(plain[~runs] > 0, 2 * plain[~runs], 1 - 2 * plain[~runs])
+    for digit in range(int(digits.max(initial=0))):
+        there = runs & (digits > digit)
+        found[place[there] + digit] = sizes[there] + 1 >> digit & 1
+    return found, np.append(place, len(found))[np.searchsorted(at, starts)]
+
+
+def weights_of(symbols: Ints, starts: Ints) -> npt.NDArray[np.int8]:
+    """The weights that symbols stand for; digits of a run do not go on over any of `starts`."""
+    digit = symbols < 2
+    places = np.arange(len(symbols))
+    behind = np.maximum.accumulate(np.where(digit, 0, places + 1))  # the place behind the last weight other than zero
+    fresh = np.zeros(len(symbols), np.int64)
+    fresh[starts] = starts
+    exponent = np.where(digit, places - np.maximum(behind, np.maximum.accumulate(fresh)), 0)
+    sizes = np.where(digit, np.left_shift(symbols + 1, np.minimum(exponent, 31)), 1)
+    values = np.where(symbols & 1, -(symbols >> 1), symbols >> 1)
+    if int(sizes.sum()) > MAX_WEIGHTS:
+        raise FormatError("a run of zeros longer than any weights")
+    return np.repeat(np.where(digit, 0, values), sizes).astype(np.int8)
+
+
+def lengths_of(counts: Ints) -> Ints:
+    """Code lengths, at most 15 bits, that store symbols of these counts in the fewest bits (nearly, where 15 are too few)."""
+    while True:
+        lengths = _huffman(counts)
+        if int(lengths.max(initial=0)) <= MAX_LENGTH:
+            return lengths
+        counts = np.where(counts > 0, counts + 1 >> 1, 0)
+
+
+def _huffman(counts: Ints) -> Ints:
+    used = np.flatnonzero(counts).tolist()
+    lengths = np.zeros(SYMBOLS, np.int64)
+    if len(used) < 2:
+        lengths[used] = 1
+        return lengths
+    heap: list[tuple[int, int, list[int]]] = [(int(counts[one]), one, [one]) for one in used]
+    heapq.heapify(heap)
+    while len(heap) > 1:
+        low, order, left = heapq.heappop(heap)
+        high, _, right = heapq.heappop(heap)
+        lengths[left] += 1
+        lengths[right] += 1
+        heapq.heappush(heap, (low + high, order, left + right))
+    return lengths
+
+
+def codes_of(lengths: Ints) -> Ints:
+    """The code of each symbol, right-aligned."""
+    codes = np.zeros(SYMBOLS, np.int64)
+    code = 0
+    for length in range(1, MAX_LENGTH + 1):
+        for symbol in np.flatnonzero(lengths == length).tolist():
+            codes[symbol] = code
+            code += 1
+        code <<= 1
+    return codes
+
+
+def write_lengths(lengths: Ints) -> bytes:
+    """The lengths as they stand in front of coded weights: how many, then each against the one before."""
+    count = int(np.flatnonzero(lengths).max(initial=-1)) + 1
+    codes, sizes = [count], [_COUNT_BITS]
+    last = _START
+    for length in lengths[:count].tolist():
+        if length == 0:
+            codes.append(_ABSENT)
+            sizes.append(4)
+            continue
+        if length == last:
+            codes.append(_SAME)
+            sizes.append(1)
+        elif length == last + 1:
+            codes.append(_MORE)
+            sizes.append(2)
+        elif length == last - 1:
+            codes.append(_LESS)
+            sizes.append(3)
+        else:
+            codes.append(_LITERAL << _LITERAL_BITS | length)
+            sizes.append(4 + _LITERAL_BITS)
+        last = length
+    return write(np.array(codes), np.array(sizes), np.array([0]))[0]
+
+
+def read_lengths(data: Bytes) -> tuple[Ints, int]:
+    """The lengths at the start of `data`, and how many bytes they take."""
+    bits = "".join(f"{byte:08b}" for byte in data[: SYMBOLS + 4].tolist())
+    lengths = np.zeros(SYMBOLS, np.int64)
+    count, at, last = int(bits[:_COUNT_BITS] or "0", 2), _COUNT_BITS, _START
+    if count > SYMBOLS:
+        raise FormatError(f"a code of {count} symbols, there are {SYMBOLS}")
+    for symbol in range(count):
+        ones = len(bits[at : at + 4]) - len(bits[at : at + 4].lstrip("1"))
+        if ones == 4:
+            last = int(bits[at + 4 : at + 8] or "0", 2)
+            at += 8
+        else:
+            at += ones + 1
+            last += (0, 1, -1, 0)[ones]
+        lengths[symbol] = 0 if ones == 3 else last
+        if not 0 < last <= MAX_LENGTH or at > len(bits):
+            raise FormatError(f"the code of symbol {symbol} has {last} bits")
+    spent = (np.left_shift(1, MAX_LENGTH - lengths) * (lengths > 0)).sum()
+    if spent > 1 << MAX_LENGTH or lengths[UNUSED]:
+        raise FormatError("a code whose lengths fit no prefix code")
+    return lengths, -(-at // 8)
+
+
+def lookup(lengths: Ints) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]:
+    """Symbol and length by the next 15 bits; length 0 where no code begins like this."""
+    symbols = np.zeros(1 << MAX_LENGTH, np.uint16)
+    sizes = np.zeros(1 << MAX_LENGTH, np.uint8)
+    codes = codes_of(lengths)
+    for symbol in np.flatnonzero(lengths).tolist():
+        free = MAX_LENGTH - int(lengths[symbol])
+        start = int(codes[symbol]) << free
+        symbols[start : start + (1 << free)] = symbol
+        sizes[start : start + (1 << free)] = lengths[symbol]
+    return symbols, sizes

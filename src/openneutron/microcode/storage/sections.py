@@ -1,0 +1,205 @@
+"""The weights block as sections: each chosen the smallest way to be stored, written, and read back.
+
+Example:
+    >>> chosen = [choose(piece, data, units=8, length=8) for piece, data in pieces]
+    >>> stored, records = write_sections(chosen, plain, units=8, length=8)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import FormatError
+from openneutron.microcode.header import pack, size_of, unpack
+from openneutron.microcode.storage import prefix, weights
+from openneutron.microcode.storage.columns import MAX_COLUMNS, read_columns, write_columns
+from openneutron.microcode.storage.order import Order
+from openneutron.microcode.storage.words import pack_words, unpack_words
+from openneutron.microcode.table import ALIGNMENT, MAX_PLAIN_BYTES, SECTION, Packing, Storage
+from openneutron.records import dataclass
+
+_WORDS = size_of(SECTION) // 4
+WORD = 4  # sections begin at a whole word of the weights block: a processor reads raw ones in place
+
+
+@dataclass(frozen=True)
+class Section:
+    """See `table.SECTION`; its sizes as stored are found when it is written."""
+
+    storage: Storage
+    plain: int
+    packing: Packing = Packing.FLAT
+    parameter: int = 0
+    groups: int = 0
+    channels: int = 0
+    taps: int = 0
+    inputs: int = 0
+
+    def order(self, units: int, length: int) -> Order:
+        """How the plain weights lie; (M, N) are the target's."""
+        blocks = {Packing.FLAT: (1, 1), Packing.DENSE: (units, length), Packing.LANES: (units, 1)}[self.packing]
+        return Order(self.groups, self.channels, self.taps, self.inputs, *blocks)
+
+
+def raw(size: int) -> Section:
+    """Bytes as they are."""
+    return Section(Storage.RAW, size)
+
+
+def flat(size: int) -> Section:
+    """Weights of no known order: one stream."""
+    return Section(Storage.PACKED, size, Packing.FLAT, groups=1, channels=1, taps=size, inputs=1)
+
+
+def table(size: int, columns: int, channels: int) -> Section:
+    """A table of INT32 columns."""
+    return Section(Storage.COLUMNS, size, Packing.LANES, parameter=columns, channels=channels)
+
+
+def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
+    """The section in the form that takes the fewest bytes; what does not fit its description is stored as it is."""
+    as_is = raw(section.plain)
+    if section.storage is Storage.COLUMNS:
+        small = _written(section, plain, units, length)[0]
+        return section if len(small) < section.plain and _read(section, small, 0, units, length) == plain else as_is
+    if section.storage is Storage.RAW:
+        return as_is
+    order = section.order(units, length)
+    found = order.without_padding(np.frombuffer(plain, np.int8)) if order.plain_bytes == section.plain else None
+    if found is None:
+        return choose(flat(section.plain), plain, units, length) if section.packing is not Packing.FLAT else as_is
+    streams = len(order.block_weights)
+    k, rice = weights.rice_bits(found)
+    starts = np.cumsum(order.block_weights) - order.block_weights
+    symbols, _ = prefix.symbols_of(found, starts)
+    counts = np.bincount(symbols, minlength=prefix.SYMBOLS)
+    lengths = prefix.lengths_of(counts)
+    static = len(prefix.write_lengths(lengths)) + -(-int((counts * lengths).sum()) // 8)
+    sizes = {
+        Storage.RAW: section.plain,
+        Storage.PACKED: found.size,
+        Storage.RICE: -(-rice // 8) + 2 * streams,
+        Storage.STATIC: static + 2 * streams,
+    }
+    best = min(sizes, key=lambda one: (sizes[one], one))
+    if best is Storage.RAW:
+        return as_is
+    return replace(section, storage=best, parameter=k if best is Storage.RICE else 0)
+
+
+def _weights(section: Section, plain: bytes, order: Order) -> npt.NDArray[np.int8]:
+    found = order.without_padding(np.frombuffer(plain, np.int8))
+    if found is None:
+        raise FormatError("padding of coded weights is not all zeros")
+    return found
+
+
+def _written(section: Section, plain: bytes, units: int, length: int) -> tuple[bytes, int]:
+    """The stored bytes, and the bytes of a stream's size in front of them."""
+    if section.storage is Storage.RAW:
+        return plain, 0
+    if section.storage is Storage.COLUMNS:
+        return write_columns(np.frombuffer(plain, "<i4").reshape(section.parameter, -1), section.channels), 0
+    order = section.order(units, length)
+    found = _weights(section, plain, order)
+    if section.storage is Storage.PACKED:
+        return found.tobytes(), 0
+    if section.storage is Storage.RICE:
+        return weights.write_rice(found, order, section.parameter)
+    return weights.write_static(found, order)
+
+
+def _read(section: Section, stored: bytes, width: int, units: int, length: int) -> bytes:
+    data = np.frombuffer(stored, np.uint8)
+    if section.storage is Storage.RAW:
+        return stored
+    if section.storage is Storage.COLUMNS:
+        padded = section.plain // (4 * section.parameter)
+        return read_columns(data, section.parameter, section.channels, padded).tobytes()
+    order = section.order(units, length)
+    if section.storage is Storage.PACKED:
+        found = data.view(np.int8)
+    elif section.storage is Storage.RICE:
+        found = weights.read_rice(data, order, section.parameter, width)
+    else:
+        found = weights.read_static(data, order, width)
+    return order.with_padding(found).tobytes()
+
+
+def _pieces(sections: Sequence[Section], plain: bytes) -> Iterator[tuple[Section, bytes]]:
+    at = 0
+    for section in sections:
+        yield section, plain[at : at + section.plain]
+        at += -(-section.plain // ALIGNMENT) * ALIGNMENT
+
+
+def plain_bytes(sections: Sequence[Section]) -> int:
+    """Bytes of all sections when decoded."""
+    return sum(-(-section.plain // ALIGNMENT) * ALIGNMENT for section in sections)
+
+
+def write_sections(sections: Sequence[Section], plain: bytes, units: int, length: int) -> tuple[bytes, bytes]:
+    """The weights block, and the section table in packed words."""
+    block, records = bytearray(), bytearray()
+    for section, data in _pieces(sections, plain):
+        stored, width = _written(section, data, units, length)
+        record = pack(
+            SECTION, storage=int(section.storage), packing=int(section.packing), parameter=section.parameter, width=width,
+            plain=section.plain, stored=len(stored), groups=section.groups, channels=section.channels, taps=section.taps,
+            inputs=section.inputs,
+        )  # fmt: skip
+        records += pack_words([int.from_bytes(record[at : at + 4], "little") for at in range(0, len(record), 4)])
+        block += stored + bytes(-len(stored) % WORD)
+    return bytes(block), bytes(records)
+
+
+def read_sections(
+    microcode: bytes, at: int, count: int, block: bytes, units: int, length: int
+) -> tuple[tuple[Section, ...], bytes]:
+    """The sections whose table begins at byte `at` of the microcode, and the plain bytes of the block."""
+    sections: list[Section] = []
+    plain: list[bytes] = []
+    taken = total = 0
+    for number in range(count):
+        place = at
+        words, at = unpack_words(microcode, at, _WORDS)
+        fields = unpack(SECTION, b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words), 0)
+        width, stored = fields.pop("width"), fields.pop("stored")
+        section = _checked(fields, units, length, f"section {number} at byte {place}")
+        total += -(-section.plain // ALIGNMENT) * ALIGNMENT
+        if taken + stored > len(block) or total > MAX_PLAIN_BYTES:
+            raise FormatError(f"section {number} at byte {place} has {stored} bytes, {len(block) - taken} are left")
+        try:
+            data = _read(section, block[taken : taken + stored], width, units, length)
+        except FormatError as error:
+            raise FormatError(f"section {number} at byte {place}: {error.message}") from None
+        if len(data) != section.plain:
+            raise FormatError(f"section {number} at byte {place} has {len(data)} bytes, not {section.plain}")
+        sections.append(section)
+        plain.append(data + bytes(-len(data) % ALIGNMENT))
+        taken += -(-stored // WORD) * WORD
+    return tuple(sections), b"".join(plain)
+
+
+def _checked(fields: dict[str, int], units: int, length: int, where: str) -> Section:
+    try:
+        fields["storage"], fields["packing"] = Storage(fields["storage"]), Packing(fields["packing"])
+    except ValueError:
+        raise FormatError(f"{where} is of an unknown kind") from None
+    section = Section(**fields)  # type: ignore[arg-type]
+    good = True
+    if section.storage is Storage.COLUMNS:
+        row = 4 * section.parameter
+        good = 0 < section.parameter <= MAX_COLUMNS and section.plain % row == 0
+        good = good and 0 < section.channels <= section.plain // row
+    elif section.storage is not Storage.RAW:
+        sizes = (section.groups, section.channels, section.taps, section.inputs)
+        good = min(sizes) > 0 and section.parameter <= weights.MAX_RICE
+        good = good and section.order(units, length).plain_bytes == section.plain <= MAX_PLAIN_BYTES
+    if not good:
+        raise FormatError(f"{where} does not describe its {section.plain} bytes")
+    return section

@@ -1,0 +1,144 @@
+"""Weights as they are stored: without padding, plain or in one of two codes, a stream per block of output channels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from openneutron.errors import FormatError
+from openneutron.microcode.storage import prefix
+from openneutron.microcode.storage.bits import MAX_BITS, Bytes, Ints, windows, write
+from openneutron.microcode.storage.order import Order
+
+Weights = npt.NDArray[np.int8]
+
+MAX_RICE = 7  # low bits of a Rice code that are stored as they are; 8 would be the byte itself
+MAX_QUOTIENT = 15  # ones in front of them
+
+
+def folded(weights: Weights) -> Ints:
+    """0, -1, 1, -2, 2 … as 0, 1, 2, 3, 4 …: what a Rice code counts."""
+    values = weights.astype(np.int64)
+    return np.where(values < 0, -2 * values - 1, 2 * values)
+
+
+def _starts(order: Order) -> Ints:
+    sizes = order.block_weights
+    return np.cumsum(sizes) - sizes
+
+
+def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
+    """The streams behind their sizes, and how many bytes one size takes."""
+    width = next(width for width in (1, 2, 4) if int(sizes.max()) < 1 << 8 * width)
+    return sizes.astype(f"<u{width}").tobytes() + data, width
+
+
+def rice_bits(weights: Weights) -> tuple[int, int]:
+    """The best Rice parameter and the bits it takes; more than any other code where a quotient would be too long."""
+    values = folded(weights)
+    largest = int(values.max(initial=0))
+    counts = np.bincount(values, minlength=1)
+    every = np.arange(len(counts))
+    found = [
+        (int((counts * ((every >> k) + 1 + k)).sum()), k) for k in range(MAX_RICE + 1) if largest >> k <= MAX_QUOTIENT
+    ]
+    bits, k = min(found, default=(16 * len(weights), MAX_RICE))
+    return k, bits
+
+
+def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
+    """Rice codes: (value >> k) ones, a zero, the low k bits."""
+    values = folded(weights)
+    quotient = values >> k
+    codes = ((1 << quotient) - 1 << 1 + k) | values & (1 << k) - 1
+    return _indexed(*write(codes, quotient + 1 + k, _starts(order)))
+
+
+def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
+    """The code's lengths, then the symbols of each block."""
+    symbols, starts = prefix.symbols_of(weights, _starts(order))
+    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
+    data, width = _indexed(*write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts))
+    return prefix.write_lengths(lengths) + data, width
+
+
+def _streams(data: Bytes, order: Order, width: int) -> tuple[Bytes, Ints]:
+    """The bytes of all streams, and their sizes."""
+    count = len(order.block_weights)
+    if width not in (1, 2, 4) or width * count > len(data):
+        raise FormatError(f"sizes of {width} bytes for {count} streams in {len(data)} bytes")
+    sizes = np.frombuffer(data[: width * count].tobytes(), f"<u{width}").astype(np.int64)
+    if int(sizes.sum()) != len(data) - width * count:
+        raise FormatError(f"streams of {int(sizes.sum())} bytes in {len(data) - width * count}")
+    return data[width * count :], sizes
+
+
+def _chased(steps: bytes, sizes: Ints, counts: Ints | None) -> tuple[list[int], list[int]]:
+    """Where codes begin when each is `steps` bits long, stream by stream; and the first of each stream among them.
+
+    Without `counts` a stream is as many codes as it has room for.
+    """
+    found: list[int] = []
+    starts: list[int] = []
+    at = 0
+    for stream, size in enumerate(sizes.tolist()):
+        end = at + 8 * size
+        starts.append(len(found))
+        left = int(counts[stream]) if counts is not None else end - at
+        while left and at < end:
+            step = steps[at]
+            if step == 0 or at + step > end:
+                break
+            found.append(at)
+            at += step
+            left -= 1
+        at = end
+    return found, starts
+
+
+def read_rice(data: Bytes, order: Order, k: int, width: int) -> Weights:
+    """The inverse of `write_rice`."""
+    streams, sizes = _streams(data, order, width)
+    seen = windows(streams)
+    ones = _ONES[seen]
+    steps = np.where(ones <= MAX_QUOTIENT, ones + 1 + k, 0).astype(np.uint8)
+    found, _ = _chased(steps.tobytes(), sizes, order.block_weights)
+    at = np.asarray(found, np.int64)
+    if len(at) != order.weights:
+        raise FormatError(f"{len(at)} of {order.weights} weights are stored")
+    padded = np.concatenate([seen, np.zeros(32, np.uint16)])
+    low = padded[at + ones[at] + 1].astype(np.int64) >> 16 - k if k else np.zeros(len(at), np.int64)
+    values = ones[at].astype(np.int64) << k | low
+    if int(values.max(initial=0)) > 255:
+        raise FormatError("a weight of more than 8 bits")
+    return np.where(values & 1, -(values + 1 >> 1), values >> 1).astype(np.int8)
+
+
+def read_static(data: Bytes, order: Order, width: int) -> Weights:
+    """The inverse of `write_static`."""
+    lengths, taken = prefix.read_lengths(data)
+    symbol_of, length_of = prefix.lookup(lengths)
+    streams, sizes = _streams(data[taken:], order, width)
+    seen = windows(streams) >> 1
+    found, starts = _chased(length_of[seen].tobytes(), sizes, None)
+    # A stream's last byte may leave room for codes that nobody wrote: only as many weights count as the block has.
+    weights: list[Weights] = []
+    symbols = symbol_of[seen[np.asarray(found, np.int64)]].astype(np.int64)
+    for stream, count in enumerate(order.block_weights.tolist()):
+        stop = starts[stream + 1] if stream + 1 < len(starts) else len(symbols)
+        one = (
+            prefix.weights_of(symbols[starts[stream] : stop], np.zeros(1, np.int64)) if stop > starts[stream] else None
+        )
+        if one is None or len(one) < count:
+            raise FormatError(f"a stream of {0 if one is None else len(one)} weights, its block has {count}")
+        weights.append(one[:count])
+    return np.concatenate(weights)
+
+
+def _leading_ones() -> npt.NDArray[np.int16]:
+    values = np.arange(1 << 16)
+    return np.asarray(16 - np.ceil(np.log2((~values & 0xFFFF) + 1)), np.int16)
+
+
+_ONES = _leading_ones()
+assert MAX_QUOTIENT + 1 + MAX_RICE <= MAX_BITS

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openneutron.errors import FormatError
+from openneutron.microcode.storage import weights as coded
+from tests.microcode.storage.samples import orders, weights
+
+
+@given(st.data())
+def test_both_codes_lose_nothing(data: st.DataObject) -> None:
+    _, order = data.draw(orders())
+    values = data.draw(weights(order.weights))
+    stored, width = coded.write_static(values, order)
+    assert (coded.read_static(np.frombuffer(stored, np.uint8), order, width) == values).all()
+    k, bits = coded.rice_bits(values)
+    if bits < 16 * order.weights:
+        stored, width = coded.write_rice(values, order, k)
+        assert (coded.read_rice(np.frombuffer(stored, np.uint8), order, k, width) == values).all()
+
+
+@given(st.data(), st.binary(max_size=60), st.integers(0, 7))
+def test_noise_is_refused_or_read_never_more(data: st.DataObject, stored: bytes, k: int) -> None:
+    _, order = data.draw(orders())
+    for read in (lambda d: coded.read_static(d, order, 1), lambda d: coded.read_rice(d, order, k, 1)):
+        with contextlib.suppress(FormatError):
+            assert read(np.frombuffer(stored, np.uint8)).size == order.weights
+
+
+def test_rice_is_best_where_weights_are_few_and_small() -> None:
+    k, bits = coded.rice_bits(np.array([0, -1, 1, 0], np.int8))
+    assert (k, bits) == (0, 1 + 2 + 3 + 1)
+
+
+def test_streams_that_leave_their_section_are_refused() -> None:
+    from openneutron.microcode.storage.order import Order
+
+    with pytest.raises(FormatError, match="streams"):
+        coded.read_rice(np.array([9, 0], np.uint8), Order(1, 1, 4, 1, 1, 1), 0, 1)
