@@ -39,9 +39,9 @@ void nd_body(const nd_instruction *at, void *record, size_t size) {
 }
 
 static const NeutronOperandRecord *operand_at(const nd_instruction *at, uint32_t operand) {
-    const size_t head = sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord);
-    return (const NeutronOperandRecord *)(const void *)(at->plain + head / sizeof *at->plain) +
-           operand;
+    const size_t words =
+        (sizeof(NeutronInstructionRecord) + sizeof(NeutronCallRecord)) / sizeof(uint32_t);
+    return (const NeutronOperandRecord *)(const void *)(at->plain + words) + operand;
 }
 
 NeutronOperandRecord nd_operand_record(const nd_instruction *at, uint32_t operand) {
