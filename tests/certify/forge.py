@@ -5,11 +5,14 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.microcode.decode import decode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import is_graph_op
 
 Blocks = tuple[bytearray, bytearray, bytearray]  # microcode, weights, kernels
@@ -22,7 +25,9 @@ def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     graph = model.main
     op = next(op for op in graph.operators if is_graph_op(op))
     tensors = [graph.tensors[index] for index in op.inputs[-3:]]
-    blocks = tuple(bytearray(t.data.tobytes()) for t in tensors if t.data is not None)
+    stored = decode(*(t.data.tobytes() for t in tensors if t.data is not None))
+    plain = replace(stored, sections=(), packed=False)  # where every field and weight is at a place of its own
+    blocks = tuple(map(bytearray, (*encode_blocks(plain), plain.kernels)))
     change(blocks)  # type: ignore[arg-type]
     identity = struct.unpack_from("<I", blocks[0], 16)[0]
     blocks[0][identity + 28 : identity + 32] = bytes(4)
