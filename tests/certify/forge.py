@@ -34,7 +34,7 @@ def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     crc = zlib.crc32(blocks[2], zlib.crc32(blocks[1], zlib.crc32(blocks[0])))
     struct.pack_into("<I", blocks[0], identity + 28, crc)
     for tensor, block in zip(tensors, blocks, strict=True):
-        tensor.data = np.frombuffer(bytes(block), np.uint8)
+        tensor.data, tensor.shape = np.frombuffer(bytes(block), np.uint8), (len(block),)
     return write_model(model)
 
 

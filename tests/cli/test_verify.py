@@ -25,6 +25,7 @@ def damage(file: Path) -> None:
     changed = dataclasses.replace(program, weights=bytes([program.weights[0] ^ 0x40]) + program.weights[1:])
     for index, data in zip(op.inputs[-3:], (*encode_blocks(changed), blocks.kernels), strict=True):
         model.main.tensors[index].data = np.frombuffer(data, np.uint8).copy()
+        model.main.tensors[index].shape = (len(data),)
     file.write_bytes(write_model(model))
 
 
