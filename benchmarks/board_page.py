@@ -1,7 +1,9 @@
 """Write the tables of docs/board.md: the zoo on all three chips, both columns, and what silicon's rounding costs.
 
-python benchmarks/board_page.py            everything, some minutes
-python benchmarks/board_page.py cifarnet   only these models: prints their rows and writes nothing
+python benchmarks/board_page.py                       the reference networks
+python benchmarks/board_page.py cifarnet              prints the rows of these zoo models, exported from PyTorch
+python benchmarks/board_page.py --write cifarnet      and puts them into the page, in place of those it has
+python benchmarks/board_page.py --rounding cifarnet   the same for their accuracy by rounding
 """
 
 from __future__ import annotations
@@ -77,16 +79,32 @@ def replaced(page: str, name: str, lines: Sequence[str]) -> str:
     return found[0]
 
 
+def merged(page: str, name: str, head: Sequence[str], rows: Sequence[str]) -> str:
+    """The page with these rows in a table, in place of those it has of the same models; the others stay."""
+    table = re.search(f"<!-- {name} -->(.*?)<!-- end of {name} -->", page, flags=re.DOTALL)
+    assert table is not None, f"{PAGE} has no table {name}"
+    new = {_model(row) for row in rows}
+    kept = [row for row in table[1].split("\n") if row.startswith("| ") and row not in head and _model(row) not in new]
+    return replaced(page, name, (*head, *sorted((*kept, *rows), key=_model)))
+
+
+def _model(row: str) -> str:
+    return row.split("|")[1].strip()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the page, or print the rows of some models."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("models", nargs="*", help="print rows of these zoo models instead")
+    parser.add_argument("models", nargs="*", help="rows of these zoo models instead")
     parser.add_argument("--rounding", action="store_true", help="print their accuracy by rounding")
+    parser.add_argument("--write", action="store_true", help="and put the rows into the page")
     given = parser.parse_args(arguments)
     if given.models:
-        head, rows = (ROUNDING_HEAD, rounding_rows) if given.rounding else (ZOO_HEAD, zoo_rows)
-        for row in (*head, *rows(given.models)):
-            print(row)
+        name, head, rows = ("rounding", ROUNDING_HEAD, rounding_rows) if given.rounding else ("zoo", ZOO_HEAD, zoo_rows)
+        made = list(rows(given.models))
+        print("\n".join((*head, *made)))
+        if given.write:
+            PAGE.write_text(merged(PAGE.read_text("utf-8"), name, head, made), "utf-8")
         return 0
     page = replaced(PAGE.read_text("utf-8"), "reference", (*ZOO_HEAD, *reference_rows()))
     PAGE.write_text(page, "utf-8")

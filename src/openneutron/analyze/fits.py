@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from openneutron.board.answer import converted_by_stock
-from openneutron.board.cpu import PORTABLE, on_core
+from openneutron.board.cpu import PORTABLE, delegate_call, on_core
 from openneutron.board.flash import constant_bytes
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.board.peak import largest_scratch, largest_weights, short
@@ -91,20 +91,15 @@ class Around:
     target: str
 
     def on(self, target: Target) -> Whole:
-        """The same on another chip: times go with the CPU's clock and what an element costs there, memory stays."""
-        here = targets.load(self.target)
-        ratio = (
-            here.cpu_clock_hz
-            / target.cpu_clock_hz
-            * on_core(PORTABLE, target).element
-            / on_core(PORTABLE, here).element
-        )
-        w = self.whole
+        """The same on another chip: times go with the CPU's clock and what its core takes, memory stays."""
+        here, w = targets.load(self.target), self.whole
+        clocks = here.cpu_clock_hz / target.cpu_clock_hz
+        there, before = on_core(PORTABLE, target), on_core(PORTABLE, here)
         return replace(
             w,
-            cpu_milliseconds=w.cpu_milliseconds * ratio,
-            call_milliseconds=w.call_milliseconds * ratio,
-            copy_milliseconds=w.copy_milliseconds * ratio,
+            cpu_milliseconds=w.cpu_milliseconds * clocks * there.element / before.element,
+            call_milliseconds=w.call_milliseconds * clocks * delegate_call(target) / delegate_call(here),
+            copy_milliseconds=w.copy_milliseconds * clocks * there.move / before.move,
         )
 
 

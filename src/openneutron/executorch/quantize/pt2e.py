@@ -14,6 +14,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
+from openneutron.executorch.quantize.quick_names import quick_names
 
 
 def prepare(
@@ -25,13 +26,14 @@ def prepare(
     if changes_what_others_see(program.graph):
         # Observers between a value and its change in place would part the two.
         program = program.run_decompositions({})
-    # Guards are a call of a module, which passes of other backends refuse.
-    module = program.module(check_guards=False)
-    # torchao folds batch norms too, but also into convolutions that something else reads.
-    fold_batch_norm(module)
-    for step in before:
-        step(module)
-    return prepare_pt2e(module, quantizer)
+    with quick_names():
+        # Guards are a call of a module, which passes of other backends refuse.
+        module = program.module(check_guards=False)
+        # torchao folds batch norms too, but also into convolutions that something else reads.
+        fold_batch_norm(module)
+        for step in before:
+            step(module)
+        return prepare_pt2e(module, quantizer)
 
 
 def changes_what_others_see(graph: Graph) -> bool:
@@ -65,7 +67,8 @@ def converted(prepared: GraphModule) -> GraphModule:
     """The calibrated module as a quantized one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
-    return convert_pt2e(prepared)
+    with quick_names():
+        return convert_pt2e(prepared)
 
 
 def remove_guards(model: GraphModule) -> GraphModule:
