@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 import openneutron
 from openneutron.errors import OpenNeutronError
 from openneutron.onnx import load
+from openneutron.report.facts import facts
 from tests.onnx.models import convnet, model, node, run_reference
 
 
@@ -45,7 +46,7 @@ def test_every_opset_of_the_range_is_read(opset: int) -> None:
     imports_equal(convnet(opset=opset), (1, 3, 16, 16))
 
 
-def test_a_compiled_network_names_its_nodes() -> None:
+def test_a_compiled_network_names_its_nodes_and_says_how_close_it_is_to_float() -> None:
     imported = load(convnet().SerializeToString())
     samples = [(torch.randn(1, 3, 16, 16),) for _ in range(4)]
     program = openneutron.compile(imported.program, imported.example_inputs, calibration=samples, optimize="fast")
@@ -53,6 +54,8 @@ def test_a_compiled_network_names_its_nodes() -> None:
     assert sources["aten.convolution.default"] == "node `/conv2/Conv`"
     assert sources["aten.addmm.default"] == "node `/fc/Add`"
     assert len({one.partition for one in program.report.nodes if one.delegated}) == 1
+    assert program.report.output_sqnr is not None and program.report.output_sqnr > 20 and not program.report.warnings
+    assert "dB SQNR against float" in dict(facts(program.report))["accuracy"]
 
 
 def test_shape_arithmetic_leaves_no_trace() -> None:
