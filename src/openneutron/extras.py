@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 from openneutron.errors import MissingExtraError
 
@@ -47,3 +49,13 @@ def extra(purpose: str) -> Iterator[None]:
         if found is None:
             raise
         raise found from None
+
+
+def need(package: str, purpose: str = "an ONNX model") -> Any:
+    """The package, imported where it is needed; when it is not there, one sentence says which extra brings it.
+
+    Example:
+        >>> onnx = need("onnx")
+    """
+    with extra(purpose):
+        return import_module(package)

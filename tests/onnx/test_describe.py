@@ -9,6 +9,7 @@ from tests.onnx.models import convnet
 def test_a_model_is_described_without_importing_it() -> None:
     found = describe(convnet(batch="n").SerializeToString())
     assert found.inputs[0].shape == ("n", 3, 16, 16) and found.inputs[0].dtype == "float"
+    assert found.outputs[0].shape == ("shape not stated",)
     assert found.operators["Conv"] == 2
     assert "opset ai.onnx 21" in found.notes[0] and "open dimensions in image" in found.notes[1]
 

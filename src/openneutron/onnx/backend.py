@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from openneutron.errors import OptionError
+from openneutron.extras import need
 from openneutron.onnx.elaborate import Elaborator
-from openneutron.onnx.extra import need
 from openneutron.onnx.ops import rule_for
 from openneutron.onnx.read import opset_of, read_model
 from openneutron.onnx.schemas import is_function

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from openneutron.errors import FormatError, UnsupportedError
-from openneutron.onnx.extra import need
+from openneutron.extras import need
 from openneutron.onnx.tensors import WIDENED, from_numpy, to_numpy, torch_tensor, torch_type
 from openneutron.onnx.values import Stored, Value, outside, shifted, unshifted
 

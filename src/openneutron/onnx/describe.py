@@ -15,7 +15,7 @@ from openneutron.onnx.tensors import type_name
 
 @dataclass(frozen=True)
 class Border:
-    """An input or output: open dimensions by name, "?" for those without one."""
+    """An input or output: open dimensions by name, "?" for those without one; a model need not state a shape at all."""
 
     name: str
     dtype: str
@@ -52,6 +52,8 @@ def _border(one: Any) -> Border:
     if kind != "tensor_type":
         return Border(one.name, kind.removesuffix("_type"), ())
     tensor = one.type.tensor_type
+    if not tensor.HasField("shape"):
+        return Border(one.name, type_name(tensor.elem_type).lower(), ("shape not stated",))
     dims = tuple(int(dim.dim_value) if dim.dim_value else dim.dim_param or "?" for dim in tensor.shape.dim)
     return Border(one.name, type_name(tensor.elem_type).lower(), dims)
 

@@ -15,8 +15,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from openneutron.errors import FormatError, InternalError, OpenNeutronError, UnsupportedError
+from openneutron.extras import need
 from openneutron.onnx.call import Call, stored_moves
-from openneutron.onnx.extra import need
 from openneutron.onnx.ops import OWN, Rule, rule_for
 from openneutron.onnx.read import described
 from openneutron.onnx.schemas import schema_of

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError, UnsupportedError
+from openneutron.extras import need
 from openneutron.files import read_file
-from openneutron.onnx.extra import need
 
 # Protobuf cannot hold more than 2 GiB in one message, and no NPU program comes near it.
 LARGEST_BYTES = (1 << 31) - 1

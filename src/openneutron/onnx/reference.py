@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from openneutron.errors import ConverterError, OptionError
-from openneutron.onnx.extra import need
+from openneutron.extras import need
 
 
 def run_reference(path: str, inputs: Sequence[Any], fixed: Mapping[str, int] | None = None) -> dict[str, Any]:

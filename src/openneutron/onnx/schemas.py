@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from openneutron.onnx.extra import need
+from openneutron.extras import need
 
 
 def schema_of(operator: str, version: int, domain: str) -> Any:

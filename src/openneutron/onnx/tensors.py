@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from openneutron.errors import FormatError, UnsupportedError
-from openneutron.onnx.extra import need
+from openneutron.extras import need
 
 # TensorProto.DataType → torch.
 _TYPES = {

@@ -17,6 +17,7 @@ from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
 from openneutron.executorch.quantize.passes import prepare_for_annotation
+from openneutron.executorch.quantize.passes.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
 
@@ -107,6 +108,7 @@ class NeutronQuantizer(Quantizer):
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Rewrite the ATen graph in place so that everything inside can be quantized."""
+        decompose_wide(model, self._is_wide)
         return prepare_for_annotation(model, is_qat=self.is_qat)
 
     def annotate(self, model: GraphModule) -> GraphModule:
@@ -123,11 +125,16 @@ class NeutronQuantizer(Quantizer):
                 keep_float(node, False)
                 chosen = self.precisions.of_names(_names(node))
                 annotator.specs = self._specs(node)
-                wide = rule.wide and (chosen or self.precisions.default) is Precision.INT16
+                wide = rule.wide and self._is_wide(node)
                 annotator.begin(torch.int16 if wide else torch.int8, chosen=chosen is not None, wide=rule.wide)
                 rule.annotate(node, annotator)
         share_roles(model)
         return model
+
+    def _is_wide(self, node: Node) -> bool:
+        """Whether 16-bit activations were chosen for the node, or for everything."""
+        chosen = self.precisions.of_names(_names(node)) or self.precisions.default
+        return chosen is Precision.INT16 and not self.excludes(node)
 
     def validate(self, model: GraphModule) -> None:
         """Nothing to refuse here: what cannot be delegated is named by the partitioner."""

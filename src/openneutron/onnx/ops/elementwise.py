@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -129,7 +130,19 @@ def bit_shift(call: Call) -> torch.Tensor:
 
 
 def _variadic(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], torch.Tensor]:
-    return lambda call: reduce(lambda a, b: signed(function, a, b), call.tensors())
+    def all_of(call: Call) -> torch.Tensor:
+        inputs = [call.tensor(at) for at in range(len(call.inputs)) if not _is_neutral(call, at)] or call.tensors()
+        return reduce(lambda a, b: signed(function, a, b), inputs)
+
+    return all_of
+
+
+def _is_neutral(call: Call, index: int) -> bool:
+    """Whether an operand can never decide: -inf beside others in Max, +inf in Min. No scale could hold it."""
+    data = call.value(index).data
+    if data is None or data.dim() or not data.is_floating_point():
+        return False
+    return float(call.known(index)) == {"Max": -math.inf, "Min": math.inf}.get(call.node.op_type)
 
 
 for _name, _pair in {"Sum": torch.add, "Max": torch.maximum, "Min": torch.minimum}.items():

@@ -1,0 +1,80 @@
+"""DecomposeWide: activations that LiteRT has in 8 bits alone become operators that it has in 16 bits too.
+
+Only for nodes whose precision is 16 bits: left whole they would be stored in 8 bits in the middle of a 16-bit model.
+
+Before:  y = hardswish(x)                           y = prelu(x, slopes)
+After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     r = relu(x); y = add(r, mul(sub(x, r), slopes))
+
+Before:  y = silu(x)                                y = gelu(x)
+After:   y = mul(x, sigmoid(x))                     y = mul(mul(x, 0.5), add(tanh(c x (1 + 0.044715 x²)), 1))
+
+The last one is the usual approximation, within 5e-4 of the exact function, which is one step of 16 bits at a range of ±16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._insert import Insert
+
+_CUBIC = 0.044715
+_aten = torch.ops.aten
+
+
+def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
+    """Rewrite in place the nodes that `is_wide` chooses; returns how many went."""
+    count = 0
+    for node in list(model.graph.nodes):
+        rule = _RULES.get(operator_name(node))
+        if rule is None or not isinstance(value_of(node), torch.Tensor) or not is_wide(node):
+            continue
+        node.replace_all_uses_with(rule(Insert(model, node), node))
+        model.graph.erase_node(node)
+        count += 1
+    return count
+
+
+def _hard_sigmoid(call: Insert, node: Node) -> Node:
+    return call(_aten.mul.Tensor, call(_aten.relu6.default, call(_aten.add.Tensor, node.args[0], 3.0)), 1 / 6)
+
+
+def _hard_swish(call: Insert, node: Node) -> Node:
+    return call(_aten.mul.Tensor, node.args[0], _hard_sigmoid(call, node))
+
+
+def _silu(call: Insert, node: Node) -> Node:
+    return call(_aten.mul.Tensor, node.args[0], call(_aten.sigmoid.default, node.args[0]))
+
+
+def _gelu(call: Insert, node: Node) -> Node:
+    x: Any = node.args[0]
+    square = call(_aten.mul.Tensor, x, x)
+    inner = call(_aten.add.Tensor, call(_aten.mul.Tensor, square, _CUBIC), 1.0)
+    scaled = call(_aten.mul.Tensor, call(_aten.mul.Tensor, x, math.sqrt(2 / math.pi)), inner)
+    gate = call(_aten.add.Tensor, call(_aten.tanh.default, scaled), 1.0)
+    return call(_aten.mul.Tensor, call(_aten.mul.Tensor, x, 0.5), gate)
+
+
+def _prelu(call: Insert, node: Node) -> Node:
+    given = arguments(node)
+    x, slopes = given["self"], given["weight"]
+    rank, count = value_of(node).dim(), value_of(slopes).numel()
+    if rank > 1:
+        slopes = call(_aten.reshape.default, slopes, [1, count] + [1] * (rank - 2))
+    positive = call(_aten.relu.default, x)
+    negative = call(_aten.sub.Tensor, x, positive)
+    return call(_aten.add.Tensor, positive, call(_aten.mul.Tensor, negative, slopes))
+
+
+_RULES: dict[str, Callable[[Insert, Node], Node]] = {
+    "aten.hardsigmoid.default": _hard_sigmoid, "aten.hardsigmoid_.default": _hard_sigmoid,
+    "aten.hardswish.default": _hard_swish, "aten.hardswish_.default": _hard_swish,
+    "aten.silu.default": _silu, "aten.silu_.default": _silu,
+    "aten.gelu.default": _gelu, "aten.prelu.default": _prelu,
+}  # fmt: skip

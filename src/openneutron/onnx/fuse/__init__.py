@@ -1,0 +1,37 @@
+"""Puts back together what exporters took apart, so that a model comes out as it would straight from PyTorch.
+
+One pattern for each file: a function of the graph and of the last node of the pattern, which it rewrites in place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openneutron.onnx.fuse.affine import affine
+from openneutron.onnx.fuse.gelu import gelu
+from openneutron.onnx.fuse.graph import Graph
+from openneutron.onnx.fuse.hard_swish import hard_swish
+from openneutron.onnx.fuse.layer_norm import layer_norm
+from openneutron.onnx.fuse.linear import linear
+from openneutron.onnx.fuse.silu import silu
+
+PATTERNS = (linear, affine, silu, gelu, hard_swish, layer_norm)
+
+
+def fuse(graph: Any) -> int:
+    """Rewrite a graph in place; returns how many patterns were found.
+
+    Example:
+        >>> fuse(model.graph)
+        3
+    """
+    found = Graph(graph)
+    count = 0
+    for node in list(graph.node):
+        if id(node) not in found.gone and any(pattern(found, node) for pattern in PATTERNS):
+            count += 1
+    if found.gone:
+        kept = [type(node).FromString(node.SerializeToString()) for node in graph.node if id(node) not in found.gone]
+        del graph.node[:]
+        graph.node.extend(kept)
+    return count

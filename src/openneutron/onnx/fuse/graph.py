@@ -1,0 +1,84 @@
+"""Who makes and who reads each value of a graph, for the patterns beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from openneutron.extras import need
+from openneutron.onnx.ops import OWN
+
+
+class Graph:
+    """Who makes and who reads each value of a graph."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.maker = {name: node for node in graph.node for name in node.output if name}
+        self.readers: dict[str, list[Any]] = {}
+        for node in graph.node:
+            for name in node.input:
+                self.readers.setdefault(name, []).append(node)
+            for attribute in node.attribute:
+                for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+                    for deep in inner.node:
+                        for name in deep.input:
+                            self.readers.setdefault(name, []).append(deep)
+        self.leaving = {one.name for one in graph.output}
+        self.stored = {one.name: one for one in graph.initializer}
+        self.gone: set[int] = set()
+        self.fresh = 0
+
+    def read_only_by(self, name: str, nodes: list[Any]) -> bool:
+        """Whether nothing but these nodes sees a value."""
+        allowed = {id(node) for node in nodes}
+        return name not in self.leaving and all(id(one) in allowed for one in self.readers.get(name, []))
+
+    def made_by(self, name: str, op_type: str) -> Any:
+        """The node that makes a value, when it is of that operator and only this value's one reader sees it."""
+        node = self.maker.get(name)
+        if node is None or node.op_type != op_type or node.domain or name in self.leaving:
+            return None
+        return node if len(self.readers.get(name, [])) == 1 else None
+
+    def constant(self, name: str) -> Any:
+        """The data of a stored tensor or of a Constant node, None for anything else."""
+        onnx = need("onnx")
+        proto = self.stored.get(name)
+        if proto is None:
+            node = self.maker.get(name)
+            if node is None or node.op_type != "Constant" or not node.attribute or not node.attribute[0].HasField("t"):
+                return None
+            proto = node.attribute[0].t
+        try:
+            return onnx.numpy_helper.to_array(proto)
+        except Exception:
+            return None  # reading it for the program says what is wrong
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a stored tensor."""
+        proto = self.stored.get(name)
+        return tuple(proto.dims) if proto is not None else None
+
+    def number(self, name: str) -> float | None:
+        """A constant of one element."""
+        data = self.constant(name) if name in self.stored or name in self.maker else None
+        return float(data.reshape(-1)[0]) if data is not None and data.size == 1 and data.dtype.kind == "f" else None
+
+    def store(self, data: Any, like: str) -> str:
+        """A new stored tensor, named after another; returns its name."""
+        self.fresh += 1
+        proto = need("onnx").numpy_helper.from_array(data, f"{like}/fused_{self.fresh}")
+        self.graph.initializer.append(proto)
+        self.stored[proto.name] = proto
+        return str(proto.name)
+
+    def replace(self, last: Any, others: list[Any], op_type: str, inputs: list[str]) -> None:
+        """Turn the last node of a pattern into one operator, and drop the others."""
+        last.op_type, last.domain = op_type, OWN
+        del last.input[:]
+        last.input.extend(inputs)
+        del last.attribute[:]
+        self.gone.update(id(node) for node in others)
+        for name in inputs:
+            left = [one for one in self.readers.get(name, []) if one is not last and id(one) not in self.gone]
+            self.readers[name] = [*left, last]
