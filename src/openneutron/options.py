@@ -157,8 +157,8 @@ class Options:
         False, "Load a .pt2 file: whoever wrote it can run code on this machine.", flag="--trust", fronts=(TORCH,)
     )
     use_neutron_for_format_conversion: bool = _option(
-        False, "Partitions transpose inside; otherwise the delegate does on the CPU.",
-        key="use_neutron_for_format_conversion", fronts=(TORCH,),
+        False, "The NPU transposes; otherwise the delegate does on the CPU, and a .tflite from ONNX takes NHWC, not NCHW.",
+        flag="--npu-transposes", key="use_neutron_for_format_conversion", fronts=(TORCH,),
     )  # fmt: skip
     dump_intermediates: bool = _option(
         False, "Keep LiteRT models, L1/L2 dumps and disassembly.", key="dump_intermediates"

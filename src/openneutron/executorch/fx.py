@@ -149,6 +149,11 @@ def origin(node: Node) -> str:
     return str(name)
 
 
+def label(node: Node) -> str:
+    """What a reader knows the node by: its name in an ONNX model, else its own."""
+    return str((node.meta.get("custom") or {}).get(ONNX_NODE) or node.name)
+
+
 def source_line(node: Node) -> str:
     """Where the node was written: "file.py:12, conv1", as much of it as is known, or the ONNX node it comes from."""
     imported = (node.meta.get("custom") or {}).get(ONNX_NODE)

@@ -64,21 +64,17 @@ def run_compile(request: Request) -> bool:
             check_replaceable(path)
     given = {name: value for name, value in r.options.items() if name != "trust"}
     options = dict(given)
-    options["dump_intermediates"] = r.intermediates is not None or r.report is not None or as_litert
+    options["dump_intermediates"] = r.intermediates is not None or r.report is not None
     if r.certificate is not None:
         options["certificate"] = True
     with console.progress("starting") as stage:
-        program, loaded = _compile(found, stage, options)
+        program, loaded = (_compile_as_litert if as_litert else _compile)(found, stage, options)
         report = replace(program.report, notes=(*program.report.notes, *loaded.notes))
         if r.report is not None:
             from openneutron.cli.shared.reporting import completed
 
             program_report = replace(program, report=report)
             report = completed(program_report, loaded, given, stage)
-    if as_litert:
-        from openneutron.cli.shared.as_litert import as_litert_program
-
-        program = as_litert_program(program, given, found.text)
     report = replace(report, files=_write(program, output, found.stem, r))
     if r.report is not None:
         from openneutron.cli.shared.reporting import write_page
@@ -120,6 +116,28 @@ def _compile(source: Source, stage: Callable[[str], None], options: dict[str, An
     program = openneutron.compile(
         loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=loaded.name, progress=stage, **options
     )
+    return program, loaded
+
+
+def _compile_as_litert(source: Source, stage: Callable[[str], None], options: dict[str, Any]) -> tuple[Program, Loaded]:
+    """An ONNX model as a LiteRT file."""
+    from openneutron.errors import OptionError
+    from openneutron.quiet import quiet, without_torch_internals
+
+    for name in ("recipe", "placement", "int8_io"):
+        if name in options:
+            raise OptionError(
+                f"{name} is for .pte files", where=source.text, hint="leave it out; a LiteRT file takes stored numbers"
+            )
+    stage("loading the model")
+    with quiet():
+        loaded = source.load()
+        from openneutron.executorch.deliver.litert_file import compile_to_litert
+    with without_torch_internals():
+        program = compile_to_litert(
+            loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=source.text,
+            inputs=loaded.inputs, outputs=loaded.outputs, progress=stage, **options,
+        )  # fmt: skip
     return program, loaded
 
 

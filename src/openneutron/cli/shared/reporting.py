@@ -66,7 +66,8 @@ def litert_models(program: Program, loaded: Loaded) -> list[bytes]:
     from openneutron.files import read_file
 
     if program.kind == "tflite":
-        return [read_file(loaded.model)]
+        own = program.intermediates.get("model.tflite")  # of an ONNX model
+        return [read_file(loaded.model) if own is None else bytes(own)]  # type: ignore[arg-type]
     graphs = range(program.report.totals.neutron_graphs)
     return [bytes(program.intermediates[f"partition_{at}.tflite"]) for at in graphs]  # type: ignore[arg-type]
 

@@ -50,7 +50,7 @@ class Loaded:
     """A model ready for `openneutron.compile`.
 
     `model` is an nn.Module, an ExportedProgram or the path of a LiteRT file; only the first needs the other two.
-    `notes` are what a user should know about how it was loaded.
+    `notes` are what a user should know about how it was loaded; `inputs` and `outputs` are an ONNX model's own names.
     """
 
     name: str
@@ -58,6 +58,8 @@ class Loaded:
     example_inputs: tuple[Any, ...] | None = None
     calibration: list[tuple[Any, ...]] | None = None
     notes: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     @property
     def is_module(self) -> bool:
@@ -228,13 +230,13 @@ def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration:
     if found.quantized:
         if calibration:
             raise OptionError("the model is quantized already", where=text, hint="leave calibration out")
-        return Loaded(name, found.program, found.example_inputs, None, found.notes)
-    if not calibration:
-        return Loaded(name, found.module, found.example_inputs, [found.example_inputs], (*found.notes, _RANDOM))
-    from openneutron.executorch.capture.calibration import read_calibration
+        return Loaded(name, found.program, found.example_inputs, None, found.notes, found.inputs, found.outputs)
+    samples, notes = [found.example_inputs], (*found.notes, _RANDOM)
+    if calibration:
+        from openneutron.executorch.capture.calibration import read_calibration
 
-    samples = read_calibration(calibration, found.example_inputs, found.inputs)
-    return Loaded(name, found.module, found.example_inputs, samples, found.notes)
+        samples, notes = read_calibration(calibration, found.example_inputs, found.inputs), found.notes
+    return Loaded(name, found.module, found.example_inputs, samples, notes, found.inputs, found.outputs)
 
 
 def _is_checkpoint(text: str) -> bool:

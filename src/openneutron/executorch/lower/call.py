@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch.fx import Node
 
-from openneutron.executorch.fx import arguments, value_of
+from openneutron.executorch.fx import arguments, label, value_of
 from openneutron.executorch.lower.encoding import Encoding, Rejected, reject
 from openneutron.executorch.lower.layout import Order, Value
 from openneutron.litert.graph import DType, Quantization
@@ -98,7 +98,7 @@ class Call:
     ) -> tuple[Value, int]:  # fmt: skip
         """A new value and its tensor, by default of this call's shape and the type of its activations."""
         logical = self.shape if shape is None else tuple(shape)
-        return self.layouts.produced(name or self.node.name, logical, order, dtype or self.dtype, quantization)
+        return self.layouts.produced(name or label(self.node), logical, order, dtype or self.dtype, quantization)
 
     @property
     def dtype(self) -> DType:

@@ -22,6 +22,7 @@ from openneutron.executorch.fx import (
     debug_handles,
     is_dequantize,
     is_quantize,
+    label,
     operator_name,
     shape_of,
     value_of,
@@ -207,7 +208,9 @@ class Lowering:
         encoding = encoding_of(node, self.constants)
         check_activation(node, encoding)
         order = self.common_order([source], node)
-        made, tensor = self.layouts.produced(node.name, source.shape, order, DType.INT8, encoding.quantization)
+        made, tensor = self.layouts.produced(
+            label(table.chain[-1]), source.shape, order, DType.INT8, encoding.quantization
+        )
         entries, function = table.entries(node, self.constants), table.text(self.constants)
         self.builder.table(self.layouts.tensor(source, order), entries, tensor, function)
         self.owners.append(self.current)

@@ -1,0 +1,164 @@
+"""A quantized program as one LiteRT file with NeutronGraphs, in place of a `.pte`.
+
+Everything between the quantize of an input and the dequantize of an output becomes LiteRT operators; the compiler takes
+those that the NPU runs into NeutronGraphs and leaves the others to LiteRT's own kernels. Inputs and outputs are stored
+numbers (INT8, or INT16 with 16-bit activations) with their scales in the file. Images are NHWC; with
+`use_neutron_for_format_conversion` the file transposes and they are NCHW.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from executorch.exir.backend.partitioner import PartitionResult
+from torch.export import ExportedProgram
+from torch.fx import Node
+
+from openneutron.convert import convert
+from openneutron.errors import UnsupportedError
+from openneutron.executorch.analyze.loss import loss
+from openneutron.executorch.capture.checks import check_scales
+from openneutron.executorch.capture.export import Inputs, check_program
+from openneutron.executorch.compile_spec import spec_options, to_specs
+from openneutron.executorch.fx import is_dequantize, is_quantize, source_line
+from openneutron.executorch.lower.encoding import Constants, Rejected
+from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.executorch.partition.clusters import Check
+from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.litert.write import write_model
+from openneutron.options import LITERT, SCHEMA, Options
+from openneutron.program import Program
+from openneutron.run.runner import runner_of
+from openneutron.verdict import OK
+
+LITERT_MODEL = "model.tflite"  # among a program's intermediates: what was compiled
+
+
+def lower_whole(program: ExportedProgram, options: Options, *, where: str = "") -> Lowered:
+    """The whole program as a LiteRT model; an error names the node that has no LiteRT form.
+
+    Example:
+        >>> data = write_model(lower_whole(quantized_program, Options(target="imxrt700")).model)
+    """
+    from executorch.exir import to_edge_transform_and_lower
+
+    whole = _Whole(to_specs(options))
+    to_edge_transform_and_lower(program, partitioner=[whole])
+    if whole.problem is not None:
+        node, reason = whole.problem.node, whole.problem.reason
+        raise UnsupportedError(
+            f"{source_line(node) or node.name} cannot be written to LiteRT: {reason.message}", where=where,
+            hint="write a .pte, which leaves it to ExecuTorch",
+        )  # fmt: skip
+    assert whole.lowered is not None
+    return whole.lowered
+
+
+class _Whole(NeutronPartitioner):
+    """Sees the program as the NPU's partitioner does, lowers all of it, and delegates nothing."""
+
+    lowered: Lowered | None = None
+    problem: Rejected | None = None
+
+    def _check(self) -> Check:
+        """Which operators the NPU takes is the converter's business."""
+        return lambda signature: OK
+
+    def partition(self, exported_program: ExportedProgram) -> PartitionResult:
+        """Lower, and remember the result or what stood in the way."""
+        constants = Constants(exported_program, self._take_known(exported_program))
+        graph = exported_program.graph
+        outputs = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
+        entering = [node for node in graph.nodes if is_quantize(node) and _is_input(node.args[0], constants)]
+        leaving = {node for node in outputs if is_dequantize(node) and len(node.users) == 1}
+        nodes = [node for node in graph.nodes if node.op == "call_function" and node not in {*entering, *leaving}]
+        stored = [node.args[0] if node in leaving else node for node in outputs]
+        try:
+            self.lowered = lower(nodes, entering, stored, constants, self.options)  # type: ignore[arg-type]
+        except Rejected as rejected:
+            self.problem = rejected
+        except KeyError as error:  # an output that nothing stores
+            node = error.args[0]
+            self.problem = Rejected(node, _not_stored(node)) if isinstance(node, Node) else None
+            if self.problem is None:
+                raise
+        self._finished = True
+        return PartitionResult(tagged_exported_program=exported_program, partition_tags={})
+
+
+def _is_input(node: Any, constants: Constants) -> bool:
+    return isinstance(node, Node) and node.op == "placeholder" and node not in constants
+
+
+def _not_stored(node: Node) -> Any:
+    from openneutron.verdict import Reason
+
+    return Reason("float_output", "its result is a float that nothing quantizes", node.name, "quantize it")
+
+
+def _rename(lowered: Lowered, inputs: Sequence[str], outputs: Sequence[str], program: ExportedProgram) -> None:
+    """Give the model's inputs and outputs the names they are known by; an input that nothing reads is gone."""
+    graph = lowered.model.main
+    known = dict(zip(program.graph_signature.user_inputs, inputs, strict=False))
+    for node, tensor in zip(lowered.inputs, graph.inputs, strict=True):
+        source = node.args[0]
+        assert isinstance(source, Node)
+        graph.tensors[tensor].name = known.get(source.name, source.name)
+    for wanted, tensor in zip(outputs, graph.outputs, strict=False):
+        graph.tensors[tensor].name = wanted
+
+
+def compile_to_litert(
+    source: Any,
+    example_inputs: Inputs | None,
+    *,
+    calibration: Any = None,
+    name: str = "",
+    inputs: Sequence[str] = (),
+    outputs: Sequence[str] = (),
+    progress: Any = None,
+    **options: Any,
+) -> Program:
+    """Compile a module or a quantized program to a LiteRT file; `options` are those of `openneutron.compile`.
+
+    `inputs` and `outputs` are what the file calls them, all of them in order.
+
+    Example:
+        >>> compile_to_litert(module, inputs, calibration=batches, target="imxrt700").save("model.tflite")
+    """
+    from openneutron.executorch.pipeline import quantize
+    from openneutron.executorch.stage_times import Stages
+
+    stages = Stages(progress)
+    chosen = {one: options[one] for one in _QUANTIZER if one in options}
+    quantized, program = None, source
+    sqnr: tuple[float, ...] = ()
+    if not isinstance(source, ExportedProgram):
+        assert example_inputs is not None
+        made = quantize(source, example_inputs, calibration, stages=stages, **chosen)
+        quantized, sqnr, program = made.module, made.sqnr, made.program
+    check_program(program, from_module=quantized is not None)
+    check_scales(program)
+    shared = {one: value for one, value in options.items() if LITERT in SCHEMA[one].fronts}
+    layout = {one: options[one] for one in ("use_neutron_for_format_conversion",) if one in options}
+    with stages("lowering to LiteRT"):
+        all_of_it = {one: value for one, value in shared.items() if one != "operators_not_to_delegate"}
+        lowered = lower_whole(program, spec_options({**all_of_it, **layout}), where=name)
+    _rename(lowered, inputs, outputs, program)
+    data = write_model(lowered.model)
+    with stages("compiling"):
+        result = convert(data, Options(source=name, **shared))
+    report = dataclasses.replace(result.report, output_sqnr=min(sqnr, default=None), seconds=stages.seconds)
+    if quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
+        warning = loss(report, source, quantized, calibration[:1])
+        report = dataclasses.replace(report, warnings=(*report.warnings, warning))
+    return Program(
+        result.model, "tflite", report, result.kernel_selection_code, {LITERT_MODEL: data, **result.intermediates},
+        quantized, kernel_selections=result.kernel_selections, loader=runner_of,
+    )  # fmt: skip
+
+
+_QUANTIZER = ("per_channel", "observer", "exclude", "activations", "precision", "channels_last")

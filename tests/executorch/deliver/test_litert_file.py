@@ -1,0 +1,58 @@
+"""A program as one LiteRT file: mixed with LiteRT's own kernels, in either layout, with the model's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from openneutron.errors import UnsupportedError
+from openneutron.executorch.deliver.litert_file import compile_to_litert
+from openneutron.executorch.pipeline import quantize
+from openneutron.litert.read import read_model
+from openneutron.onnx import load
+from tests.onnx.models import convnet, model, node
+
+
+@pytest.fixture(scope="module")
+def program() -> Any:
+    imported = load(convnet().SerializeToString())
+    torch.manual_seed(0)
+    return quantize(imported.module, imported.example_inputs, [(torch.randn(1, 3, 16, 16),) for _ in range(4)]).program
+
+
+def compiled(program: Any, **options: Any) -> Any:
+    return compile_to_litert(
+        program, None, inputs=("image",), outputs=("logits",), optimize="fast", name="net.onnx", **options
+    )
+
+
+def test_names_are_the_models_and_what_the_npu_leaves_runs_in_litert(program: Any) -> None:
+    whole = compiled(program)
+    mixed = compiled(program, operators_not_to_delegate=("MAX_POOL_2D",))
+    graph = read_model(mixed.data, source="mixed").main
+    assert [op.label for op in graph.operators] == ["NeutronGraph", "MAX_POOL_2D", "NeutronGraph"]
+    assert [graph.tensors[one].name for one in (*graph.inputs, *graph.outputs)] == ["image", "logits"]
+    assert "/conv1/Conv" in {kernel.name for kernel in whole.report.kernels}
+    image = np.random.default_rng(0).integers(-128, 128, graph.tensors[graph.inputs[0]].shape, np.int8)
+    assert all(np.array_equal(a, b) for a, b in zip(whole.run(image), mixed.run(image), strict=True))
+
+
+def test_images_are_nhwc_unless_the_npu_transposes(program: Any) -> None:
+    nchw = compiled(program, use_neutron_for_format_conversion=True)
+    graph = read_model(nchw.data, source="nchw").main
+    assert graph.tensors[graph.inputs[0]].shape == (1, 3, 16, 16)
+    image = np.random.default_rng(0).integers(-128, 128, (1, 3, 16, 16), np.int8)
+    (wanted,) = compiled(program).run(image.transpose(0, 2, 3, 1))
+    assert np.array_equal(nchw.run(image)[0], wanted)
+
+
+def test_a_node_without_a_litert_form_is_named() -> None:
+    nodes = [node("Relu", ["x"], ["r"], "/relu"), node("TopK", ["r", "k"], ["y", "i"], "/top")]
+    imported = load(model(nodes, {"x": [1, 8]}, ["y"], {"k": np.array([2])}).SerializeToString())
+    with pytest.raises(UnsupportedError, match=r"net\.onnx: node `/top` cannot be written to LiteRT"):
+        compile_to_litert(
+            imported.module, imported.example_inputs, calibration=[imported.example_inputs], name="net.onnx"
+        )
