@@ -132,7 +132,7 @@ def _compile_as_litert(source: Source, stage: Callable[[str], None], options: di
     stage("loading the model")
     with quiet():
         loaded = source.load()
-        from openneutron.executorch.deliver.litert_file import compile_to_litert
+        from openneutron.executorch.litert_file import compile_to_litert
     with without_torch_internals():
         program = compile_to_litert(
             loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=source.text,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from openneutron.errors import UnsupportedError
-from openneutron.executorch.deliver.litert_file import compile_to_litert
+from openneutron.executorch.litert_file import compile_to_litert
 from openneutron.executorch.pipeline import quantize
 from openneutron.litert.read import read_model
 from openneutron.onnx import load

@@ -18,7 +18,6 @@ from torch.fx import Node
 
 from openneutron.convert import convert
 from openneutron.errors import UnsupportedError
-from openneutron.executorch.analyze.loss import loss
 from openneutron.executorch.capture.checks import check_scales
 from openneutron.executorch.capture.export import Inputs, check_program
 from openneutron.executorch.compile_spec import spec_options, to_specs
@@ -27,7 +26,11 @@ from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, lower
 from openneutron.executorch.partition.clusters import Check
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.stage_times import Stages
 from openneutron.litert.write import write_model
 from openneutron.options import LITERT, SCHEMA, Options
 from openneutron.program import Program
@@ -129,17 +132,16 @@ def compile_to_litert(
     Example:
         >>> compile_to_litert(module, inputs, calibration=batches, target="imxrt700").save("model.tflite")
     """
-    from openneutron.executorch.pipeline import quantize
-    from openneutron.executorch.stage_times import Stages
-
     stages = Stages(progress)
-    chosen = {one: options[one] for one in _QUANTIZER if one in options}
+    chosen = Choices.of(options)
+    channels_last = options.pop("channels_last", False)
+    remarks: tuple[str, ...] = ()
     quantized, program = None, source
     sqnr: tuple[float, ...] = ()
     if not isinstance(source, ExportedProgram):
         assert example_inputs is not None
-        made = quantize(source, example_inputs, calibration, stages=stages, **chosen)
-        quantized, sqnr, program = made.module, made.sqnr, made.program
+        made = quantize(source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages)
+        quantized, sqnr, program, remarks = made.module, made.sqnr, made.program, made.notes
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     shared = {one: value for one, value in options.items() if LITERT in SCHEMA[one].fronts}
@@ -151,7 +153,10 @@ def compile_to_litert(
     data = write_model(lowered.model)
     with stages("compiling"):
         result = convert(data, Options(source=name, **shared))
-    report = dataclasses.replace(result.report, output_sqnr=min(sqnr, default=None), seconds=stages.seconds)
+    report = dataclasses.replace(
+        result.report, output_sqnr=min(sqnr, default=None), seconds=stages.seconds,
+        notes=(*result.report.notes, *remarks),
+    )  # fmt: skip
     if quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
         warning = loss(report, source, quantized, calibration[:1])
         report = dataclasses.replace(report, warnings=(*report.warnings, warning))
@@ -159,6 +164,3 @@ def compile_to_litert(
         result.model, "tflite", report, result.kernel_selection_code, {LITERT_MODEL: data, **result.intermediates},
         quantized, kernel_selections=result.kernel_selections, loader=runner_of,
     )  # fmt: skip
-
-
-_QUANTIZER = ("per_channel", "observer", "exclude", "activations", "precision", "channels_last")
