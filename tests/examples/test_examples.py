@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
-from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10
+from examples import imxrt700cm, keyword_spotting, merged_models, own_cnn, own_tflite, qat_cifar10, wake_word
 from examples import onnx as onnx_example
 from openneutron.program import Program
 
@@ -94,3 +96,23 @@ def test_notebook_cells_run() -> None:
     program = names["program"]
     assert isinstance(program, Program)
     assert "<table" in program._repr_html_()
+
+
+def test_the_wake_word_hears_frame_by_frame_what_it_hears_at_once() -> None:
+    rng = np.random.default_rng(1)
+    frames, answers, ends = wake_word.recording([wake_word.WORD, wake_word.OTHERS[0]], rng)
+    assert answers[ends[0]] == 1 and not answers[ends[1]] and frames.shape[1] == wake_word.BANDS
+    torch.manual_seed(0)
+    model = wake_word.Spotter().eval()
+    with torch.no_grad():
+        at_once = torch.sigmoid(model.logits(torch.tensor(frames, dtype=torch.float32).T[None]))[0]
+    # Padding of zeros stands for the state of zeros that the stream begins with.
+    np.testing.assert_allclose(wake_word.stream(model, frames), at_once, atol=1e-5)
+    assert wake_word.picture({name: np.zeros(9) for name in "abc"}, [wake_word.WORD], [4]).count("<polyline") == 3
+
+
+@pytest.mark.full
+def test_the_wake_word_is_heard_in_every_precision(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = wake_word.main()
+    assert all(missed + wrong <= 3 for missed, wrong in counts.values())
+    assert (folder / "wake_word.svg").stat().st_size > 1000 and "34 of 34" in capsys.readouterr().out

@@ -42,6 +42,7 @@ from openneutron.executorch.quantize.aware import quantize_aware
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.post_training import quantize_exported
+from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.versions import check_executorch
@@ -214,7 +215,9 @@ def build(
     if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
         with stages("looking for the layer that loses accuracy"):
             samples = [in_layout(batch, channels_last) for batch in calibration[:1]]
+            states = states_of(quantized)
             report = dataclasses.replace(report, warnings=(*report.warnings, loss(report, source, quantized, samples)))
+            restore(quantized, states)
     return Built(lowered.pte, report, tuple(partitions), quantized, lowered.edge)
 
 
@@ -333,7 +336,9 @@ def lower_program(
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
-    with stages("writing the program"):
+    # Gradients are nobody's here, and with them a buffer that the CPU keeps could not be written in place.
+    with stages("writing the program"), torch.no_grad():
+        _keep_first_contents(program)
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))
     gone = {border.node for border in borders if not border.reason}
@@ -341,6 +346,15 @@ def lower_program(
     check_host_kernels(tuple(read_plan(pte, where="<pte>").operators), verdicts)
     arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
     return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas))
+
+
+def _keep_first_contents(program: ExportedProgram) -> None:
+    """Buffers that the CPU keeps begin as the model has them; unasked, ExecuTorch writes down their shapes alone."""
+    signature = program.graph_signature
+    changed = set(signature.buffers_to_mutate.values())
+    for node in program.graph.nodes:
+        if node.op == "placeholder" and signature.inputs_to_buffers.get(node.name) in changed:
+            node.meta["et_init_buffer"] = True
 
 
 def _no_core_operator(program: ExportedProgram, message: str) -> UnsupportedError:

@@ -14,7 +14,7 @@ from openneutron.executorch.compile_spec import conversion_options, from_specs
 from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.deliver.intermediates import write_intermediates
 from openneutron.executorch.lower.encoding import Constants, Rejected
-from openneutron.executorch.lower.lowering import Lowered, lower
+from openneutron.executorch.lower.lowering import Lowered, State, lower
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -89,7 +89,7 @@ def compile_partition(program: ExportedProgram, options: Options) -> tuple[Parti
     result = converted(litert, conversion)
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)
-    arguments = [node for node in program.graph.nodes if node.op == "placeholder" and node not in Constants(program)]
+    arguments = _arguments(program, states_of(program))
     source = lowered.model.main
     # The microcode numbers its buffers as the operator lists them, which need not be the graph's order.
     operator, spare = neutron.operators[0], 3 if options.use_profiling else 1
@@ -119,16 +119,32 @@ def lower_program(program: ExportedProgram, options: Options) -> Lowered:
     """A delegated subgraph as a LiteRT model, the L0 passes done."""
     constants = Constants(program)
     graph = program.graph
-    inputs = [node for node in graph.nodes if node.op == "placeholder" and node not in constants]
+    states = states_of(program)
     nodes = [node for node in graph.nodes if node.op == "call_function"]
-    results = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
+    written = {state.written for state in states}
+    results = [node for node in graph.output_node().args[0] if isinstance(node, Node) and node not in written]
     try:
-        return lower(nodes, inputs, results, constants, options)
+        return lower(nodes, _arguments(program, states), results, constants, options, states)
     except Rejected as rejected:
         raise ConverterError(
             f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",
             hint="partition with NeutronPartitioner, which checks that",
         ) from rejected
+
+
+def states_of(program: ExportedProgram) -> list[State]:
+    """The buffers that a program changes."""
+    signature = program.graph_signature
+    by_name = {node.name: node for node in program.graph.nodes}
+    reads = {fqn: by_name[name] for name, fqn in signature.inputs_to_buffers.items() if name in by_name}
+    return [State(fqn, reads[fqn], by_name[name]) for name, fqn in signature.buffers_to_mutate.items() if fqn in reads]
+
+
+def _arguments(program: ExportedProgram, states: list[State]) -> list[Node]:
+    """What the delegate is given at each call."""
+    constants, kept = Constants(program), {state.read for state in states}
+    placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
+    return [node for node in placeholders if node not in constants and node not in kept]
 
 
 def ensure_only_backend() -> None:

@@ -61,6 +61,7 @@ class Constants:
         names.update({name: fqn for name, fqn in signature.inputs_to_buffers.items() if fqn not in mutated})
         names.update(signature.inputs_to_lifted_tensor_constants)
         self._names = names
+        self._states = {name: fqn for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated}
         self._program = program
         self._known = known or {}
 
@@ -69,7 +70,9 @@ class Constants:
 
     def known(self, node: Node) -> npt.NDArray[Any] | None:
         """The data of a constant, or None where the program has none."""
-        fqn = self._names[node.name]
+        return self._data(self._names[node.name])
+
+    def _data(self, fqn: str) -> npt.NDArray[Any] | None:
         for source in (self._program.state_dict, self._program.constants, self._known):
             tensor = source.get(fqn)
             if isinstance(tensor, torch.Tensor) and not _is_fake(tensor):
@@ -83,6 +86,11 @@ class Constants:
             return found
         dtype = DTYPES.get(value_of(node).dtype, DType.FLOAT32)
         return np.zeros(shape_of(node), dtype.numpy)
+
+    def first_contents(self, node: Node) -> npt.NDArray[Any]:
+        """What a buffer that the program changes holds at first, zeros where that is not known."""
+        found = self._data(self._states[node.name])
+        return np.zeros(shape_of(node), np.float32) if found is None else found
 
     def required(self, node: Node, reader: Node, what: str) -> npt.NDArray[Any]:
         """The data of a constant that must be known to decide about `reader`."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+import numpy as np
 import torch
 from torch.fx import Node
 
@@ -58,12 +59,26 @@ class Lowered:
         return sum(op.code == "TRANSPOSE" for op in self.model.main.operators)
 
 
+@dataclass(frozen=True)
+class State:
+    """A buffer that stays with the NPU from call to call: `read` is its placeholder, `written` dequantizes what it gets."""
+
+    name: str
+    read: Node
+    written: Node
+
+    def borders(self) -> list[Node]:
+        """The quantizes and the dequantize between the float buffer and its stored values: nothing runs for them."""
+        return [*self.read.users, self.written]
+
+
 def lower(
     nodes: Sequence[Node],
     inputs: Sequence[Node],
     outputs: Sequence[Node],
     constants: Constants,
     options: Options,
+    states: Sequence[State] = (),
 ) -> Lowered:
     """Lower quantized nodes to a LiteRT model and run the L0 passes that `options` does not switch off.
 
@@ -73,7 +88,7 @@ def lower(
     """
     # NXP's converter takes no composites.
     tables = options.converter == "open"
-    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(nodes, inputs, outputs)
+    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(nodes, inputs, outputs, states)
     operators = lowered.model.main.operators
     place = {id(op): position for position, op in enumerate(operators)}
     off = set(with_flags(options).passes_off) & set(PASSES)
@@ -104,7 +119,9 @@ class Lowering:
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder, self.emit, convert_inside=self.convert_inside)
 
-    def run(self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node]) -> Lowered:
+    def run(
+        self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], states: Sequence[State] = ()
+    ) -> Lowered:
         """Lower `nodes` (in order), which read the stored values `inputs` and produce the stored values `outputs`."""
         inside = set(nodes)
         self._look_ahead(nodes, outputs)
@@ -112,9 +129,13 @@ class Lowering:
         tabulated = inside_of(self.tables)
         for node in inputs:
             self._enter(node, inside)
+        handles = [self._read_state(state) for state in states]
         for node in nodes:
             if node not in tabulated:
                 self._lower(node)
+        for state, (handle, order) in zip(states, handles, strict=True):
+            self.current = (state.written,)
+            self.emit("ASSIGN_VARIABLE", [handle, self.layouts.tensor(self.values[state.written], order)], [])
         return self._finish(inputs, outputs)
 
     def emit(self, code: str, inputs: Sequence[int], outputs: Sequence[int], **options: Any) -> None:
@@ -164,6 +185,25 @@ class Lowering:
                 node.name, shape_of(node), encoding.dtype, encoding.quantization,
                 channels_last=is_channels_last(node),
             )  # fmt: skip
+
+    def _read_state(self, state: State) -> tuple[int, Order]:
+        """A variable for the buffer, in the order its readers compute in: its resource, and that order."""
+        encoding = encoding_of(state.written, self.constants)
+        check_activation(state.written, encoding)
+        shape = shape_of(state.read)
+        last = any(self.wants.get(user) == "channels_last" for user in state.read.users)
+        order = channels_last(len(shape)) if last else plain(len(shape))
+        (scale,), (zero,) = encoding.quantization.scale, encoding.quantization.zero_point
+        stored = np.rint(self.constants.first_contents(state.read) / np.float32(scale)) + zero
+        initial = np.clip(stored, encoding.low, encoding.high).transpose(order)
+        self.current = (state.read,)
+        handle = self.builder.variable(state.name, initial, encoding.dtype)
+        self.owners.append(self.current)
+        self.values[state.read], tensor = self.layouts.produced(
+            state.name, shape, order, encoding.dtype, encoding.quantization
+        )
+        self.emit("READ_VARIABLE", [handle], [tensor])
+        return handle, order
 
     def _lower(self, node: Node) -> None:
         self.current = (node,)
@@ -283,6 +323,8 @@ class Lowering:
             leaving.append(tensor)
             formats.append(output_format)
         entering = {node: tensor for node in inputs for tensor in self._entries(node)}
+        if self.builder.first_contents is not None:
+            self.owners.insert(0, self.owners[0])  # CALL_ONCE, which sets the variables
         owners = [_own(nodes) for nodes in self.owners]
         return Lowered(
             model=self.builder.finish(list(entering.values()), leaving),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import torch
 from torch.fx import Graph, Node
@@ -34,12 +34,14 @@ _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrat
 
 
 def verdicts_of(
-    graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]], first: int = 0
-) -> list[Verdict]:
+    graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]], first: int = 0,
+    of_states: Collection[Node] = (),
+) -> list[Verdict]:  # fmt: skip
     """One verdict per call, in graph order.
 
     A getitem belongs to the call before it; a quantize or dequantize inside a partition is no node any more, only a
-    change of how the values between operators are stored. `first` is the number of the first partition.
+    change of how the values between operators are stored, nor is one of `of_states`, the buffers that partitions keep.
+    `first` is the number of the first partition.
     """
     cluster_of = {node: cluster for cluster in clusters for node in cluster.nodes}
     partition_of = {id(cluster): index for index, members in enumerate(partitions, start=first) for cluster in members}
@@ -52,7 +54,7 @@ def verdicts_of(
             continue
         cluster = cluster_of.get(node)
         partition = partition_of.get(id(cluster), -1)
-        if partition >= 0 and is_border(node):
+        if (partition >= 0 and is_border(node)) or node in of_states:
             continue
         makers[node] = (node.name,)
         reason = None if partition >= 0 else _reason(node, cluster)

@@ -23,9 +23,17 @@ from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_b
 from openneutron.executorch.deliver.conversion import forget
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
-from openneutron.executorch.lower.lowering import Lowered
+from openneutron.executorch.lower.lowering import Lowered, State, lower
 from openneutron.executorch.operators import lowerings
-from openneutron.executorch.partition.clusters import Check, Cluster, examine, find_clusters, try_lower
+from openneutron.executorch.partition.clusters import (
+    Check,
+    Cluster,
+    examine,
+    find_clusters,
+    stored_inputs,
+    stored_outputs,
+    try_lower,
+)
 from openneutron.executorch.partition.delegation import CustomDelegationOptions
 from openneutron.executorch.partition.excluded import Excluded
 from openneutron.executorch.partition.levels import cut, split
@@ -34,6 +42,7 @@ from openneutron.executorch.partition.passes.decompose_leftovers import decompos
 from openneutron.executorch.partition.passes.keep_order_between import keep_order_between
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
+from openneutron.executorch.partition.states import kept_by
 from openneutron.executorch.partition.trial import Trials
 from openneutron.executorch.place.placement import check_placement, weigh
 from openneutron.executorch.target_spec import NeutronTargetSpec
@@ -121,17 +130,20 @@ class NeutronPartitioner(Partitioner):
             partitions = [fitted.members for fitted in found if fitted.members in partitions and self._worth(fitted)]
         keep_order_between([fitted.lowered for fitted in found if fitted.members in partitions])
         tags: dict[str, DelegationSpec] = {}
+        borders: set[Node] = set()  # of buffers that a partition keeps
         first = len(self.partitions)
         for index, members in enumerate(partitions, start=first):
             tag = f"neutron_{index}"
             specs = to_specs(_numbered(self.options, index))
             tags[tag] = DelegationSpec(NeutronBackend.__name__, specs)
-            for cluster in members:
-                for node in cluster.nodes:
-                    node.meta["delegation_tag"] = tag
+            states = self._states(exported_program, members, order, constants)
+            borders.update(node for state in states for node in state.borders())
+            inside = [node for cluster in members for node in cluster.nodes]
+            for node in (*inside, *(node for state in states for node in (state.read, *state.borders()))):
+                node.meta["delegation_tag"] = tag
         tag_constant_data(exported_program)
         self.partitions += partitions
-        self.verdicts += verdicts_of(graph, clusters, partitions, first)
+        self.verdicts += verdicts_of(graph, clusters, partitions, first, borders)
         self._finished = True
         return PartitionResult(tagged_exported_program=exported_program, partition_tags=tags)
 
@@ -241,6 +253,21 @@ class NeutronPartitioner(Partitioner):
                 position[node].refuse(node, reason)
             return None
         return done
+
+    def _states(
+        self, program: ExportedProgram, members: list[Cluster], order: dict[Node, int], constants: Constants
+    ) -> list[State]:
+        """The buffers that a partition keeps itself. What NXP's converter does with variables is not public."""
+        inside = {node for cluster in members for node in cluster.nodes}
+        states = kept_by(program, inside, program.graph.output_node().args[0])  # type: ignore[arg-type]
+        if not states or self.options.converter == "nxp":
+            return []
+        nodes = sorted({*inside, *(node for state in states for node in state.borders())}, key=order.__getitem__)
+        kept = {state.read for state in states} | {state.written.args[0] for state in states}
+        inputs = [node for node in stored_inputs(nodes, constants) if node not in kept]
+        outputs = [node for node in stored_outputs(nodes) if node in inside]
+        lowered = lower(nodes, inputs, outputs, constants, self.options, states)
+        return states if self.trials.outcome(lowered).whole else []
 
     def _worth(self, fitted: _Fitted) -> bool:
         """Whether a partition is faster on the NPU; refuses its clusters when not."""

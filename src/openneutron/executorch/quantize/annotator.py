@@ -17,6 +17,7 @@ from torchao.quantization.pt2e.quantizer import (
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._attributes import is_changed
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
 
@@ -163,7 +164,11 @@ class Annotator:
 
 
 def share_roles(model: GraphModule) -> None:
-    """Let the steps of a recurrent layer share observers: with one set of scales they are one body of a loop."""
+    """Let the steps of a recurrent layer share observers: with one set of scales they are one body of a loop.
+
+    A buffer that the graph changes is read with the scale it is written with, so that it can stay quantized between calls.
+    """
+    _name_states(model)
     first: dict[Any, Any] = {}  # role → the first edge or node that plays it
     for node in model.graph.nodes:
         found = node.meta.get(Q_ANNOTATION_KEY)
@@ -177,13 +182,39 @@ def share_roles(model: GraphModule) -> None:
             known = _fixed_role(model, role)
             if known is not None:
                 found.input_qspec_map[source] = known
-            elif first.setdefault(role, (source, node)) != (source, node):
+            elif role not in first:
+                first[role] = (source, node)
+            elif isinstance(found.input_qspec_map[source], QuantizationSpec):
                 found.input_qspec_map[source] = SharedQuantizationSpec(first[role])
         role = node.meta.get(ROLE_KEY)
         if role is not None and isinstance(found.output_qspec, QuantizationSpec):
             anchor = first.setdefault(role, node)
             if anchor is not node:
                 found.output_qspec = SharedQuantizationSpec(anchor)
+
+
+def _name_states(model: GraphModule) -> None:
+    """Give buffers and what is written to them one role."""
+    for call in model.graph.nodes:
+        if operator_name(call) != "aten.copy_.default":
+            continue
+        buffer, value = call.args[:2]
+        if not (isinstance(buffer, Node) and isinstance(value, Node) and buffer.op == "get_attr"):
+            continue
+        role = _maker(value).meta.setdefault(ROLE_KEY, ("state", buffer.target))
+        for one in model.graph.find_nodes(op="get_attr", target=buffer.target):
+            one.meta[ROLE_KEY] = role
+
+
+def _maker(value: Node) -> Node:
+    """The node whose parameters a value has: operators that move one input keep them."""
+    found = value.meta.get(Q_ANNOTATION_KEY)
+    while (
+        found is not None and isinstance(found.output_qspec, SharedQuantizationSpec) and len(found.input_qspec_map) == 1
+    ):
+        (value,) = found.input_qspec_map
+        found = value.meta.get(Q_ANNOTATION_KEY)
+    return value
 
 
 def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec | None:
@@ -202,7 +233,7 @@ def _type_of(spec: QuantizationSpecBase | None) -> torch.dtype | None:
 
 def _scalar(node: Node) -> float | None:
     """The value of a constant of one element, None for anything else."""
-    found = _attribute(node) if node.op == "get_attr" else None
+    found = _attribute(node) if node.op == "get_attr" and not is_changed(node) else None
     return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None
 
 

@@ -25,6 +25,7 @@ from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.improve.refine import refine
 from openneutron.executorch.quantize.improve.smooth import smooth
 from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.states import apart, restore, states_of
 from openneutron.executorch.stage_times import Stages
 
 Batches = Sequence[tuple[torch.Tensor, ...]]
@@ -52,8 +53,9 @@ def quantize_exported(
     counts: dict[str, int] = {}
     with stages("preparing for quantization"), one_thread():
         # Methods may change the float function where it clips; what they are measured against is the original.
-        original = run_all(exported.module(check_guards=False), batches) if chosen.equalize or chosen.smooth else None
+        original = run_all(apart(exported), batches) if chosen.equalize or chosen.smooth else None
         prepared = prepare(exported, quantizer, [partial(_step, counts, *one) for one in _before(chosen, batches)])
+    states = states_of(prepared)
     with stages("calibrating"):
         wanted = calibrate(prepared, batches, keep=SAMPLES)
     with stages("quantizing"):
@@ -65,8 +67,10 @@ def quantize_exported(
                 quantized, prepared, batches, correct_bias=chosen.correct_bias, adaround=chosen.adaround
             )  # fmt: skip
             notes += done.notes()
+    restore(quantized, states)
     with stages("measuring accuracy"), one_thread():
         sqnr = output_sqnr(original or wanted, run_all(quantized, batches))
+    restore(quantized, states)
     return Converted(quantized, sqnr, tuple(notes))
 
 

@@ -15,6 +15,7 @@ from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.quick_names import quick_names
+from openneutron.executorch.quantize.states import part
 
 
 def prepare(
@@ -29,6 +30,7 @@ def prepare(
     with quick_names():
         # Guards are a call of a module, which passes of other backends refuse.
         module = program.module(check_guards=False)
+        part(module)
         # torchao folds batch norms too, but also into convolutions that something else reads.
         fold_batch_norm(module)
         for step in before:

@@ -86,23 +86,36 @@ class LoadedProgram:
         self._where = where
         self._etdump = etdump
         self._library = _delegate()
+        self._data = data
+        self.reset()
+        self.inputs = read_plan(data, where=where).inputs
+
+    def reset(self) -> None:
+        """Begin again: what the program keeps from run to run is as it was when loaded, and nothing is recorded.
+
+        Example:
+            >>> first = program.run(frame)
+            >>> program.reset()
+            >>> again = program.run(frame)
+        """
         runtime = _stock_runtime()
         # Without a debug buffer: given one, ETDump keeps every tensor of every run and ends the process when it is full.
-        loading = self._library.watch(lambda: runtime.load_program(data, enable_etdump=etdump))
+        loading = self._library.watch(lambda: runtime.load_program(self._data, enable_etdump=self._etdump))
         if loading.error is not None:
             raise FormatError(
-                f"not a program that this ExecuTorch can load: {loading.sentence}", where=where
+                f"not a program that this ExecuTorch can load: {loading.sentence}", where=self._where
             ) from loading.error
         self._program = loading.value
         names = self._program.method_names
         if _METHOD not in names:
-            raise FormatError(f"the program has no method {_METHOD}, only {', '.join(sorted(names))}", where=where)
+            raise FormatError(
+                f"the program has no method {_METHOD}, only {', '.join(sorted(names))}", where=self._where
+            )
         method = self._library.watch(lambda: self._program.load_method(_METHOD))
         # The wheel hands out a method with unresolved instructions, logs them, and crashes when it runs.
         if method.error is not None or method.lines:
-            raise _failure(method, where) from method.error
+            raise _failure(method, self._where) from method.error
         self._method = method.value
-        self.inputs = read_plan(data, where=where).inputs
 
     def run(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Run `forward` once; outputs are copies that later runs do not touch.

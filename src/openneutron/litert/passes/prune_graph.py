@@ -10,11 +10,14 @@ from openneutron.litert.graph import Graph
 
 
 def prune_graph(graph: Graph) -> int:
-    """Rewrite in place; returns how many operators and tensors went. Graph inputs stay even when nothing reads them."""
+    """Rewrite in place; returns how many operators and tensors went.
+
+    Graph inputs stay even when nothing reads them, and operators without results, which are there for what they change.
+    """
     needed = set(graph.outputs)
     kept = []
     for op in reversed(graph.operators):
-        if needed.intersection(op.outputs):
+        if not op.outputs or needed.intersection(op.outputs):
             needed.update(tensor for tensor in op.inputs if tensor >= 0)
             kept.append(op)
     count = len(graph.operators) - len(kept)

@@ -79,6 +79,18 @@ class Recurrent(nn.Module):
         return (y, y[:, -1], *(last if isinstance(last, tuple) else (last,)))
 
 
+class Step(nn.Module):
+    """One step of a cell, from given states."""
+
+    def __init__(self, cell: nn.Module, states: tuple[torch.Tensor, ...]) -> None:
+        super().__init__()
+        self.cell = cell
+        self.states = tuple(state[0] for state in states)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.cell(x[:, 0], self.states if len(self.states) > 1 else self.states[0])
+
+
 def ones(*sizes: int) -> tuple[torch.Tensor, ...]:
     return tuple(torch.linspace(-1, 1, 4 * size).reshape(2, 2, size) for size in sizes)
 
@@ -130,13 +142,17 @@ CASES: dict[str, tuple[Pass, Callable[[], nn.Module]]] = {
         lambda: Recurrent(nn.LSTM(6, 4, 2, batch_first=True, bidirectional=True)),
     ),
     "lstm from states": (decompose_lstm, lambda: Recurrent(nn.LSTM(6, 4, 2, batch_first=True), ones(4, 4))),
+    "gru cell": (decompose_gru, lambda: Step(nn.GRUCell(6, 4), ones(4))),
+    "lstm cell": (decompose_lstm, lambda: Step(nn.LSTMCell(6, 4), ones(4, 4))),
+    "rnn cell": (decompose_rnn, lambda: Step(nn.RNNCell(6, 4, bias=False, nonlinearity="relu"), ones(4))),
     "lstm with projection": (decompose_lstm, lambda: Recurrent(nn.LSTM(6, 4, 2, batch_first=True, proj_size=3))),
 }
 
 COMPOSITE = {
     "aten.scaled_dot_product_attention.default", "aten.layer_norm.default", "aten.gru.input", "aten.lstm.input",
     "aten.log_softmax.int", "aten.einsum.default", "aten.group_norm.default", "aten.instance_norm.default",
-    "aten.rnn_tanh.input", "aten.rnn_relu.input", "aten.max.dim", "aten.masked_fill.Scalar",
+    "aten.rnn_tanh.input", "aten.rnn_relu.input", "aten.gru_cell.default", "aten.lstm_cell.default",
+    "aten.rnn_relu_cell.default", "aten.max.dim", "aten.masked_fill.Scalar",
 }  # fmt: skip
 
 

@@ -9,13 +9,25 @@ from torch.fx import GraphModule, Node
 
 
 def tensor_of(model: GraphModule, node: Node) -> torch.Tensor | None:
-    """The tensor behind a get_attr node, None for any other node or attribute."""
-    if node.op != "get_attr":
+    """The tensor behind a get_attr node, None for any other node or attribute and for a buffer that the graph changes."""
+    if node.op != "get_attr" or is_changed(node):
         return None
     found: Any = model
     for part in str(node.target).split("."):
         found = getattr(found, part, None)
     return found.detach() if isinstance(found, torch.Tensor) else None
+
+
+def is_changed(node: Node) -> bool:
+    """Whether the graph changes the buffer behind a get_attr node: it is a state, and what it holds now no constant."""
+    same = node.graph.find_nodes(op="get_attr", target=node.target, sort=False)
+    return any(changes(user, one) for one in same for user in one.users)
+
+
+def changes(call: Node, buffer: Node) -> bool:
+    """Whether a call writes to this argument."""
+    schema = getattr(call.target, "_schema", None)
+    return call.op == "call_function" and schema is not None and schema.is_mutable and call.args[:1] == (buffer,)
 
 
 def add_constant(model: GraphModule, name: str, data: torch.Tensor) -> Node:

@@ -96,8 +96,7 @@ def _walk(
     for step in reversed(range(count)) if backwards else range(count):
         call.role = [gates.name, 0]
         for kind, one in enumerate(state):
-            if one.op == "get_attr":
-                one.meta[ROLE_KEY] = (gates.name, "state", kind)
+            one.meta[ROLE_KEY] = (gates.name, "state", kind)
         state = cell(call, call(aten.select.int, gates, time, step), state, weights)
         for kind, one in enumerate(state):
             one.meta[ROLE_KEY] = (gates.name, "state", kind)
@@ -142,6 +141,9 @@ def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
         if cell is None:
             continue
         given = arguments(node)
+        if "w_ih" in given:
+            count += _decompose_cell(model, node, given, cell)
+            continue
         if not is_unrollable(node, dropout=given["dropout"], training=given["train"]):
             continue
         states = (given["hx"],) if isinstance(given["hx"], Node) else tuple(given["hx"])
@@ -151,3 +153,20 @@ def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
         unroll(model, Recurrent(node, given["input"], states, weights, directions, given["batch_first"]), cell)
         count += 1
     return count
+
+
+def _decompose_cell(model: GraphModule, node: Node, given: Mapping[str, Any], cell: Cell) -> int:
+    """One step that the model itself calls, such as `nn.GRUCell`: its state is the caller's."""
+    several = not isinstance(given["hx"], Node)
+    if several and any(operator_name(user) != GETITEM for user in node.users):
+        return 0
+    call = Insert(model, node)
+    state = tuple(given["hx"]) if several else (given["hx"],)
+    weights = Weights(given["w_ih"], given["w_hh"], given["b_ih"], given["b_hh"])
+    made = cell(call, call(aten.linear.default, given["input"], weights.inputs, weights.input_bias), state, weights)
+    for user in list(node.users) if several else ():
+        user.replace_all_uses_with(made[user.args[1]])
+        model.graph.erase_node(user)
+    node.replace_all_uses_with(made[0])
+    model.graph.erase_node(node)
+    return 1

@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 def decompose_gru(model: GraphModule) -> int:
     """Rewrite in place; returns how many layers went."""
-    return decompose(model, {"aten.gru.input": _cell})
+    return decompose(model, {"aten.gru.input": _cell, "aten.gru_cell.default": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:

@@ -19,7 +19,7 @@ aten = torch.ops.aten
 
 def decompose_lstm(model: GraphModule) -> int:
     """Rewrite in place; returns how many layers went."""
-    return decompose(model, {"aten.lstm.input": _cell})
+    return decompose(model, {"aten.lstm.input": _cell, "aten.lstm_cell.default": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:

@@ -33,4 +33,7 @@ def _relu(call: Insert, gates: Node, state: State, weights: Weights) -> State:
     return (call(aten.relu.default, _sum(call, gates, state, weights)),)
 
 
-_CELLS: dict[str, Cell] = {"aten.rnn_tanh.input": _tanh, "aten.rnn_relu.input": _relu}
+_CELLS: dict[str, Cell] = {
+    "aten.rnn_tanh.input": _tanh, "aten.rnn_tanh_cell.default": _tanh,
+    "aten.rnn_relu.input": _relu, "aten.rnn_relu_cell.default": _relu,
+}  # fmt: skip
