@@ -12,7 +12,9 @@ the others share its sounds in another order. Replace `say` by recordings, and t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -159,10 +161,10 @@ def picture(curves: dict[str, Array], words: list[str], ends: list[int]) -> str:
     return f'{head}<rect width="920" height="205" fill="white"/>{scale}{"".join(body)}</svg>\n'
 
 
-def stream(run: object, frames: Array) -> Array:
+def stream(run: Callable[[torch.Tensor], Any], frames: Array) -> Array:
     """The answer to each frame in turn."""
     with torch.no_grad():
-        answers = [run(torch.tensor(frame, dtype=torch.float32)[None, :, None]) for frame in frames]  # type: ignore[operator]
+        answers = [run(torch.tensor(frame, dtype=torch.float32)[None, :, None]) for frame in frames]
     return np.array([float(one[0] if isinstance(one, tuple) else one) for one in answers])
 
 

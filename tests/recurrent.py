@@ -15,15 +15,21 @@ _STATE = (1 / 128, 0)
 class Unrolled:
     """Builds one layer step by step."""
 
-    def __init__(self, steps: int, batch: int = 1) -> None:
+    def __init__(self, steps: int, batch: int = 1, *, wide: bool = False) -> None:
         self.g = GraphBuilder()
         self.rng = np.random.default_rng(5)
-        self.steps, self.batch = steps, batch
+        self.steps, self.batch, self.wide = steps, batch, wide
         self.count = 0
+
+    def named(self, name: str, shape: tuple[int, ...], scale: float, zero: int = 0) -> int:
+        """A tensor of 8 bits, or of 16 with a scale that is finer and no power of two."""
+        if self.wide:
+            return self.g.tensor(name, shape, DType.INT16, scale / 250, 0)
+        return self.g.tensor(name, shape, DType.INT8, scale, zero)
 
     def tensor(self, width: int, scale: float, zero: int = 0) -> int:
         self.count += 1
-        return self.g.tensor(f"t{self.count}", (self.batch, width), DType.INT8, scale, zero)
+        return self.named(f"t{self.count}", (self.batch, width), scale, zero)
 
     def weights(self, rows: int, columns: int, source: float) -> tuple[int, int]:
         g, rng = self.g, self.rng
@@ -31,7 +37,8 @@ class Unrolled:
         matrix = rng.integers(-127, 128, (rows, columns))
         w = g.tensor(f"w{self.count}", (rows, columns), DType.INT8, 0.004, 0, data=matrix)
         bias = rng.integers(-300, 300, rows)
-        return w, g.tensor(f"b{self.count}", (rows,), DType.INT32, 0.004 * source, 0, data=bias)
+        kind, scale = (DType.INT64, source / 250) if self.wide else (DType.INT32, source)
+        return w, g.tensor(f"b{self.count}", (rows,), kind, 0.004 * scale, 0, data=bias)
 
     def dense(self, x: int, weights: tuple[int, int], width: int, scale: float) -> int:
         y = self.tensor(width, scale)
@@ -44,7 +51,8 @@ class Unrolled:
         return y
 
     def unary(self, code: str, x: int, width: int, scale: float, zero: int) -> int:
-        y = self.tensor(width, scale, zero)
+        # In 16 bits LiteRT's curves have one scale.
+        y = self.tensor(width, 250 / 2**15 if self.wide else scale, zero)
         self.g.op(code, [x], [y])
         return y
 
@@ -55,7 +63,8 @@ class Unrolled:
         self.count += 1
         begin = self.g.tensor(f"begin{self.count}", (2,), DType.INT32, data=(0, first))
         size = self.g.tensor(f"size{self.count}", (2,), DType.INT32, data=(self.batch, width))
-        y = self.tensor(width, *tensor.quantization.scalar)
+        scale, zero = tensor.quantization.scalar
+        y = self.g.tensor(f"p{self.count}", (self.batch, width), tensor.dtype, scale, zero)
         self.g.op("SLICE", [x, begin, size], [y])
         return y
 
@@ -69,14 +78,14 @@ class Unrolled:
         return y
 
 
-def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False) -> bytes:
-    """A GRU layer; its last state, or with `sequence` all of them, is the output."""
-    u = Unrolled(steps, batch)
+def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False, wide: bool = False) -> bytes:
+    """A GRU layer; its last state, or with `sequence` all of them, is the output; `wide` is 16-bit activations."""
+    u = Unrolled(steps, batch, wide=wide)
     g = u.g
-    x = g.tensor("x", (steps, batch, INPUTS), DType.INT8, 1 / 32, 3)
-    h = g.tensor("h", (batch, CELLS), DType.INT8, *_STATE)
+    x = u.named("x", (steps, batch, INPUTS), 1 / 32, 3)
+    h = u.named("h", (batch, CELLS), *_STATE)
     wx, wh = u.weights(3 * CELLS, INPUTS, 1 / 32), u.weights(3 * CELLS, CELLS, 1 / 128)
-    gates = g.tensor("gates", (steps, batch, 3 * CELLS), DType.INT8, 0.05, 0)
+    gates = u.named("gates", (steps, batch, 3 * CELLS), 0.05)
     g.op("FULLY_CONNECTED", [x, *wx], [gates], keep_num_dims=True)
     made: list[int] = [-1] * steps
     initial = h
@@ -94,6 +103,6 @@ def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool =
         made[step] = h
     if not sequence:
         return write_model(g.finish([x, initial], [h]))
-    y = g.tensor("y", (steps, batch, CELLS), DType.INT8, *_STATE)
+    y = u.named("y", (steps, batch, CELLS), *_STATE)
     g.op("PACK", made, [y], values_count=steps, axis=0)
     return write_model(g.finish([x, initial], [y]))

@@ -24,8 +24,13 @@ def run_file(
     ] = None,
     stream: Annotated[
         Path | None,
-        typer.Option(help=".npy or .npz with one more leading axis, the frames: run one after another, with state."),
+        typer.Option(
+            help=".npy or .npz with one more leading axis, the frames: run one after another, with state; or a .wav."
+        ),
     ] = None,
+    front_end: Annotated[
+        str, typer.Option(help="What makes frames of a .wav: script.py:function of its samples (and their rate).")
+    ] = "",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the outputs there (.npz, or .npy for one).")
     ] = None,
@@ -53,6 +58,8 @@ def run_file(
     openneutron run out.tflite --check model.tflite
 
     openneutron run wake.tflite --stream frames.npz --check model.tflite
+
+    openneutron run wake.tflite --stream hello.wav --front-end features.py:log_mel -o answers.npz
     """
     if sandbox or sandbox_limits:
         from openneutron.cli.shared.sandboxed import run_sandboxed
@@ -73,6 +80,12 @@ def run_file(
     check_rounding(rounding)
     if stream is not None and input is not None:
         raise OptionError("--stream and --input were both given", hint="a stream is the input, frame by frame")
+    sound = stream is not None and stream.suffix.lower() == ".wav"
+    if sound != bool(front_end):
+        raise OptionError(
+            "a .wav needs --front-end, which says how frames are made of it" if sound else "--front-end is for a .wav",
+            hint="`openneutron run model.tflite --stream hello.wav --front-end features.py:log_mel`",
+        )
     if output is not None:
         check_target(output, ".npz", ".npy", inputs=(file, input))
     data = read_file(file)
@@ -86,7 +99,7 @@ def run_file(
         data = silicon_file(data, where=str(file))
     with console.progress("running"), timeout_of(timeout):
         run = _run_pte if kind == "pte" else _run_litert
-        frames, result = run(data, str(file), stream or input, seed, streams=stream is not None)
+        frames, result = run(data, str(file), stream or input, seed, streams=stream is not None, front_end=front_end)
         differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, stream is not None)
     if output is not None:
         from openneutron.cli.shared.arrays import write_arrays
@@ -114,17 +127,17 @@ Frames = list[list[Any]]  # inputs of each run
 
 
 def _run_litert(
-    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False
+    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False, front_end: str = ""
 ) -> tuple[Frames, RunResult]:
     from openneutron.run.runner import LiteRtRunner
 
     runner = LiteRtRunner(data, source=where)
-    frames = _frames(runner.inputs, given, seed, where, streams)
+    frames = _frames(runner.inputs, given, seed, where, streams, front_end)
     return frames, _run_all(runner.run, frames, streams)
 
 
 def _run_pte(
-    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False
+    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False, front_end: str = ""
 ) -> tuple[Frames, RunResult]:
     from openneutron.executorch.run.arrays import run_arrays
     from openneutron.executorch.run.runtime import load_program
@@ -133,7 +146,7 @@ def _run_pte(
 
     program = load_program(data, where=where)
     tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
-    frames = _frames(tensors, given, seed, where, streams)
+    frames = _frames(tensors, given, seed, where, streams, front_end)
 
     def run(inputs: list[Any]) -> RunResult:
         results = run_arrays(program.run, inputs)
@@ -142,12 +155,18 @@ def _run_pte(
     return frames, _run_all(run, frames, streams)
 
 
-def _frames(tensors: Sequence[Tensor], given: Path | None, seed: int, where: str, streams: bool) -> Frames:
+def _frames(
+    tensors: Sequence[Tensor], given: Path | None, seed: int, where: str, streams: bool, front_end: str
+) -> Frames:
     """The inputs of the one run, or of each frame."""
     from openneutron.cli.shared.arrays import read_arrays
     from openneutron.run.runner import bind_inputs, random_inputs
     from openneutron.run.stream import frames_of
 
+    if given is not None and front_end:
+        from openneutron.cli.shared.front_end import frames_of_sound
+
+        return frames_of(tensors, frames_of_sound(given, front_end, tensors), source=where)
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
     return frames_of(tensors, arrays, source=where) if streams else [bind_inputs(tensors, arrays, source=where)]
 

@@ -26,9 +26,9 @@ from openneutron.records import dataclass
 LEAST_STEPS = 3  # fewer are not worth a loop
 MOST_BODY = 64  # nodes of a body: a loop's microcode stays at some kilobytes
 # Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
-_BY_ROWS = frozenset({"add", "mul", "minmax", "prelu", "squared_difference"})
-_ONE_INPUT = frozenset({"fully_connected", "lut", "requantize", "softmax", "slice"})
-_WITH_WEIGHTS = frozenset({"fully_connected"})
+_BY_ROWS = frozenset({"add", "add16", "mul", "minmax", "prelu", "squared_difference"})
+_WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
+_ONE_INPUT = _WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
 
 
 class Place(NamedTuple):
