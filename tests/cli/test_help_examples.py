@@ -19,6 +19,7 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
 from tests import tiny
+from tests.cli.shared.test_front_end import write_wav
 from tests.compat.nxp_file import converted
 from tests.onnx.models import convnet as onnx_convnet
 
@@ -86,6 +87,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Path(f"{model}_kernel_selection.c").write_text(selection_code(ids, "imxrt700", "0.1.0"))
         Path("model.onnx").write_bytes(onnx_convnet(batch="batch").SerializeToString())
         np.savez("samples.npz", image=rng.normal(size=(8, 3, 16, 16)).astype(np.float32))
+        write_wav(Path("hello.wav"), rng.uniform(-1, 1, 3 * 8 * 8 * 3))
+        Path("features.py").write_text("def log_mel(samples): return samples.reshape(3, 8, 8, 3)")
         np.savez("frames.npz", rng.integers(-128, 128, (3, 1, 8, 8, 3), np.int8))
         assert call("openneutron compile model.tflite -o out.tflite") == 0
         Path("wake.tflite").write_bytes(Path("out.tflite").read_bytes())

@@ -9,7 +9,7 @@ import numpy as np
 from openneutron import __version__
 from openneutron.convert import convert
 from openneutron.litert.build import GraphBuilder
-from openneutron.litert.graph import DType
+from openneutron.litert.graph import DType, Quantization
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode import abi
@@ -20,6 +20,8 @@ from openneutron.microcode.table import ALIGNMENT
 from openneutron.microcode.walk import executed
 from openneutron.options import Options
 from tests import tiny
+from tests.compiler.kernels.test_lstm import Layer as Lstm
+from tests.compiler.kernels.test_svdf import Layer as Svdf
 from tests.microcode.test_mutation import CASES
 
 INT8, INT32 = DType.INT8, DType.INT32
@@ -79,6 +81,46 @@ def _wide() -> bytes:
     return write_model(g.finish([x], [curved]))
 
 
+def _int16() -> bytes:
+    """Every kernel of 16-bit activations."""
+    rng = np.random.default_rng(11)
+    g = GraphBuilder()
+    count = 0
+
+    def tensor(shape: tuple[int, ...], scale: float = 0.0003) -> int:
+        nonlocal count
+        count += 1
+        return g.tensor(f"t{count}", shape, DType.INT16, scale=scale, zero_point=0)
+
+    def weights(shape: tuple[int, ...], outputs: int) -> list[int]:
+        nonlocal count
+        count += 1
+        w = g.tensor(f"w{count}", shape, INT8, scale=0.01, data=rng.integers(-127, 128, shape))
+        b = g.tensor(f"b{count}", (outputs,), DType.INT64, scale=3e-6, data=rng.integers(-99, 99, outputs))
+        return [w, b]
+
+    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    x, y, z = (tensor((1, 5, 6, 10)) for _ in range(3))
+    g.op("CONV_2D", [x, *weights((10, 3, 3, 10), 10)], [y], **window)
+    g.op("DEPTHWISE_CONV_2D", [y, *weights((1, 3, 3, 10), 10)], [z], depth_multiplier=1, **window)
+    wide = tensor((1, 10, 12, 4))
+    shape = g.tensor("shape", (4,), INT32, data=[1, 10, 12, 4])
+    w, b = weights((4, 2, 2, 10), 4)
+    g.op("TRANSPOSE_CONV", [shape, w, z, b], [wide], stride_w=2, stride_h=2, padding="SAME")
+    total = tensor((1, 5, 6, 10), 0.0007)
+    g.op("ADD", [y, z], [total])
+    curved, dense, answer = tensor((1, 5, 6, 10), 2**-15), tensor((30, 7)), tensor((30, 7), 2**-15)
+    g.op("TANH", [total], [curved])
+    rows = g.tensor("rows", (2,), INT32, data=[30, 10])
+    flat = tensor((30, 10), 2**-15)
+    g.op("RESHAPE", [curved, rows], [flat], new_shape=[30, 10])
+    w, b = weights((7, 10), 7)
+    g.graph.tensors[b].quantization = Quantization((2**-15 * 0.01,), (0,))
+    g.op("FULLY_CONNECTED", [flat, w, b], [dense])
+    g.op("SOFTMAX", [dense], [answer], beta=1.0)
+    return write_model(g.finish([x], [answer, wide]))
+
+
 MODELS = {
     **CASES,
     "convnet": (tiny.convnet, {"target": "imxrt700"}),
@@ -86,6 +128,10 @@ MODELS = {
     "wide_neutron_s": (_wide, {"target": "imx95"}),
     "rest": (_rest, {"target": "imxrt700"}),
     "rest_neutron_s": (_rest, {"target": "imx95"}),
+    "int16": (_int16, {"target": "imxrt700"}),
+    "int16_neutron_s": (_int16, {"target": "imx95"}),
+    "lstm": (Lstm(normalize=True, peephole=True, project=True).model, {"target": "imxrt700"}),
+    "svdf": (Svdf().model, {"target": "mcxn94x"}),
     "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),
 }
 
