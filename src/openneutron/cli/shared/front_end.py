@@ -128,4 +128,5 @@ def _fitted(value: Array, tensor: Tensor) -> Array:
         return value
     scale, zero = tensor.quantization.scalar
     limits = np.iinfo(kind)
-    return np.clip(np.rint(value / scale) + zero, limits.min, limits.max).astype(kind)
+    stored: Array = np.clip(np.rint(value / scale) + zero, limits.min, limits.max).astype(kind)
+    return stored
