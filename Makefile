@@ -87,13 +87,15 @@ wheel-test: ## use the wheel in fresh environments, one for each Python here: ma
 	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)"
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
-lint: setup ## ruff, mypy, import-linter, clang-format and clang-tidy
+C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c runtime/firmware/*.c runtime/firmware/kernels/*.c)
+lint: setup ## ruff, mypy, import-linter, clang-format, clang-tidy and bandit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
-	@$(BIN)/clang-tidy --quiet -p build/native runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c
+	@$(BIN)/clang-tidy --quiet -p build/native $(C_CHECKED)
+	@$(BIN)/bandit --quiet --recursive src --configfile pyproject.toml
 
 format: setup ## rewrite the Python, C and C++ sources in house style
 	$(BIN)/ruff check --fix .

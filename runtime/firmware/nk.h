@@ -48,6 +48,8 @@ extern int32_t (*neutronKernels[])(uint32_t verb, nk_call *call);
 extern const uint32_t neutronKernelCount;
 
 static inline uint8_t *nk_row(const nk_operand *o, uint32_t image, int32_t y) {
+    /* `data` is NULL only while checking, when no kernel addresses rows. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullPointerArithm) */
     return o->data + (size_t)image * o->plane + (size_t)((uint32_t)y % o->ring) * o->pitch;
 }
 
@@ -58,7 +60,8 @@ static inline int32_t nk_refuse(nk_call *call, const char *why) {
 }
 
 /* 1 when the run's time is over: what the kernel leaves unfinished is never looked at. Kernels
- * whose rows may be long ask between pixels. */
+ * whose rows may be long ask between pixels; SIMD loops that do not ask leave such calls to the
+ * portable ones. */
 static inline int nk_stopped(const nk_call *call) {
     return call->go_on != NULL && !call->go_on(call->watch);
 }

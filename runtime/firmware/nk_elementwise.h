@@ -135,6 +135,7 @@ static inline void nk_walk2(const nk_call *call, nk_run2 run) {
                 continue;
             }
             for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return;
                 run(call, from_a, step_a, from_b, step_b, to, out->channels);
                 from_a += move_a;
                 from_b += move_b;
@@ -177,8 +178,10 @@ static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_
                 run(call, from, to, out->width * out->channels);
                 continue;
             }
-            for (uint32_t x = 0; x < out->width; ++x)
+            for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return;
                 run(call, from + (size_t)x * in->pixel, to + (size_t)x * out->pixel, out->channels);
+            }
         }
     }
 }

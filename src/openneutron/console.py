@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from openneutron.escapes import printable
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
@@ -15,18 +17,6 @@ if TYPE_CHECKING:
 # People notice a wait of two seconds; before that a bar would only flicker.
 PATIENCE_SECONDS = 2.0
 PLEASE_REPORT = "This is a bug in OpenNeutron: run the command again with --debug and report what it prints"
-# Characters that tell a terminal to do something (C0 but tab and newline, DEL, C1), or turn the direction of a line round.
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def printable(text: str) -> str:
-    """Text that may hold names from a file, with everything a terminal would obey written out, as JSON writes it.
-
-    Example:
-        >>> printable("conv" + chr(27) + "[2J")
-        'conv\\\\u001b[2J'
-    """
-    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 class ReaderGone(Exception):

@@ -10,6 +10,8 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 
+from openneutron.escapes import printable
+
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
@@ -66,5 +68,6 @@ def without_native_chatter() -> Iterator[None]:
             os.dup2(terminal, 2)
             os.close(terminal)
             written.seek(0)
-            kept = [line for line in written.read().splitlines(True) if not line.startswith((b"INFO:", b"WARNING:"))]
-            os.write(2, b"".join(kept))
+            lines = written.read().decode("utf-8", "replace").splitlines(True)
+            kept = [line for line in lines if not line.startswith(("INFO:", "WARNING:"))]
+            os.write(2, printable("".join(kept)).encode())

@@ -9,6 +9,7 @@ import torch
 from openneutron.compiler.kernels.batch_matmul import BatchMatmulParams
 from openneutron.compiler.kernels.copy import CopyParams
 from openneutron.compiler.kernels.fully_connected import FullyConnectedParams
+from openneutron.compiler.kernels.max_pool2d import MaxPool2dParams
 from openneutron.errors import RuntimeFailure
 from openneutron.executorch.run.runtime import LoadedProgram
 from openneutron.machine import driver
@@ -62,7 +63,17 @@ def many_bytes() -> Loop:
     return Loop(2**10, (crafted.call(k.id, k.abi, operands, 1, params(CopyParams, **shape)),))
 
 
+def large_windows() -> Call:
+    """One row of 2^35 comparisons: a window of up to 2^24 pixels for each of 2^11."""
+    k = kernel("max_pool2d")
+    window = {"kernel_h": 2**12, "kernel_w": 2**12, "stride_h": 1, "stride_w": 1}
+    given = params(MaxPool2dParams, **window, pad_left=2**10, clamp_low=-128, clamp_high=127)
+    image, row = operand(Region.INPUT, 1, 2**12, 2**12, 1), operand(Region.OUTPUT, 1, 1, 2**11, 1)
+    return crafted.call(k.id, k.abi, (image, ABSENT, row), 1, given)
+
+
 HOSTILE = {
+    "windows": lambda: crafted.blocks(large_windows()),
     "one row of a matrix product": lambda: crafted.blocks(
         matrix_product(), input_bytes=2**15, output_bytes=2**15, kernels=(8,)
     ),

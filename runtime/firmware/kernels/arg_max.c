@@ -50,6 +50,7 @@ int32_t nk_arg_max(uint32_t verb, nk_call *call) {
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return 0;
                 uint8_t *to = nk_row(out, image, y) + (size_t)x * out->pixel;
                 for (uint32_t c = 0; c < out->channels; ++c, to += item) {
                     const int64_t wide = best_index(in, p->axis, p->sign, image, y, x, c);

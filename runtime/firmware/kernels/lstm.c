@@ -258,6 +258,7 @@ int32_t nk_lstm(uint32_t verb, nk_call *call) {
             uint8_t *hidden = call->operands[NK_LSTM_HIDDEN].data + sequence * s.outputs;
             uint8_t *cell = call->operands[NK_LSTM_CELL].data + 2 * sequence * s.cells;
             for (int32_t y = call->row0; y < call->row1; y++) {
+                if (nk_stopped(call)) return 0;
                 step(&s, nk_row(in, image, y) + (size_t)x * in->pixel, hidden, cell,
                      nk_row(out, image, y) + (size_t)x * out->pixel);
             }

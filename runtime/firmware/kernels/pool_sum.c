@@ -30,6 +30,7 @@ int32_t nk_pool_sum(uint32_t verb, nk_call *call) {
     for (int32_t y = call->row0; y < call->row1; ++y) {
         const uint8_t *pixel = nk_row(in, 0, y);
         for (uint32_t x = 0; x < in->width; ++x, pixel += in->pixel) {
+            if (nk_stopped(call)) return 0;
             for (uint32_t c = 0; c < in->channels; ++c) {
                 const int32_t sum =
                     nk_wrap_add(nk_load32(sums + 4 * (size_t)c), nk_read(in, pixel + c * item));

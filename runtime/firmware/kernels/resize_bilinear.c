@@ -65,13 +65,14 @@ static float weighted(uint8_t value, float vertical, float horizontal) {
     return rounded(rounded((float)value * vertical) * horizontal);
 }
 
-static void real_row(const nk_resize_bilinear_params *p, const nk_operand *in,
+static void real_row(const nk_call *call, const nk_resize_bilinear_params *p, const nk_operand *in,
                      const nk_operand *out, uint32_t image, int32_t y) {
     const real_taps v = real_taps_of(y, from_bits(p->scale_height), p->half_pixel, in->height);
     const uint8_t *top = nk_row(in, image, (int32_t)v.low),
                   *bottom = nk_row(in, image, (int32_t)v.high);
     uint8_t *to = nk_row(out, image, y);
     for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
+        if (nk_stopped(call)) return;
         const real_taps h =
             real_taps_of((int32_t)x, from_bits(p->scale_width), p->half_pixel, in->width);
         const size_t left = (size_t)h.low * in->pixel, right = (size_t)h.high * in->pixel;
@@ -132,7 +133,7 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             if (in->dtype == NEUTRON_DTYPE_UINT8) {
-                real_row(p, in, out, image, y);
+                real_row(call, p, in, out, image, y);
                 continue;
             }
             const taps v = taps_of(y, p->scale_height, p->half_pixel, in->height);
@@ -140,6 +141,7 @@ int32_t nk_resize_bilinear(uint32_t verb, nk_call *call) {
                           *bottom = nk_row(in, image, (int32_t)v.high);
             uint8_t *to = nk_row(out, image, y);
             for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
+                if (nk_stopped(call)) return 0;
                 const taps h = taps_of((int32_t)x, p->scale_width, p->half_pixel, in->width);
                 const size_t left = (size_t)h.low * in->pixel, right = (size_t)h.high * in->pixel;
                 const corners k = {

@@ -29,9 +29,11 @@ int32_t nk_resize_nearest(uint32_t verb, nk_call *call) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint8_t *from = nk_row(in, image, (int32_t)entry(rows, (uint32_t)y, in->height));
             uint8_t *to = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x, to += out->pixel)
+            for (uint32_t x = 0; x < out->width; ++x, to += out->pixel) {
+                if (nk_stopped(call)) return 0;
                 memmove(to, from + (size_t)entry(columns, x, in->width) * in->pixel,
                         (size_t)out->channels * nk_item(out));
+            }
         }
     }
     return 0;

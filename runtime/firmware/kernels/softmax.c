@@ -78,9 +78,11 @@ int32_t nk_softmax(uint32_t verb, nk_call *call) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint8_t *from = nk_row(in, image, y);
             uint8_t *to = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x)
+            for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return 0;
                 pixel_of(&stage, nk_flip(in), out->channels, from + (size_t)x * in->pixel,
                          to + (size_t)x * out->pixel);
+            }
         }
     }
     return 0;

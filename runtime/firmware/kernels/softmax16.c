@@ -34,7 +34,7 @@ static void pixel_of(const nk_softmax16_params *p, const uint8_t *tables, uint32
     for (size_t c = 0; c < channels; ++c)
         sum = nk_wrap_add(sum, exponential(p, tables, nk_load16(from + 2 * c), largest));
     sum = nk_max(sum, 2);
-    const int32_t zeros = leading_zeros((uint32_t)sum);
+    const int32_t zeros = nk_max(leading_zeros((uint32_t)sum), 1); /* of a positive number */
     /* 1 + x with x in [0, 1) as 16 bits behind the leading one, moved to [-32768, 32767]. */
     const int32_t mantissa = (int32_t)((((int64_t)sum << (zeros - 1)) + (1 << 13)) >> 14);
     const int32_t at = nk_clamp(mantissa - (1 << 15) - (1 << 16), INT16_MIN, INT16_MAX);
@@ -66,9 +66,11 @@ int32_t nk_softmax16(uint32_t verb, nk_call *call) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const uint8_t *from = nk_row(in, image, y);
             uint8_t *to = nk_row(out, image, y);
-            for (uint32_t x = 0; x < out->width; ++x)
+            for (uint32_t x = 0; x < out->width; ++x) {
+                if (nk_stopped(call)) return 0;
                 pixel_of(p, table->data, out->channels, from + (size_t)x * in->pixel,
                          to + (size_t)x * out->pixel);
+            }
         }
     }
     return 0;

@@ -78,6 +78,7 @@ int32_t nk_svdf(uint32_t verb, nk_call *call) {
     const uint8_t *weights = bias + 4 * (size_t)out->channels;
     const size_t per_unit = (size_t)p->rank * (uint32_t)p->steps;
     for (uint32_t x = 0; x < out->width; x++) {
+        if (nk_stopped(call)) return 0;
         int16_t *memory = (int16_t *)(void *)call->operands[NK_SVDF_MEMORY].data +
                           (size_t)x * filters * (uint32_t)p->steps;
         uint8_t *to = nk_row(out, 0, 0) + (size_t)x * out->pixel;

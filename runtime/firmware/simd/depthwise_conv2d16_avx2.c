@@ -54,6 +54,7 @@ static void pixel(const nk_depthwise_conv2d16_params *p, const nk_operand *in, u
 }
 
 int nk_depthwise_conv2d16_avx2(const nk_call *call, const nk_wide_stage *stage) {
+    if (call->go_on != NULL) return 0; /* the portable loop looks at the clock */
     const nk_depthwise_conv2d16_params *p =
         (const nk_depthwise_conv2d16_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D16_INPUT];
@@ -68,7 +69,6 @@ int nk_depthwise_conv2d16_avx2(const nk_call *call, const nk_wide_stage *stage) 
         const nk_wide_lanes lanes = nk_wide_lanes_of(stage, channel, count);
         for (uint32_t image = 0; image < out->batch; ++image) {
             for (int32_t y = call->row0; y < call->row1; ++y) {
-                if (nk_stopped(call)) return 1;
                 uint8_t *to = nk_row(out, image, y) + 2 * (size_t)channel;
                 for (int32_t x = 0; x < (int32_t)out->width; ++x, to += out->pixel) {
                     int64_t sums[GROUP];

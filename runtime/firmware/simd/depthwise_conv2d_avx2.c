@@ -203,6 +203,7 @@ static void output_row(pending *q, const block b[2], uint32_t image, int32_t y,
 }
 
 int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
+    if (call->go_on != NULL) return 0; /* the portable loop looks at the clock */
     const nk_depthwise_conv2d_params *p =
         (const nk_depthwise_conv2d_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],

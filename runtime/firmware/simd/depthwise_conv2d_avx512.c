@@ -208,6 +208,7 @@ static void block_rows(const block *b, pending *q, uint8_t *const *in, uint8_t *
 }
 
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
+    if (call->go_on != NULL) return 0; /* the portable loop looks at the clock */
     const nk_depthwise_conv2d_params *p =
         (const nk_depthwise_conv2d_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],
@@ -240,7 +241,6 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     const int32_t most = (MAX_ROWS - extent) / p->stride_h + 1; /* output rows at a time */
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; y += most) {
-            if (nk_stopped(call)) return 1;
             const int32_t count = nk_min(most, call->row1 - y);
             uint8_t *under[MAX_ROWS], *own[MAX_ROWS];
             find_rows(in, image, y * p->stride_h - p->pad_top,

@@ -214,6 +214,7 @@ static void fill_block(block *b, const nk_stage *stage, const int8_t *packed, ui
 }
 
 int nk_depthwise_conv2d_neon(const nk_call *call, const nk_stage *stage) {
+    if (call->go_on != NULL) return 0; /* the portable loop looks at the clock */
     const nk_depthwise_conv2d_params *p =
         (const nk_depthwise_conv2d_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],

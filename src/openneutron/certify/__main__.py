@@ -18,15 +18,22 @@ def main(arguments: list[str]) -> int:
     try:
         compiled, source, *more = (Path(name).read_bytes() for name in arguments)
     except OSError as error:
-        print(error, file=sys.stderr)
+        print(_plain(error), file=sys.stderr)
         return 2
     try:
         proof = prove(compiled, source, read(more[0], compiled, source) if more else None)
     except Refused as error:
-        print(f"{arguments[0]}: refused: {error}", file=sys.stderr)
+        print(f"{_plain(arguments[0])}: refused: {_plain(error)}", file=sys.stderr)
         return 1
-    print(f"{arguments[0]}: proved, {proof.calls} calls and {proof.copies} copies in {proof.graphs} NeutronGraphs")
+    print(
+        f"{_plain(arguments[0])}: proved, {proof.calls} calls and {proof.copies} copies in {proof.graphs} NeutronGraphs"
+    )
     return 0
+
+
+def _plain(text: object) -> str:
+    """Text with everything that a terminal would obey written out; names in it come from the files."""
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in str(text))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron import zoo
 from openneutron.errors import InternalError, OpenNeutronError, OptionError
+from openneutron.escapes import printable
 from openneutron.machine import targets
 from openneutron.quiet import quiet
 
@@ -101,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with quiet():
             _run(given)
     except OpenNeutronError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return INTERNAL if isinstance(error, InternalError) else USER_ERROR
     return 0
 

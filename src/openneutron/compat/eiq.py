@@ -23,8 +23,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from openneutron._version import __version__
-from openneutron.console import printable
 from openneutron.errors import OptionError
+from openneutron.escapes import printable
 from openneutron.files import write_file
 from openneutron.machine import targets
 from openneutron.microcode.selection import merge_files

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from openneutron.errors import OpenNeutronError
+from openneutron.escapes import printable
 from openneutron.microcode.selection import merge_files
 
 
@@ -26,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         merge_files(given.input_files, given.output_file)
     except OpenNeutronError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         return 1
     return 0
 

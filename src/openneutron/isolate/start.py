@@ -24,7 +24,7 @@ def start(module: str, *arguments: str, more: dict[str, str] | None = None, **op
     It gets a session of its own: Ctrl-C reaches us, and we end it.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search_path()), **(more or {})}
-    return subprocess.Popen(
+    return subprocess.Popen(  # our own modules, and no shell # nosec B603
         [sys.executable, "-P", "-m", module, *arguments], env=environment, stdin=subprocess.DEVNULL, start_new_session=True,
         **options,
     )  # fmt: skip

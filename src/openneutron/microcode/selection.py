@@ -21,6 +21,7 @@ from openneutron.files import read_file, write_file
 from openneutron.microcode import abi
 
 _TITLE = "Kernel selection made by OpenNeutron. Not to be edited: tools check the checksum below."
+_NAME = re.compile(r"[\w.+-]+", re.ASCII)
 _CHECKSUM = re.compile(r"^ \* checksum: ([0-9A-F]{8})\n", re.MULTILINE)
 # What every selection holds, ours or NXP's; without both it is some other C file.
 _MARKS = ("typedef enum NeutronKernelKind", "int32_t (*neutronKernels[")
@@ -106,10 +107,17 @@ def parse(name: str, text: str) -> Selection:
         raise FormatError("the selection was edited or damaged: its checksum does not match", where=name, hint=_AGAIN)
     lines = dict(line[3:].split(":", 1) for line in text[: found.start()].splitlines()[1:])
     kernels: dict[int, str] = {}
-    for item in lines["kernels"].split():
-        kernel, number = item.split("=")
-        kernels[int(number)] = kernel
-    return Selection(kernels, lines["target"].strip(), lines["converter"].strip().removeprefix("openneutron "))
+    # What is read here becomes C source again: anyone can write a checksum, so names must be names.
+    try:
+        for item in lines["kernels"].split():
+            kernel, number = item.split("=")
+            kernels[int(number)] = kernel
+        target, converter = lines["target"].strip(), lines["converter"].strip().removeprefix("openneutron ")
+    except (KeyError, ValueError):
+        raise FormatError("the selection's first lines are not ours", where=name, hint=_AGAIN) from None
+    if not all(_NAME.fullmatch(one) for one in (*kernels.values(), target, converter)):
+        raise FormatError("the selection holds something that is no name", where=name, hint=_AGAIN)
+    return Selection(kernels, target, converter)
 
 
 def merge(files: Sequence[tuple[str, str]]) -> str:

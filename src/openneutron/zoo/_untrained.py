@@ -59,7 +59,7 @@ def initialise(model: nn.Module, name: str) -> None:
                     deviation = 1.0 / np.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.1
                     parameter.copy_(_tensor(random.normal(0.0, deviation, tuple(parameter.shape))))
             elif isinstance(layer, _Norm):
-                layer.weight.copy_(_tensor(random.uniform(0.5, 1.5, tuple(layer.weight.shape))))
+                layer.weight.copy_(_tensor(random.uniform(0.5, 1.5, tuple(layer.weight.shape))))  # nosec B311
                 layer.bias.copy_(_tensor(random.normal(0.0, 0.2, tuple(layer.bias.shape))))
 
 
@@ -71,7 +71,7 @@ def seeded_inputs(name: str, shape: tuple[int, ...], count: int, purpose: str = 
     random = _generator(name, purpose)
     inputs = []
     for _ in range(count):
-        coarse = random.uniform(-0.7, 0.7, (*shape[:2], *(-(-side // 8) for side in shape[2:])))
+        coarse = random.uniform(-0.7, 0.7, (*shape[:2], *(-(-side // 8) for side in shape[2:])))  # numpy's, seeded # nosec B311
         for axis in range(2, len(shape)):
             coarse = np.repeat(coarse, 8, axis=axis)
         cut = coarse[tuple(slice(side) for side in shape)]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import FormatError, OptionError
+from openneutron.escapes import printable
 from openneutron.files import read_file, write_file
 
 Array = npt.NDArray[Any]
@@ -51,6 +52,11 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
         # Not np.savez: it takes names as keywords, and an output may be called "file".
         with zipfile.ZipFile(buffer, "w") as archive:
             for name, value in arrays.items():
-                with archive.open(f"{name}.npy", "w") as entry:
+                with archive.open(f"{_member(name)}.npy", "w") as entry:
                     np.lib.format.write_array(entry, np.asanyarray(value), allow_pickle=False)
     write_file(path, buffer.getvalue())
+
+
+def _member(name: str) -> str:
+    """An output's name as that of a file in an archive: whoever unpacks it stays in the folder."""
+    return "/".join("_" if part == ".." else part for part in printable(name).lstrip("/").split("/"))

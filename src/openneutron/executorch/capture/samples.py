@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import lzma
 import os
-import pickle
+import pickle  # for its exception; torch unpickles tensors alone # nosec B403
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
+from openneutron.escapes import comment
 from openneutron.machine.simulator import DTYPES
 from openneutron.microcode.container import decode_container
 from openneutron.microcode.decode import decode, header_of
@@ -50,7 +51,7 @@ def embed(data: bytes, *, name: str, header: str, where: str, inputs: Sequence[A
         raise OptionError(f"{name!r} is no name in C", hint="use letters, digits and underscores")
     payload = parse_payload(data, where=where)
     target = payload.target or "an unnamed target"
-    title = f"/* Payload of {_comment(where)} for {target}; made by OpenNeutron, not to be edited. */"
+    title = f"/* Payload of {comment(where)} for {comment(target)}; made by OpenNeutron, not to be edited. */"
     arrays = [] if inputs is None else checked_inputs(payload, inputs, where=where)
     lines = [title, f'#include "{header}"', "", *_array(f"{name}_payload", data)]
     for position, array in enumerate(arrays):
@@ -162,10 +163,6 @@ def _array(symbol: str, data: bytes, *, local: bool = False) -> Iterator[str]:
     for at in range(0, len(words), _WORDS_PER_LINE):
         yield "    " + " ".join(f"0x{word:08x}," for word in words[at : at + _WORDS_PER_LINE].tolist())
     yield "};"
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /").replace("\n", " ")
 
 
 def _text(lines: Sequence[str]) -> str:
