@@ -87,7 +87,8 @@ wheel-test: ## use the wheel in fresh environments, one for each Python here: ma
 	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)"
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
-C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c runtime/firmware/*.c runtime/firmware/kernels/*.c)
+C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c runtime/firmware/*.c runtime/firmware/kernels/*.c \
+	runtime/delegate/*.cpp runtime/host_ops/*.cpp)
 lint: setup ## ruff, mypy, import-linter, clang-format, clang-tidy and bandit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

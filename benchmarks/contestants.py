@@ -158,6 +158,16 @@ def through_driver(model: Model, inputs: list[Any], optimize: str) -> tuple[Run,
     return simulator.repeat, outputs
 
 
+def clearing(run: Run) -> Run:
+    """What a run of the driver clears before it starts, cleared alone: what outputs and scratch held is never handed on."""
+    simulator = getattr(run, "__self__", None)
+    assert isinstance(simulator, Simulator)
+    info = simulator.info
+    held = np.ones(info.scratch_bytes + info.prefetch_bytes + sum(one.bytes for one in simulator.outputs), np.uint8)
+    address, size = held.ctypes.data, held.size
+    return lambda: (ctypes.memset(address, 0, size), held)
+
+
 def through_litert(model: Model, inputs: list[Any], resolver: OpResolverType) -> Run:
     """A run in LiteRT, one thread."""
     with without_native_chatter():

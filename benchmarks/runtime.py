@@ -9,7 +9,8 @@
 Ours is the whole `.pte` in ExecuTorch's runtime (of a .tflite: the driver's run of the compiled schedule). LiteRT runs the same
 quantized model with its reference kernels, its built-in kernels without delegates, and XNNPACK. "uncascaded" compares two
 schedules in the driver alone: below 1.00 the cascades cost that share of the time; "2 threads" is the driver on as many
-against one. "memory" is what is held while running over what was planned. Ratios are medians over rounds: in each round
+against one. "clearing" is the share of the driver's time in which it clears scratch, prefetch and outputs. "memory" is what
+is held while running over what was planned. Ratios are medians over rounds: in each round
 every contestant has a turn, and two are divided.
 """
 
@@ -45,6 +46,7 @@ def measure(model: c.Model, seconds: float) -> dict[str, Times]:
         shared, alike = c.through_driver(model, inputs, "default")
     runs = {name: c.through_litert(model, inputs, resolver) for name, resolver in c.PEERS.items()}
     runs |= {"cascaded": cascaded, "uncascaded": uncascaded, "2 threads": shared, "ours": cascaded}
+    runs["clearing"] = c.clearing(cascaded)
     found = same
     if model.pte is not None:
         runs["ours"], outputs = c.through_executorch(model.pte, inputs)
@@ -60,6 +62,7 @@ def row(model: c.Model, times: dict[str, Times], memory: float | None) -> list[s
     shown = [f"{times['ours'].median * 1e3:.3f}"]
     shown += [f"{ratio(times[name], times['ours']):.2f}" for name in COLUMNS]
     shown += [f"{ratio(times[one], times[other]):.2f}" for one, other in OWN.values()]
+    shown += [f"{ratio(times['clearing'], times['cascaded']):.2%}"]
     shown += ["–" if memory is None else f"{memory:.3f}"]
     return [model.name, *shown]
 
@@ -87,7 +90,7 @@ def main() -> None:
     zoo_names = arguments.zoo or ("" if arguments.models or arguments.int16 else ",".join(ZOO))
     wide = c.sixteen_bits() if arguments.int16 else ()
     table = Table(title=f"times faster than LiteRT on this machine, one thread, {c.isa()}")
-    for column in ("model", "ours, ms", *COLUMNS.values(), *OWN, "memory ×"):
+    for column in ("model", "ours, ms", *COLUMNS.values(), *OWN, "clearing", "memory ×"):
         table.add_column(column, justify="left" if column == "model" else "right")
     os.environ.pop(c.THREADS, None)
     delegate = overhead(min(arguments.seconds, 2.0))

@@ -77,11 +77,13 @@ void transpose_elements(const T *source, T *target, size_t rows, size_t columns)
     case 2: return few_rows<T, 2>(source, target, columns);
     case 3: return few_rows<T, 3>(source, target, columns);
     case 4: return few_rows<T, 4>(source, target, columns);
+    default: break;
     }
     switch (columns) {
     case 2: return few_columns<T, 2>(source, target, rows);
     case 3: return few_columns<T, 3>(source, target, rows);
     case 4: return few_columns<T, 4>(source, target, rows);
+    default: break;
     }
     const size_t whole_rows = rows - rows % kBlock;
     const size_t whole_columns = columns - columns % kBlock;
@@ -111,6 +113,7 @@ void transpose(const uint8_t *source, uint8_t *target, size_t rows, size_t colum
     case 8:
         return transpose_elements(reinterpret_cast<const uint64_t *>(source),
                                   reinterpret_cast<uint64_t *>(target), rows, columns);
+    default: return; /* no element has another size */
     }
 }
 

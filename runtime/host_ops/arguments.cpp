@@ -39,13 +39,12 @@ void Arguments::refuse(const char *sentence) {
     }
 }
 
-bool Arguments::require(bool condition, const char *sentence) {
-    if (ok_ && !condition) {
+void Arguments::fail(const char *sentence) {
+    if (ok_) {
         ET_LOG(Error, "%s: %s", name_, sentence);
         context_.fail(Error::InvalidArgument);
         ok_ = false;
     }
-    return ok_;
 }
 
 EValue *Arguments::next() {
@@ -110,7 +109,7 @@ int64_t Arguments::integer() {
     if (value != nullptr && !value->isInt()) {
         refuse("an integer is expected");
     }
-    return ok_ ? value->toInt() : 0;
+    return ok_ && value != nullptr ? value->toInt() : 0;
 }
 
 int32_t Arguments::int32() {
@@ -127,7 +126,7 @@ double Arguments::number() {
     if (value != nullptr && !value->isDouble()) {
         refuse("a number is expected");
     }
-    return ok_ ? value->toDouble() : 0.0;
+    return ok_ && value != nullptr ? value->toDouble() : 0.0;
 }
 
 bool Arguments::boolean() {
@@ -135,7 +134,7 @@ bool Arguments::boolean() {
     if (value != nullptr && !value->isBool()) {
         refuse("true or false is expected");
     }
-    return ok_ ? value->toBool() : false;
+    return ok_ && value != nullptr ? value->toBool() : false;
 }
 
 Ints Arguments::integers(int64_t at_least) {
@@ -144,7 +143,7 @@ Ints Arguments::integers(int64_t at_least) {
     if (value != nullptr && !value->isIntList()) {
         refuse("a list of integers is expected");
     }
-    if (!ok_) {
+    if (!ok_ || value == nullptr) {
         return list;
     }
     const auto found = value->toIntList();

@@ -42,11 +42,15 @@ class Arguments {
     bool ok() const { return ok_; }
 
     /* Refuses the call with a sentence unless `condition` holds; returns ok(). */
-    bool require(bool condition, const char *sentence);
+    bool require(bool condition, const char *sentence) {
+        if (!condition) fail(sentence);
+        return condition && ok_;
+    }
 
   private:
     executorch::runtime::EValue *next();
     void refuse(const char *sentence);
+    void fail(const char *sentence);
 
     Context &context_;
     Stack stack_;

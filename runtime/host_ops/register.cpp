@@ -9,6 +9,8 @@ namespace {
 
 using executorch::runtime::Kernel;
 
+/* Kernels and their table allocate nothing and throw nothing. */
+/* NOLINTNEXTLINE(bugprone-throwing-static-initialization,cert-err58-cpp) */
 const Kernel kernels[] = {
     Kernel("cortex_m::quantize_per_tensor.out", quantize_per_tensor),
     Kernel("cortex_m::dequantize_per_tensor.out", dequantize_per_tensor),
@@ -36,6 +38,7 @@ const Kernel kernels[] = {
 };
 
 /* Someone who registered kernels of these names before keeps them; ours are then not needed. */
+/* NOLINTNEXTLINE(bugprone-throwing-static-initialization,cert-err58-cpp) */
 const bool registered =
     executorch::runtime::register_kernels({kernels, sizeof(kernels) / sizeof(kernels[0])}) ==
     executorch::runtime::Error::Ok;

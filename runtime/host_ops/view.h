@@ -55,7 +55,8 @@ template <int N, typename Visit> void for_each(const View (&views)[N], Visit vis
     for (int64_t count = 0; count < total; ++count) {
         visit(offset);
         for (int d = shape.rank - 1; d >= 0; --d) {
-            ++index[d];
+            /* The rank is checked where a view is made. */
+            ++index[d]; // NOLINT(clang-analyzer-security.ArrayBound)
             for (int v = 0; v < N; ++v) {
                 offset[v] += views[v].stride[d];
             }
