@@ -77,7 +77,8 @@ def _exception(graph: Graph, op: Operator) -> Golden | None:
     return None if golden_source(graph, op).engine == "reference" else found
 
 
-def _interpret(model: bytes, inputs: Sequence[Array], resolver: OpResolverType) -> list[Array]:
+def interpret(model: bytes, inputs: Sequence[Array], resolver: OpResolverType) -> list[Array]:
+    """What LiteRT computes with these kernels."""
     interpreter = Interpreter(model_content=model, num_threads=1, experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), inputs, strict=True):
@@ -91,7 +92,7 @@ def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
     whole = read_model(model)
     graph = whole.main
     if not any(_exception(graph, op) for op in graph.operators):
-        return _interpret(model, inputs, OpResolverType.BUILTIN_REF)
+        return interpret(model, inputs, OpResolverType.BUILTIN_REF)
     values = {at: t.data for at, t in enumerate(graph.tensors) if t.data is not None}
     values |= dict(zip(graph.inputs, inputs, strict=True))
     for op in graph.operators:
@@ -102,7 +103,7 @@ def reference(model: bytes, inputs: Sequence[Array]) -> list[Array]:
             assert golden.resolver is not None
             read = [i for i in dict.fromkeys(op.inputs) if i >= 0 and graph.tensors[i].data is None]
             part = Model([Graph("one", graph.tensors, [op], read, list(op.outputs)), *whole.graphs[1:]])
-            made = _interpret(write_model(part), [values[i] for i in read], golden.resolver)
+            made = interpret(write_model(part), [values[i] for i in read], golden.resolver)
         values |= dict(zip(op.outputs, made, strict=True))
     return [values[i] for i in graph.outputs]
 

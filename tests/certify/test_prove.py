@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -16,6 +17,7 @@ from openneutron.certify.prove import prove
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
 from openneutron.litert.graph import DType
+from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from tests import tiny
@@ -108,6 +110,21 @@ def test_a_wrong_checksum_is_refused() -> None:
         prove(bytes(compiled), data)
 
 
+def test_foreign_microcode_stays_as_it_is() -> None:
+    """What NXP's converter made is an operator like any other: equal where its bytes are; ours must be the source's work."""
+    data = tiny.convnet()
+
+    def spoil(blocks: Blocks) -> None:
+        blocks[0][4] ^= 1  # the version: another format now
+
+    foreign = forged(convert(data, Options()).model, spoil)
+    assert prove(foreign, foreign).graphs == 0
+    with pytest.raises(Refused, match="no open microcode"):
+        prove(foreign, data)
+    with pytest.raises(Refused, match="compiled model itself"):
+        prove(foreign, convert(data, Options()).model)
+
+
 def test_another_source_is_refused() -> None:
     with pytest.raises(Refused):
         prove(convert(tiny.convnet(), Options()).model, tiny.sandwich())
@@ -148,3 +165,49 @@ def test_an_endless_operand_is_refused_at_once() -> None:
 
     with pytest.raises(Refused, match="elements"):
         prove(forged(convert(data, Options()).model, change), data)
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "target", "why"),
+    [
+        (36, 1 << 30, "imx95", "no schedule of the source needs"),  # scratch
+        (40, 1 << 30, "imx95", "no schedule of the source needs"),  # fetched constants
+        (80, 1 << 31, "imxrt700", "a state of"),
+    ],
+    ids=["scratch", "prefetch", "state"],
+)
+def test_endless_memory_is_refused_at_once(word: int, value: int, target: str, why: str) -> None:
+    data = tiny.convnet()
+
+    def change(blocks: Blocks) -> None:
+        struct.pack_into("<I", blocks[0], word, value)
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(Refused, match=why):
+            prove(forged(convert(data, Options(target=target)).model, change), data)
+        assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_endless_loop_is_refused() -> None:
+    """A body that is right may be repeated, but not for ever."""
+    maker = ModelMaker(np.random.default_rng(0))
+    x = maker.input((1, 16, 16, 3), DType.INT8, 0.1, 0)
+    maker.op("MAX_POOL_2D", [x], maker.output((1, 16, 16, 3), DType.INT8, 0.1, 0), padding="SAME", stride_h=1, stride_w=1,
+             filter_height=3, filter_width=3)  # fmt: skip
+    data = write_model(maker.model())
+
+    def change(blocks: Blocks) -> None:
+        at, size = struct.unpack_from("<2I", blocks[0], 64)
+        body = bytes(blocks[0][at : at + size - 4])
+        loop = struct.pack("<BBH2I", 4, 0, 3, 0xFFFFFFFF, len(body) // 4)
+        blocks[0][at : at + size] = loop + body + struct.pack("<BBH", 0, 0, 1)
+        struct.pack_into("<I", blocks[0], 24, len(blocks[0]))
+        struct.pack_into("<I", blocks[0], 68, size + len(loop))
+        struct.pack_into("<I", blocks[0], 72, 0xFFFFFFFF)
+
+    good = convert(data, Options(optimize="fast")).model
+    with pytest.raises(Refused, match="more work"):
+        prove(forged(good, change), data)

@@ -1,9 +1,9 @@
 """Compiles random models until the time is up: `make fuzz-compile SECONDS=60 [SEED=1]`.
 
 Each model is compiled for a random target at a random level and budget, verified by the compiler, proved by the checker,
-and run against LiteRT at 0 LSB. LiteRT graphs come from `tests/compiler/networks.py` (branches, several outputs), from
-streaming models with state, and from batches; PyTorch networks every so often. A failure prints its seed; hypothesis shrinks
-LiteRT graphs to the smallest that fails, and its database keeps them.
+and run against LiteRT at 0 LSB. LiteRT graphs are INT8 and INT16 networks with branches, batches and several outputs, and
+models with state: variables, LSTM, SVDF. PyTorch networks come every so often. A failure prints its seed; hypothesis shrinks
+LiteRT graphs to the smallest that fails, which is left under build/fuzz. Once it is repaired, it goes to tests/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from tests.fuzz.compile_once import compile_once, torch_once  # noqa: E402
+from tests.fuzz.compile_once import FOUND, compile_once, torch_once  # noqa: E402
 
 PER_TORCH = 25  # LiteRT graphs for each PyTorch network: an export takes as long as those
 
@@ -59,6 +59,7 @@ def main() -> int:
             torch_once(number)
         except BaseException:
             print(f"failed: python tests/fuzz/fuzz_compile.py --seed {number} --seconds 1", file=sys.stderr)
+            print(f"the model and its options: {FOUND}/found.tflite and found.json", file=sys.stderr)
             raise
         done += PER_TORCH + 1
         number += 1

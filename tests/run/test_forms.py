@@ -13,7 +13,7 @@ from openneutron.options import Options
 from openneutron.run.forms import _DIV
 from openneutron.run.golden_source import golden_source
 from openneutron.run.runner import LiteRtRunner, random_inputs
-from tests.golden import _interpret
+from tests.golden import interpret
 
 
 def softmax(depth: int, dtype: DType, scale: float = 0.25, beta: float = 1.0) -> bytes:
@@ -43,7 +43,7 @@ def test_a_deep_softmax_is_the_reference_kernels_on_steep_inputs(
     assert "SOFTMAX" in runner.notes[0]
     for seed in range(5):
         inputs = random_inputs(runner.inputs, seed=seed)
-        (want,) = _interpret(data, inputs, OpResolverType.BUILTIN_REF)
+        (want,) = interpret(data, inputs, OpResolverType.BUILTIN_REF)
         assert np.array_equal(runner.run(inputs).outputs["y"], want)
 
 
@@ -103,7 +103,7 @@ def test_only_rows_that_abort_come_from_the_form() -> None:
     data = softmax(700, DType.INT8)
     rows = np.random.default_rng(1).integers(-128, 128, (2, 700)).astype(np.int8)
     rows[0] = 5
-    (want,) = _interpret(data, [np.stack([rows[1], rows[1]])], OpResolverType.BUILTIN_REF)
+    (want,) = interpret(data, [np.stack([rows[1], rows[1]])], OpResolverType.BUILTIN_REF)
     got = LiteRtRunner(data).run([rows]).outputs["y"]
     assert set(got[0]) == {-128} and np.array_equal(got[1], want[1])
 
@@ -120,7 +120,7 @@ def test_a_division_is_the_reference_kernels_where_that_one_is_defined(dtype: DT
         y = g.tensor("y", (1, 256), dtype, scale=out_scale, zero_point=low + 90)
         g.op("DIV", [x, by], [y], fused_activation_function=activation)
         graph = g.finish([x], [y]).main
-        (want,) = _interpret(write_model(Model([graph])), [every], OpResolverType.BUILTIN_REF)
+        (want,) = interpret(write_model(Model([graph])), [every], OpResolverType.BUILTIN_REF)
         got = _DIV.compute(graph, graph.operators[0], {x: every, by: graph.tensors[by].data})
         # Where the shift leaves its range the form says 0, the kernel anything.
         near = np.abs(every.astype(np.int64) - (low + 100)) > 2

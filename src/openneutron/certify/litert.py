@@ -19,7 +19,7 @@ ITEMS = {
     "FLOAT64": 8, "COMPLEX128": 16, "UINT64": 8, "UINT32": 4, "UINT16": 2,
 }  # fmt: skip
 _TENSORS = 1 << 20  # far above any model; a file may claim anything
-MOST_BYTES = 1 << 28  # of one tensor: tags of larger ones would not fit the memory of a small machine
+MOST_BYTES = 1 << 28  # of all tensors of a graph: tags of more would not fit the memory of a small machine
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ class Graph:
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes of all tensors together."""
+        return sum(tensor.size for tensor in self.tensors)
+
 
 def read_model(data: bytes) -> list[Graph]:
     """All subgraphs of a .tflite file."""
@@ -104,6 +109,8 @@ def _graph(table: Table, codes: list[tuple[str, bytes]], buffers: list[memoryvie
     for part in table.tables(0):
         graph.tensors.append(_tensor(part, buffers))
     count = len(graph.tensors)
+    if graph.size > MOST_BYTES:
+        raise Refused(f"tensors of {graph.size} bytes", table.position)
     if count > _TENSORS:
         raise Refused(f"{count} tensors", table.position)
     for number, part in enumerate(table.tables(3)):

@@ -15,6 +15,7 @@ REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
 DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 ITEM = (1, 1, 2, 4, 8, 4, 1)
 _CHANNELS = 16  # of the copy engine
+_MOST_STATE = 1 << 26  # bytes: a file of a few may ask for filling
 _MAGIC, _VERSION, _HEADER = 0x64434D6E, 0x4F4E0001, 128
 _OPERAND = struct.Struct("<4B9I")
 _CALL = struct.Struct("<H2BIiIi")
@@ -130,6 +131,11 @@ def _word(block: bytes, at: int) -> int:
     return int.from_bytes(block[at : at + 4], "little")
 
 
+def is_foreign(block: bytes | memoryview) -> bool:
+    """Is this another format's microcode? The open one begins with its magic number and version."""
+    return bytes(block[:8]) != struct.pack("<2I", _MAGIC, _VERSION)
+
+
 def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
     """The program behind three blocks; everything in it is checked against the published tables."""
     words = [_word(block, 4 * at) for at in range(_HEADER // 4)]
@@ -153,6 +159,8 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
     scratch, prefetch = (layout[0], layout[3]) if flags & 1 else (layout[0], layout[1])
     tensors = _tensors(block, table, words[15])
     sizes = {("scratch", 0): scratch, ("prefetch", 0): prefetch, ("tcm", 0): words[19], ("weights", 0): len(weights)}
+    if words[20] > _MOST_STATE:
+        raise Refused(f"a state of {words[20]} bytes", 80)
     sizes["state", 0] = words[20]
     for one in tensors:
         sizes["output" if one["kind"] else "input", one["index"]] = one["bytes"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from openneutron.certify import kernels
 from openneutron.certify.litert import Graph, Operator, Tensor, read_model
-from openneutron.certify.microcode import Call, Loop, Program, State, decode
+from openneutron.certify.microcode import Call, Loop, Program, State, decode, is_foreign
 from openneutron.certify.operators import RULES, Context
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
@@ -23,6 +23,8 @@ from openneutron.certify.world import World
 
 _BLOCKS = 3  # microcode, weights, kernels: the last inputs of a NeutronGraph
 _MOST_ASSIGNMENTS = 24  # of states to variables that look alike
+# Memory of a NeutronGraph for each byte of tensors and weights, and what any may have.
+_ROOM, _LEAST_ROOM = 4, 1 << 20
 _VARIABLES = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 _STATEFUL = frozenset({"WHILE", "IF", "CALL", "RANDOM_UNIFORM",
     "RANDOM_STANDARD_NORMAL", "MULTINOMIAL", "HASHTABLE", "HASHTABLE_FIND", "HASHTABLE_IMPORT", "HASHTABLE_SIZE"})  # fmt: skip
@@ -65,7 +67,7 @@ def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
     if not ours or not theirs:
         raise Refused("a model has no graph", 0)
     _same_border(ours[0], theirs[0])
-    world = World()
+    world = World(size=sum(graph.size for graph in (*ours, *theirs)))
     wanted = Walk(world, theirs, "source")
     outputs = wanted.outputs()
     effects, world.effects = world.effects, []
@@ -181,7 +183,7 @@ class Walk:
                     text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
                     raise Refused(f"{self.name}: {text}", op.offset)
                 values[index] = self._variable_tensor(graph, index)
-        if op.code == "CUSTOM" and op.custom == b"NeutronGraph":
+        if op.code == "CUSTOM" and op.custom == b"NeutronGraph" and self._is_open(graph, op):
             if self.expected is None:
                 raise Refused("the source is a compiled model itself", op.offset)
             return self.graph(graph, op, values)
@@ -293,6 +295,16 @@ class Walk:
         self.writers |= {index: machine.writers.get(at, []) for at, index in enumerate(op.outputs)}
         return [machine.regions["output", at] for at in range(len(op.outputs)) if ("output", at) in machine.regions]
 
+    def _is_open(self, graph: Graph, op: Operator) -> bool:
+        """Is this microcode to be replayed? NXP's own, where the source has it, is an operator like others."""
+        data = graph.tensors[op.inputs[-_BLOCKS]].data if len(op.inputs) >= _BLOCKS else None
+        if data is None or not is_foreign(data):
+            return True
+        key = ("foreign", bytes(data))
+        if self.expected is None:
+            self.world.seen.add(key)
+        return key not in self.world.seen
+
     def replay(
         self,
         blocks: tuple[bytes, bytes, bytes],
@@ -307,6 +319,9 @@ class Walk:
         except Refused as error:
             raise Refused(f"{where}: {error}") from None
         _has_rules(program, where)
+        memory, most = sum(program.sizes.values()), _ROOM * (self.world.size + len(blocks[1])) + _LEAST_ROOM
+        if memory > most:
+            raise Refused(f"{where}: it asks for {memory} bytes, which no schedule of the source needs", 36)
         rows = [[t for t in program.tensors if t["kind"] == kind] for kind in (0, 1)]
         if len(rows[0]) != len(inputs) or len(rows[1]) > len(outputs):
             raise Refused(f"{where}: it has {len(rows[0])} inputs and {len(rows[1])} outputs")

@@ -17,9 +17,12 @@ from openneutron.certify.refused import Refused
 from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
 from openneutron.certify.world import Computation, World
 
-MOST_STEPS = 4_000_000  # calls and copies in one run: far above any model, minutes of work
-MOST_ROWS = 20_000_000
 MOST_BYTES = 1 << 28  # of one operand, gaps not counted
+_WORK = (
+    4096  # bytes that may be read and written for each byte of memory: time grows with the file, whatever its loops say
+)
+_LEAST_WORK = 1 << 22
+_STEP = 64  # bytes that an instruction counts for at least
 # What the firmware accepts of a window; it refuses the file otherwise.
 _FRAME = ("before_batch", "before_height", "before_width", "before_channels", "pad_top", "pad_left")
 _WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
@@ -47,17 +50,17 @@ class Machine:
     memo: dict[Any, Any] = field(default_factory=dict)
     reads: list[Interval] = field(default_factory=list)
     writes: list[tuple[Interval, array[int]]] = field(default_factory=list)
-    steps: int = 0
     calls: int = 0
     copies: int = 0
-    rows: int = 0
+    work: int = 0
+    most_work: int = _LEAST_WORK
     hints: dict[tuple[str, int], int] | None = None
-    writers: dict[int, list[tuple[int, int, int]]] = field(
-        default_factory=dict
-    )  # output → start, end, byte of the call
+    # Output → start and end of what was written, and byte of the call.
+    writers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     def start(self, weights: bytes, inputs: list[array[int]], states: list[array[int]]) -> None:
         """Fill memory as a run finds it; `states` are what each state holds, shorter ones followed by nothing."""
+        self.most_work = _LEAST_WORK + _WORK * sum(self.program.sizes.values())
         for key, size in self.program.sizes.items():
             self.regions[key] = constant(weights) if key[0] == "weights" else filled(NOTHING, size)
         for index, tags in enumerate(inputs):
@@ -81,9 +84,7 @@ class Machine:
 
     def step(self, step: Call | Copy | Wait, iteration: int) -> None:
         """One instruction."""
-        self.steps += 1
-        if self.steps > MOST_STEPS:
-            raise Refused(f"{self.where}: more than {MOST_STEPS} steps", step.at)
+        self.spend(step.at, _STEP)
         if isinstance(step, Call):
             self.call(step, iteration)
         elif isinstance(step, Copy):
@@ -97,6 +98,7 @@ class Machine:
         for (name, index, start), size in ((copy.source, copy.size), (copy.target, copy.size)):
             if start + size > self.program.sizes.get((name, index), 0):
                 raise Refused(f"{self.where}: a copy leaves {name} {index}", copy.at)
+        self.spend(copy.at, copy.size)
         name, index, start = copy.source
         arriving = self.regions[name, index][start : start + copy.size]
         name, index, start = copy.target
@@ -145,9 +147,6 @@ class Machine:
                 if not low <= value <= top:
                     raise Refused(f"{self.where}: {call.kernel}: {name} is {value}, not {low} to {top}", call.at)
             self.memo[call.at] = None
-        self.rows += call.output.batch * (last - first)
-        if self.rows > MOST_ROWS:
-            raise Refused(f"{self.where}: more than {MOST_ROWS} rows", call.at)
         self.reads, self.writes = [], []
         rule(self, call, first, last)
         self._commit(call)
@@ -163,6 +162,8 @@ class Machine:
             raise Refused(f"{self.where}: {call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
         if o.batch * o.height * o.width * o.channels * o.item > MOST_BYTES:
             raise Refused(f"{self.where}: {call.kernel}: {role} has {o.shape} elements", call.at)
+        if o.width > 1 and o.pixel < o.channels * o.item and not RULES[call.kernel].flat:
+            raise Refused(f"{self.where}: {call.kernel}: pixels of {role} overlap", call.at)
         if o.ring > o.height and not RULES[call.kernel].flat:
             raise Refused(f"{self.where}: {call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
         if any(one % o.item for one in (o.offset, o.plane, o.pitch, o.pixel)):
@@ -189,6 +190,12 @@ class Machine:
 
     # What rules use.
 
+    def spend(self, at: int, count: int) -> None:
+        """Count bytes that are looked at; refuse a file that makes more of them than a real one would."""
+        self.work += count
+        if self.work > self.most_work:
+            raise Refused(f"{self.where}: more work than {self.most_work} bytes read and written", at)
+
     def row(self, call: Call, role: str, image: int, y: int) -> array[int]:
         """Tags of one row of an operand, without gaps."""
         o = call.operands[role]
@@ -196,6 +203,7 @@ class Machine:
         start = o.offset + image * o.plane + y % o.ring * o.pitch
         width = o.channels * o.item
         end = start + (o.width - 1) * o.pixel + width
+        self.spend(call.at, o.width * width)
         if role != "output" and not self._in_place(call, o):
             self.reads.append((o.region, o.index, start, end))
         if o.pixel == width:
@@ -214,6 +222,7 @@ class Machine:
         o = call.output
         start = o.offset + image * o.plane + y % o.ring * o.pitch
         width = o.channels * o.item
+        self.spend(call.at, len(tags))
         if len(tags) != o.width * width:
             raise Refused(f"{self.where}: {call.kernel}: a row of {len(tags)} bytes", call.at)
         if o.pixel == width:
@@ -229,6 +238,7 @@ class Machine:
         low = o.offset + start
         if low < 0 or low + count > self.program.sizes.get((o.region, o.index), 0):
             raise Refused(f"{self.where}: {call.kernel}: {role} leaves {o.region}", call.at)
+        self.spend(call.at, count)
         self.reads.append((o.region, o.index, low, low + count))
         return self.regions[o.region, o.index][low : low + count]
 

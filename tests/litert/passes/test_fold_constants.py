@@ -16,7 +16,7 @@ from openneutron.litert.passes.constant_values import LARGEST
 from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
-from tests.golden import _interpret
+from tests.golden import interpret
 
 
 def constant(g: GraphBuilder, values: Any, dtype: DType = DType.INT32) -> int:
@@ -114,7 +114,7 @@ def test_a_folded_value_is_litert_s_own(
     for value, end in zip(made, ends, strict=True):
         g.op("RESHAPE", [value], [end], new_shape=list(g.graph.tensors[end].shape))
     model = g.finish([], ends)
-    wanted = _interpret(write_model(model), [], OpResolverType.BUILTIN_REF)
+    wanted = interpret(write_model(model), [], OpResolverType.BUILTIN_REF)
     assert fold_constants(model.main) == {0}
     for index, value in zip(made, wanted, strict=True):
         data = model.main.tensors[index].data

@@ -7,9 +7,9 @@ from typing import Any
 
 from openneutron.certify.kernels import rule
 from openneutron.certify.microcode import DTYPES
-from openneutron.certify.numbers import rescale
+from openneutron.certify.numbers import clamp, rescale
 from openneutron.certify.operators.elements import ordered, rows_between
-from openneutron.certify.operators.unary import applied_wide, table_of, wide_table_of
+from openneutron.certify.operators.unary import applied_wide, table_of, wide_rescaling
 from openneutron.certify.tags import digest
 from openneutron.certify.world import Computation, gathered
 
@@ -25,23 +25,21 @@ def lut(m: Any, call: Any, first: int, last: int) -> None:
 def requantize(m: Any, call: Any, first: int, last: int) -> None:
     """A rescaling is a table of 256 bytes."""
     p = call.params
-    if call.rounding != 1:
-        raise m.unknown(call, first, "its rounding is none of a requantize")
-
-    def entry(q: int) -> int:
-        value = rescale(q - p["input_zero"], p["multiplier"], p["shift"]) + p["output_zero"]
-        return int(min(max(value, p["clamp_low"]), p["clamp_high"]))
-
+    if call.rounding != 1 or not -31 <= p["shift"] <= 31:
+        raise m.unknown(call, first, "its rounding or shift is none of a requantize")
     given, made = DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]
-    if "INT16" in (given, made):
-        table = m.memo.get((call.at, "wide"))
-        if table is None:
-            table = m.memo[call.at, "wide"] = wide_table_of(entry, given, made)
-        _mapped_wide(m, call, first, last, table)
+    zeros, factor, ends = (
+        (p["input_zero"], p["output_zero"]),
+        (p["multiplier"], p["shift"]),
+        (p["clamp_low"], p["clamp_high"]),
+    )
+    if {given, made} <= {"INT8", "INT16"} and "INT16" in (given, made):
+        _mapped_wide(m, call, first, last, wide_rescaling(given, made, zeros, factor, ends))
         return
     if {given, made} - {"INT8", "UINT8"}:
         raise m.unknown(call, first, f"it rescales {given} to {made}")
-    _mapped(m, call, first, last, table_of(entry, given, made))
+    table = table_of(lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], *ends), given, made)
+    _mapped(m, call, first, last, table)
 
 
 def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None:

@@ -111,7 +111,7 @@ def _frame(row: array[int] | None, zero: int, before: int, count: int) -> array[
     pad = array("Q", [zero & 0xFF])
     if row is None:
         return pad * count
-    made = (pad * before) + row[: max(count - before, 0)]
+    made = (pad * min(before, count)) + row[: max(count - before, 0)]
     return made + pad * (count - len(made)) if len(made) < count else made[:count]
 
 
@@ -271,6 +271,7 @@ def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: 
     kh, _, sh, _, dh, _, top, _, _ = one.what["geometry"]
     _, _, need, left, call_left, shift = place
     zero = p.get("input_zero", 0)  # 16-bit activations have none
+    m.spend(call.at, kh * (need + abs(shift)))
     for k in range(kh):
         source = _source_row(one, image, y * sh - top + k * dh)
         given = _operand_row(m, call, image, y * p["stride_h"] - p["pad_top"] + k * p["dilation_h"])

@@ -7,6 +7,7 @@ import math
 import struct
 from array import array
 from collections.abc import Callable, Hashable
+from functools import lru_cache
 
 from openneutron.certify.functions import Unknown, function_of, wrong_entries
 from openneutron.certify.numbers import (
@@ -42,10 +43,14 @@ def table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
     return bytes(table)
 
 
-def wide_table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
-    """The name of an integer function with 16 bits on one side or both: the digest of all of its values."""
+@lru_cache(maxsize=256)
+def wide_rescaling(
+    given: str, made: str, zeros: tuple[int, int], factor: tuple[int, int], ends: tuple[int, int]
+) -> bytes:
+    """The name of a rescaling with 16 bits on one side or both: the digest of all of its values."""
     (low, top), (least, most) = limits(given), limits(made)
-    values = array("i", (clamp(function(q), least, most) for q in range(low, top + 1)))
+    least, most = max(least, ends[0]), min(most, ends[1])
+    values = array("i", (clamp(rescale(q - zeros[0], *factor) + zeros[1], least, most) for q in range(low, top + 1)))
     return hashlib.sha256(f"{given} {made} ".encode() + values.tobytes()).digest()
 
 
@@ -61,11 +66,16 @@ def applied_wide(world: World, meaning: Hashable, tags: array[int], given: int, 
 
 
 def _applied(c: Context, function: Callable[[int], int]) -> list[array[int]] | None:
-    x = c.tensor(0)
+    return [c.world.symbols.through(c.tags(0), table_of(function, c.tensor(0).dtype, c.out.dtype))]
+
+
+def _rescaled(c: Context, factor: tuple[int, int], low: int, top: int) -> list[array[int]] | None:
+    """The input on the output's scale, cut to [low, top]."""
+    x, zeros = c.tensor(0), (c.tensor(0).quantization[1], c.out.quantization[1])
     if "INT16" in (x.dtype, c.out.dtype):
-        meaning = wide_table_of(function, x.dtype, c.out.dtype)
+        meaning = wide_rescaling(x.dtype, c.out.dtype, zeros, factor, (low, top))
         return [applied_wide(c.world, meaning, c.tags(0), x.item, c.out.item)]
-    return [c.world.symbols.through(c.tags(0), table_of(function, x.dtype, c.out.dtype))]
+    return _applied(c, lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], low, top))
 
 
 def _fits(c: Context) -> bool:
@@ -190,9 +200,7 @@ def quantize(c: Context) -> list[array[int]] | None:
     """Between integer types."""
     if not _fits_wide(c):
         return None
-    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
-    m, shift = multiplier(s / so)
-    return _applied(c, lambda q: rescale(q - z, m, shift) + zo)
+    return _rescaled(c, multiplier(c.tensor(0).scale[0] / c.out.scale[0]), *limits(c.out.dtype))
 
 
 @rule("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
@@ -202,15 +210,14 @@ def clamps(c: Context) -> list[array[int]] | None:
         return None
     if "INT16" in (c.tensor(0).dtype, c.out.dtype) and c.tensor(0).dtype != c.out.dtype:
         return None
-    (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
-    m, shift = multiplier(f32(s / so))
+    s, (so, zo) = c.tensor(0).scale[0], c.out.quantization
     bounds: dict[str, tuple[float, float | None]] = {
         "RELU": (0.0, None), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "RELU_0_TO_1": (0.0, 1.0),
     }  # fmt: skip
     least, most = bounds[c.op.code]
     low = steps(least, so, zo)
     top = limits(c.out.dtype)[1] if most is None else steps(most, so, zo)
-    return _applied(c, lambda q: min(max(rescale(q - z, m, shift) + zo, low), top))
+    return _rescaled(c, multiplier(f32(s / so)), low, top)
 
 
 @rule("LEAKY_RELU")

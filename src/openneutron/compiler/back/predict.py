@@ -1,7 +1,8 @@
 """Predict: the timeline of a program on its target, priced call by call by the machine model.
 
-The compiler's own walk over queues and waits; the simulator keeps another one while it executes. That both agree to the
-cycle proves that the schedule was executed as planned.
+The compiler's own walk over queues and waits; the simulator keeps another one while it executes. Both price calls with the
+same functions: that they agree to the cycle says that calls, copies and waits were executed in the planned order, not
+that the prices are right.
 """
 
 from __future__ import annotations

@@ -1,0 +1,35 @@
+"""Models on which something failed once: compiled, proved and compared for every target, or refused as what they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from openneutron.errors import OpenNeutronError
+from openneutron.machine import targets
+from openneutron.options import Options
+from tests.fuzz.compile_once import OPTIONS, compare
+
+CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_what_failed_once(path: Path) -> None:
+    """`NAME.json` beside a model has the options with which it failed; a model that is damaged has "refused" there."""
+    beside = path.with_suffix(".json")
+    given = json.loads(beside.read_text("utf-8")) if beside.is_file() else {}
+    data = path.read_bytes()
+    if given.get("refused"):
+        with pytest.raises(OpenNeutronError, match=given["refused"]):
+            compare(data, Options(), 0)
+        return
+    if given:
+        compare(data, Options(**{name: given[name] for name in OPTIONS if name in given}), 0)
+    for target in targets.names():
+        compare(data, Options(target=target), 0)
+
+
+def test_there_is_a_corpus() -> None:
+    assert len(CORPUS) >= 5
