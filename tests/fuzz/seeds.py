@@ -17,6 +17,7 @@ from tests.compiler.networks import random_network
 from tests.litert.samples import SAMPLES
 
 SHAPE = (1, 6, 6, 4)
+_INT32 = 2  # of the schema's TensorType
 LARGEST = 1 << 20  # bytes: a larger real model costs too much time per mutant to find anything
 
 
@@ -71,7 +72,7 @@ class _Operators:
 
     def indices(self, code: str, inputs: list[int], shape: tuple[int, ...]) -> None:
         self.outputs.append(self.g.tensor(f"{code} indices", shape, DType.INT32))
-        self.g.op(code, inputs, self.outputs[-1:])
+        self.g.op(code, inputs, self.outputs[-1:], output_type=_INT32)
 
 
 def _functions(m: _Operators) -> None:
