@@ -24,6 +24,15 @@ def test_a_saved_report_becomes_the_same_page(command, folder: Path) -> None:
     assert (folder / "a.html").read_bytes() == (folder / "b.html").read_bytes()
 
 
+def test_two_reports_make_one_page(command, folder: Path, refused) -> None:
+    (folder / "r.json").write_text(command("compile", "convnet.tflite", "--target", "mcxn94x", "--json").out)
+    outcome = command("report", "r.json", "convnet.tflite", "-o", "both.html", "--no-accuracy")
+    assert outcome.code == 0 and outcome.out.startswith("both.html: ")
+    text = (folder / "both.html").read_text()
+    assert "for mcxn94x" in text and "for imxrt700" in text and "logits" in text
+    assert "--json is for one report" in refused("report", "r.json", "r.json", "--json")
+
+
 def test_without_what_ifs_nothing_is_compiled_again(command, folder: Path) -> None:
     assert from_json(command("report", "sandwich.tflite", "--no-what-if", "--json").out).what_ifs == ()
     assert list(folder.glob("*.html")) == []

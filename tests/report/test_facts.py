@@ -7,7 +7,7 @@ from tests.report.samples import report
 
 def test_every_fact_carries_its_numbers() -> None:
     assert dict(facts(report())) == {
-        "nodes": "1 delegated, 3 left on the CPU",
+        "nodes": "1 of 4 on the NPU",
         "operators": "2 of 3 LiteRT operators in 1 NeutronGraph",
         "work": "6,400 MACs",
         "estimate": "250 cycles, 0.001 ms on imxrt700, open schedule",

@@ -23,6 +23,9 @@ def write_report(
             help="What `openneutron compile` takes, or a report that its --json printed.", autocompletion=model_names
         ),
     ],
+    against: Annotated[
+        str, typer.Argument(help="A second one: then the page shows both side by side.", autocompletion=model_names)
+    ] = "",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .html file to write.")] = None,
     target: Annotated[
         str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
@@ -54,9 +57,12 @@ def write_report(
     openneutron report model.tflite --target mcxn94x
 
     openneutron compile model.tflite --json > report.json && openneutron report report.json -o report.html
+
+    openneutron report report.json model.tflite -o both.html
     """
     from openneutron import console
-    from openneutron.cli.shared.reporting import write_page
+    from openneutron.cli.shared.reporting import write_page, write_pair
+    from openneutron.errors import OptionError
     from openneutron.files import check_target
     from openneutron.machine import targets
     from openneutron.report.model import to_json
@@ -71,13 +77,22 @@ def write_report(
         options: dict[str, Any] = {"target": targets.named(target), "optimize": optimize, "fit_bytes": fit_bytes}
         if per_channel:
             options["per_channel"] = True
-        if source.endswith(".json"):
-            report = _saved(source)
-        else:
-            model = {"sizes": size or (), "calibration": calibration, "trust": trust}
-            report = _made(source, stage, options, model, what_if=what_if, accuracy=accuracy)
-    written = 0 if output is None else write_page(report, output)
-    console.put(to_json(report) if as_json else f"{output}: {written:,} bytes; open it in a browser")
+        if against and as_json:
+            raise OptionError("--json is for one report", hint="give each its own, or -o both.html without --json")
+        model = {"sizes": size or (), "calibration": calibration, "trust": trust}
+        reports = [
+            _saved(one)
+            if one.endswith(".json")
+            else _made(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
+            for one in (source, against)
+            if one
+        ]
+    if as_json:
+        console.put(to_json(reports[0]))
+    if output is not None:
+        written = write_pair(reports[0], reports[1], output) if against else write_page(reports[0], output)
+        if not as_json:
+            console.put(f"{output}: {written:,} bytes; open it in a browser")
 
 
 def _saved(source: str) -> Report:

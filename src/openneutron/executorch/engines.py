@@ -20,7 +20,7 @@ from openneutron.board.cpu import CORTEX_M as CORTEX_M_COSTS
 from openneutron.board.cpu import PORTABLE as PORTABLE_COSTS
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import to_specs
-from openneutron.executorch.fx import GETITEM, debug_handles, operator_name, source_line
+from openneutron.executorch.fx import GETITEM, debug_handles, layer_of, operator_name, source_line
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.choices import Choices
@@ -149,7 +149,7 @@ def _by_operator(graph: Any) -> tuple[Verdict, ...]:
             Verdict(
                 name=node.name, operator=name, delegated=False, reason=reason, code="" if own else "no_cortex_m",
                 source=source_line(node), debug_handle=(debug_handles(node) or (-1,))[0],
-                engine=CORTEX_M if own else PORTABLE,
+                engine=CORTEX_M if own else PORTABLE, module=layer_of(node),
             )
         )  # fmt: skip
     return tuple(found)

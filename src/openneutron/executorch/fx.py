@@ -128,6 +128,11 @@ def module_path(node: Node) -> str:
     return str(paths[-1]).removeprefix("L['self'].") if paths else ""
 
 
+def layer_of(node: Node) -> str:
+    """What a person calls the layer behind the node: the ONNX node it was imported from, or the path of its module."""
+    return str((node.meta.get("custom") or {}).get(ONNX_NODE) or module_path(node))
+
+
 def module_types(node: Node) -> tuple[str, ...]:
     """Class names of the nn.Modules around the node, outermost first, as "torch.nn.modules.conv.Conv2d"."""
     found = []

@@ -45,8 +45,8 @@ def facts(report: Report) -> list[tuple[str, str]]:
     totals = report.totals
     rows: list[tuple[str, str]] = []
     if report.nodes:
-        delegated = sum(node.delegated for node in report.nodes)
-        rows.append(("nodes", f"{delegated} delegated, {len(report.nodes) - delegated} left on the CPU"))
+        counts = node_counts(report)
+        rows.append(("nodes", f"{counts.delegated} of {counts.inner} on the NPU{counts.beside}"))
     graphs = f"{totals.neutron_graphs} NeutronGraph{'' if totals.neutron_graphs == 1 else 's'}"
     rows.append(("operators", f"{totals.operators_converted} of {totals.operators_total} LiteRT operators in {graphs}"))
     if totals.cycles:
@@ -66,6 +66,33 @@ def facts(report: Report) -> list[tuple[str, str]]:
     rows += [("note", note) for note in report.notes]
     rows += [("warning", text) for text in warnings_of(report)]
     return rows
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Nodes or operators of a model: those on the NPU, all inner ones, and those that only form the border."""
+
+    delegated: int
+    inner: int
+    border: int
+
+    @property
+    def beside(self) -> str:
+        """What to say after the figures about the border; "" without one."""
+        many = "" if self.border == 1 else "s"
+        return f", and {self.border} border node{many} on the CPU" if self.border else ""
+
+
+def node_counts(report: Report) -> Counts:
+    """How many nodes the NPU runs. What quantizes at the border of the model is counted apart: it is not news.
+
+    Example:
+        >>> node_counts(report)
+        Counts(delegated=13, inner=13, border=2)
+    """
+    items: list[Node | Operator] = [*report.nodes] if report.nodes else [*report.operators]
+    border = len(_border(items))
+    return Counts(sum(map(_on_npu, items)), len(items) - border, border)
 
 
 def _exactness(report: Report) -> list[tuple[str, str]]:

@@ -24,7 +24,8 @@ class Node:
     """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU.
 
     `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is
-    what the node is called in the quantized PyTorch module, "" where that is not known.
+    what the node is called in the quantized PyTorch module, "" where that is not known. `module` is the path of the
+    nn.Module it belongs to ("features.3.conv"), or the ONNX node it comes from.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Node:
     inputs: tuple[str, ...] = ()
     engine: str = ""
     origin: str = ""
+    module: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,8 @@ class Kernel:
     `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
     that only the compiler knows), `first_channel` where it begins in it when it makes only some of its channels.
     Where they were measured, `sqnr` is how close its output is to that of the float model, in decibels, and `lsb` its largest
-    difference from LiteRT's reference kernels, or from what `golden` names, with its reason.
+    difference from LiteRT's reference kernels, or from what `golden` names, with its reason. `module` is the nn.Module or
+    ONNX node behind it, "" for LiteRT files, whose tensors are named in `name`.
     """
 
     node: int
@@ -91,6 +94,12 @@ class Kernel:
     sqnr: float | None = None
     lsb: float | None = None
     golden: str = ""
+    module: str = ""
+
+    @property
+    def layer(self) -> str:
+        """What people call it: its module where that is known."""
+        return self.module or self.name
 
     @property
     def bound_by(self) -> str:

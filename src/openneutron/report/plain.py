@@ -39,11 +39,11 @@ def report_text(report: Report, *, everything: bool = False) -> str:
 
 
 def _kernels(report: Report) -> list[str]:
-    rows = [("kernel", "output", "shape", "calls", "MACs", "cycles", "share", "bound by")]
+    rows = [("kernel", "layer", "shape", "calls", "MACs", "cycles", "share", "bound by")]
     for kernel in costliest(report, TOP_KERNELS):
         figures = (f"{kernel.calls:,}", f"{kernel.macs:,}", f"{kernel.cycles:,}", f"{share(kernel, report):.0%}")
         shape = "x".join(map(str, kernel.output_shape))
-        rows.append((kernel.kernel, _short(kernel.name), shape, *figures, kernel.bound_by))
+        rows.append((kernel.kernel, _short(kernel.layer), shape, *figures, kernel.bound_by))
     hidden = len(report.kernels) - TOP_KERNELS
     return [*_table(rows, right={3, 4, 5, 6}), *([f"  and {hidden} more"] if hidden > 0 else [])]
 

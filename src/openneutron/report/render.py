@@ -62,7 +62,7 @@ def both_columns(report: Report) -> RenderableType:
 def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
     """The costliest kernels with their share and what bounds them."""
     table = Table(title="Kernels by cycles", title_justify="left", title_style="bold", header_style="cyan", box=None)
-    for heading in ("kernel", "output", "shape"):
+    for heading in ("kernel", "layer", "shape"):
         table.add_column(heading, overflow="fold")
     for heading in ("calls", "MACs", "cycles", "share"):
         table.add_column(heading, justify="right")
@@ -70,7 +70,7 @@ def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
     for kernel in costliest(report, count):
         shape = "x".join(map(str, kernel.output_shape))
         figures = (f"{kernel.calls:,}", f"{kernel.macs:,}", f"{kernel.cycles:,}", f"{share(kernel, report):.0%}")
-        table.add_row(kernel.kernel, Text(kernel.name), shape, *figures, kernel.bound_by)
+        table.add_row(kernel.kernel, Text(kernel.layer), shape, *figures, kernel.bound_by)
     hidden = len(report.kernels) - count
     return Group(table, Text(f"  and {hidden} more", style="dim")) if hidden > 0 else table
 

@@ -59,6 +59,7 @@ def test_everything_is_drawn(page: Browser) -> None:
         ".tile",
         ".box.npu",
         ".box.cpu",
+        ".part rect",
         ".edges path",
         "svg.memory .block",
         "circle.chosen",
@@ -90,6 +91,18 @@ def test_layers_sort_by_a_click_and_turn_round_by_another(page: Browser, key: st
     assert first == sorted(first, reverse=True) and len(set(first)) > 1
     page.click(f"#layer-table th[data-key={key}] button")
     assert page.script(values, column) == sorted(first)
+
+
+def test_the_filter_keeps_the_rows_that_hold_every_word(page: Browser) -> None:
+    shown = "return [...document.querySelectorAll('#layer-table tbody tr')].filter((row) => !row.hidden).length"
+    everything = page.script(shown)
+    put = (
+        "const f = document.querySelector('#layer-filter'); f.value = arguments[0]; f.dispatchEvent(new Event('input'))"
+    )
+    page.script(put, "conv2d  compute")
+    assert 0 < page.script(shown) < everything and page.text("#layer-count").endswith(f" of {everything}")
+    page.script(put, "")
+    assert page.script(shown) == everything
 
 
 def test_every_layer_is_exact_and_nearly_all_are_compared_with_float(page: Browser) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from openneutron.report.facts import Counts, node_counts
 from openneutron.report.html.graph_view import drawing
 from openneutron.report.model import Kernel, Node, Operator, Report
 
@@ -48,3 +49,23 @@ def test_a_report_whose_edges_make_no_sense_still_draws() -> None:
     circular = tuple(Operator(at, "ADD", f"t{at}", True, inputs=(0, 1, 9)) for at in range(2))
     assert len(drawing(Report(operators=circular)).layout.edges) == 1
     assert drawing(dataclasses.replace(Report())).boxes == ()
+
+
+def test_inner_conversions_are_folded_and_graphs_are_framed() -> None:
+    """conv → DQ → sin → Q → conv: two NeutronGraphs, and the sine reads the first through its conversion."""
+    names = ("q_in", "conv", "dq", "sine", "q", "conv_2", "dq_out")
+    kinds = ("quantize", "convolution", "dequantize", "sin", "quantize", "convolution", "dequantize")
+    report = Report(
+        nodes=tuple(
+            Node(name, f"x.{kind}_per_tensor.default" if "quantize" in kind else f"aten.{kind}.default",
+                 kind == "convolution", partition={"conv": 0, "conv_2": 1}.get(name, -1), inputs=names[max(at - 1, 0) : at],
+                 module="features.0" if name == "conv" else "")
+            for at, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        )
+    )  # fmt: skip
+    found = drawing(report)
+    assert [box.name for box in found.boxes] == ["q_in", "conv", "sine", "conv_2", "dq_out"] and found.folded == 2
+    assert found.boxes[2].converts == ("dequantize_per_tensor (dq)",) and found.boxes[2].inputs == (1,)
+    assert [part.label for part in found.parts] == ["graph 0, 1 node", "graph 1, 1 node"]
+    assert found.parts[0].label_y < found.parts[0].corners[0][1] and found.boxes[1].module == "features.0"
+    assert node_counts(report) == Counts(delegated=2, inner=5, border=2)

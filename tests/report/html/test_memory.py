@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from openneutron.report.html import page
 from openneutron.report.html.memory import memory_maps
 from openneutron.report.model import Buffer, Report
 
@@ -32,3 +33,11 @@ def test_blocks_lie_inside_the_map_and_do_not_cross() -> None:
 
 def test_a_graph_without_scratch_has_no_map() -> None:
     assert memory_maps(Report()) == []
+
+
+def test_buffers_that_overlap_at_the_peak_say_so() -> None:
+    buffers = (Buffer(0, "input", "scratch", 256, 4096, 0, 1), Buffer(0, "output", "scratch", 0, 1024, 0, 1))
+    (found,) = memory_maps(Report(buffers=buffers))
+    first, second = found.causes
+    assert (first.over, second.over, second.shared) == ("", "input", 768)
+    assert "768 B of it on the bytes of input" in page(Report(buffers=buffers))

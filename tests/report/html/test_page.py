@@ -10,7 +10,7 @@ from openneutron.report.html.page import tiles
 from openneutron.report.model import Node, Report, WhatIf, Whole
 from tests.report.samples import report
 
-VOID = {"meta", "link", "br"}
+VOID = {"meta", "link", "br", "input"}
 
 
 class Outline(HTMLParser):
@@ -131,3 +131,23 @@ def test_a_target_without_public_figures_is_shown_without_them() -> None:
 
 def test_the_same_report_gives_the_same_page() -> None:
     assert page(report()) == page(report())
+
+
+def test_layers_go_by_their_module_and_low_ones_are_flagged() -> None:
+    first, second = report().kernels
+    kernels = (dataclasses.replace(first, module="features.0.conv", sqnr=12.5), dataclasses.replace(second, sqnr=41.0))
+    text = page(dataclasses.replace(report(), kernels=kernels))
+    assert '>features.0.conv<span class="second">conv</span>' in text
+    assert text.count('class="low"') == 1 and ">12.5 dB</span>" in text
+    assert 'id="layer-filter"' in text and kernels[1].layer == "relu"
+
+
+def test_the_border_is_not_counted_against_the_npu() -> None:
+    nodes = (
+        Node("q", "q.quantize_per_tensor.default", False),
+        Node("conv", "aten.convolution.default", True, partition=0, inputs=("q",)),
+        Node("dq", "q.dequantize_per_tensor.default", False, inputs=("conv",)),
+    )
+    tile = next(one for one in tiles(dataclasses.replace(report(), nodes=nodes)) if one.label == "On the NPU")
+    assert (tile.figure, tile.unit, tile.part) == ("1", "of 1", 1.0)
+    assert tile.note == "PyTorch nodes, 1 graph, and 2 border nodes on the CPU"

@@ -72,6 +72,16 @@ def litert_models(program: Program, loaded: Loaded) -> list[bytes]:
     return [bytes(program.intermediates[f"partition_{at}.tflite"]) for at in graphs]  # type: ignore[arg-type]
 
 
+def write_pair(first: Report, second: Report, output: Path) -> int:
+    """Write the page of two reports; returns its bytes."""
+    from openneutron.files import write_file
+    from openneutron.report.html import pair_page
+
+    text = pair_page(first, second)
+    write_file(output, text)
+    return len(text.encode())
+
+
 def write_page(report: Report, output: Path) -> int:
     """Write the HTML page; returns its bytes."""
     from openneutron.files import write_file

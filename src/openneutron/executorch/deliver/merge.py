@@ -22,6 +22,7 @@ def merge_reports(
     if not partitions:
         return report
     at = 0
+    modules = {node.debug_handle: node.module for node in reversed(verdicts) if node.module}
     operators, kernels, events, buffers, pareto = [], [], [], [], []
     for index, partition in enumerate(partitions):
         own = partition.report
@@ -32,7 +33,9 @@ def merge_reports(
             operators.append(moved_op)
         for kernel in own.kernels:
             moved = tuple(op + at for op in kernel.operators)
-            kernels.append(dataclasses.replace(kernel, graph=index, operators=moved))
+            behind = (handle for op in moved for handle in operators[op].debug_handles)
+            module = next((modules[handle] for handle in behind if handle in modules), "")
+            kernels.append(dataclasses.replace(kernel, graph=index, operators=moved, module=module))
         events += [dataclasses.replace(event, graph=index) for event in own.events]
         buffers += [dataclasses.replace(buffer, graph=index) for buffer in own.buffers]
         pareto += [dataclasses.replace(choice, graph=index) for choice in own.pareto]

@@ -12,6 +12,7 @@ from openneutron.executorch.fx import (
     debug_handles,
     is_kept_float,
     is_quantize,
+    layer_of,
     operator_name,
     origin,
     shape_of,
@@ -71,6 +72,7 @@ def verdicts_of(
                 partition=partition,
                 inputs=inputs,
                 origin=origin(node),
+                module=layer_of(node),
             )
         )
     return found

@@ -16,6 +16,7 @@ class Box:
 
     `kernels` name the kernels that do its work; `shared` is the node whose kernel does it along with its own, "" when it
     has its own or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known.
+    `module` is the nn.Module it belongs to, `converts` are conversions in front of it that have no box of their own.
     """
 
     name: str
@@ -31,6 +32,8 @@ class Box:
     shape: tuple[int, ...] = ()
     shared: str = ""
     host: str = ""
+    module: str = ""
+    converts: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -40,18 +43,71 @@ class Box:
 
 
 @dataclass(frozen=True)
+class Part:
+    """One NeutronGraph as a frame: the corners of its boxes and the edges between them, which are drawn thick."""
+
+    label: str
+    tip: str
+    corners: tuple[tuple[float, float], ...]
+    paths: tuple[str, ...]
+
+    @property
+    def label_x(self) -> float:
+        """Left of the topmost box."""
+        return min(self.corners, key=lambda corner: corner[1])[0] - 4
+
+    @property
+    def label_y(self) -> float:
+        """Above the topmost box."""
+        return min(corner[1] for corner in self.corners) - 3
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """Boxes with their places."""
+    """Boxes with their places, NeutronGraphs as frames, and how many conversions were folded into other boxes."""
 
     boxes: tuple[Box, ...]
     layout: Layout
+    parts: tuple[Part, ...] = ()
+    folded: int = 0
 
 
 def drawing(report: Report) -> Drawing:
     """The report's nodes, or its operators when it comes from a LiteRT file, laid out from top to bottom."""
     boxes = _of_nodes(report) if report.nodes else _of_operators(report)
     priced = _price(boxes, report.kernels, _members_by_handle(report) if report.nodes else _members_by_index(report))
-    return Drawing(tuple(priced), layout([box.inputs for box in priced]))
+    kept = _fold(priced)
+    placed = layout([box.inputs for box in kept])
+    return Drawing(tuple(kept), placed, tuple(_parts(kept, placed)), len(priced) - len(kept))
+
+
+def _fold(boxes: list[Box]) -> list[Box]:
+    """Without the conversions on the CPU that have a box on both sides: what reads them reads through them."""
+    read = {at for box in boxes for at in box.inputs}
+    moved: dict[int, tuple[int, ...]] = {}  # old position → new positions that stand for it
+    names: dict[int, tuple[str, ...]] = {}  # folded box → what it and those before it are called
+    kept: list[Box] = []
+    for at, box in enumerate(boxes):
+        inputs = tuple(dict.fromkeys(new for old in box.inputs for new in moved[old]))
+        before = tuple(name for old in box.inputs for name in names.get(old, ()))
+        if box.engine == "cpu" and "quantize" in box.operator.lower() and box.inputs and at in read:
+            moved[at], names[at] = inputs, (*before, f"{box.label} ({box.name})")
+        else:
+            moved[at] = (len(kept),)
+            kept.append(replace(box, inputs=inputs, converts=before))
+    return kept
+
+
+def _parts(boxes: list[Box], placed: Layout) -> list[Part]:
+    found = []
+    for graph in dict.fromkeys(box.graph for box in boxes if box.engine == "npu" and box.graph >= 0):
+        members = {at for at, box in enumerate(boxes) if box.graph == graph and box.engine == "npu"}
+        cycles = sum(boxes[at].cycles for at in members)
+        label = f"graph {graph}, {len(members)} node{'' if len(members) == 1 else 's'}"
+        paths = tuple(path for maker, reader, path in placed.edges if {maker, reader} <= members)
+        tip = f"NeutronGraph {graph}: {cycles:,} cycles"
+        found.append(Part(label, tip, tuple(placed.boxes[at] for at in sorted(members)), paths))
+    return found
 
 
 def _of_operators(report: Report) -> list[Box]:
@@ -77,6 +133,7 @@ def _of_nodes(report: Report) -> list[Box]:
             n.partition,
             _earlier(at, n.inputs, i),
             host="" if n.delegated else n.engine,
+            module=n.module,
         )
         for i, n in enumerate(report.nodes)
     ]

@@ -18,11 +18,13 @@ _LINE = 15.0  # height of a label
 
 @dataclass(frozen=True)
 class Cause:
-    """One buffer alive at the peak."""
+    """One buffer alive at the peak; `over` names the larger ones that it shares `shared` bytes with."""
 
     name: str
     region: str
     size: int
+    shared: int = 0
+    over: str = ""
 
 
 @dataclass(frozen=True)
@@ -120,8 +122,23 @@ def _map(graph: int, buffers: Sequence[Buffer]) -> MemoryMap:
     alive = [[b for b in buffers if b.first <= step <= b.last] for step in range(steps)]
     # Where the highest address is in use, and among those steps the one that holds most.
     peak = max(range(steps), key=lambda step: (_ends(alive[step]), sum(b.size for b in alive[step])))
-    causes = sorted((Cause(b.name, b.region, b.size) for b in alive[peak]), key=lambda cause: -cause.size)
-    return MemoryMap(graph, tuple(buffers), steps, scratch, scratch + prefetch, peak, tuple(causes))
+    return MemoryMap(graph, tuple(buffers), steps, scratch, scratch + prefetch, peak, tuple(_causes(alive[peak])))
+
+
+def _causes(alive: Sequence[Buffer]) -> list[Cause]:
+    """What is alive at the peak, the largest first; each tells which of the ones before it lie on the same bytes."""
+    found: list[Cause] = []
+    ordered = sorted(alive, key=lambda buffer: -buffer.size)
+    for at, b in enumerate(ordered):
+        over = [(one, _common(b, one)) for one in ordered[:at] if one.region == b.region and _common(b, one) > 0]
+        names = ", ".join(one.name for one, _ in over)
+        found.append(Cause(b.name, b.region, b.size, max((size for _, size in over), default=0), names))
+    return found
+
+
+def _common(a: Buffer, b: Buffer) -> int:
+    """Bytes that two buffers of a region share."""
+    return min(a.offset + a.size, b.offset + b.size) - max(a.offset, b.offset)
 
 
 def _end(buffers: Sequence[Buffer]) -> int:

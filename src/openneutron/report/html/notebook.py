@@ -28,7 +28,7 @@ def fragment(report: Report) -> str:
         rows = [
             (
                 k.kernel,
-                k.name,
+                k.layer,
                 "x".join(map(str, k.output_shape)),
                 f"{k.cycles:,}",
                 f"{share(k, report):.0%}",

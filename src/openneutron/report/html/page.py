@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron.machine import targets
 from openneutron.report import columns
-from openneutron.report.facts import left_on_cpu, share, title
+from openneutron.report.facts import left_on_cpu, node_counts, share, title
 from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
 from openneutron.report.html.graph_view import Box, drawing
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _HOSTS = {"cortex_m": "the CPU, in a Cortex-M kernel", "portable": "the CPU, in a portable kernel"}
+LOW_SQNR = 20.0  # dB; below, a tenth of a layer's output is noise
 _SCRIPTS = ("tips.js", "graph.js", "table.js", "timeline.js")
 
 
@@ -53,7 +54,7 @@ def page(report: Report) -> str:
     graph, offers = drawing(report), advice(report)
     kernels = {(kernel.graph, kernel.node): at for at, kernel in enumerate(report.kernels)}
     data = {"boxes": [_details(box, report) for box in graph.boxes], "timeline": _timeline(report, kernels)}
-    text = _environment().get_template("page.html.j2").render(
+    text = environment().get_template("page.html.j2").render(
         title=title(report),
         report=report,
         tiles=tiles(report),
@@ -74,8 +75,8 @@ def page(report: Report) -> str:
         warnings=warnings_of(report),
         # "<" would let a name close the script element.
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
-        style=_asset("page.css"),
-        script="\n".join(_asset(name) for name in _SCRIPTS),
+        style=asset("page.css"),
+        script="\n".join(asset(name) for name in _SCRIPTS),
     )  # fmt: skip
     return text
 
@@ -110,13 +111,12 @@ def tiles(report: Report) -> list[Tile]:
         note = f"{size(totals.weight_bytes)} weights, {size(totals.microcode_bytes)} microcode"
         note += f"; {part:.1%} of {size(there)}" if there else ""
         found.append(Tile("Flash", figure, unit, note, part))
-    converted, total = totals.operators_converted, totals.operators_total
-    if report.nodes:
-        converted, total = sum(node.delegated for node in report.nodes), len(report.nodes)
-    if total:
+    counts = node_counts(report)
+    if counts.inner:
         what = "PyTorch nodes" if report.nodes else "LiteRT operators"
         graphs = f"{totals.neutron_graphs} graph{'' if totals.neutron_graphs == 1 else 's'}"
-        found.append(Tile("On the NPU", f"{converted}", f"of {total}", f"{what}, {graphs}", converted / total))
+        note, part = f"{what}, {graphs}{counts.beside}", counts.delegated / counts.inner
+        found.append(Tile("On the NPU", f"{counts.delegated}", f"of {counts.inner}", note, part))
     if totals.cycles and known:
         part = totals.macs / totals.cycles / known.macs_per_cycle
         note = f"{short(totals.macs)} MACs, {known.macs_per_cycle} per cycle at best"
@@ -149,6 +149,10 @@ def _details(box: Box, report: Report) -> dict[str, Any]:
     """What a box says when it is pointed at."""
     total = report.totals.cycles or 1
     lines: list[tuple[str, str]] = [("operator", box.operator)]
+    if box.module:
+        lines.insert(0, ("module", box.module))
+    if box.converts:
+        lines.append(("before it", ", ".join(box.converts)))
     if box.engine == "npu":
         place = f"the NPU, graph {box.graph}" if report.totals.neutron_graphs > 1 else "the NPU"
         lines.append(("runs on", place))
@@ -191,7 +195,7 @@ def _timeline(report: Report, kernels: dict[tuple[int, int], int]) -> dict[str, 
     known = targets.load(report.target) if report.target in targets.names() else None
     return {
         "events": sorted(events, key=lambda event: event[2]),
-        "kernels": [(kernel.kernel, kernel.name) for kernel in report.kernels],
+        "kernels": [(kernel.kernel, kernel.layer) for kernel in report.kernels],
         "end": base,
         "clock": known.clock_hz if known else 0,
         "graphs": list(bases.values()),
@@ -201,11 +205,13 @@ def _timeline(report: Report, kernels: dict[tuple[int, int], int]) -> dict[str, 
 def _row(kernel: Kernel, report: Report) -> dict[str, Any]:
     known = targets.load(report.target) if report.target in targets.names() else None
     use = kernel.macs / kernel.cycles / known.macs_per_cycle if known and kernel.cycles else 0.0
-    return {"kernel": kernel, "share": share(kernel, report), "use": use}
+    low = kernel.sqnr is not None and kernel.sqnr < LOW_SQNR
+    return {"kernel": kernel, "share": share(kernel, report), "use": use, "low": low}
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What renders the templates of pages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -220,5 +226,6 @@ def _environment() -> Environment:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style sheet or script, to be put into a page."""
     return (resources.files(__package__) / "templates" / name).read_text("utf-8")

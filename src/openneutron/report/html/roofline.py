@@ -27,7 +27,7 @@ def roofline(report: Report) -> Chart | None:
     marks = []
     for kernel, (intensity, rate) in zip(kernels, points, strict=True):
         tip = (
-            f"{kernel.name}\n{kernel.kernel}, bound by {kernel.bound_by}\n{rate:.3g} MACs per cycle, "
+            f"{kernel.layer}\n{kernel.kernel}, bound by {kernel.bound_by}\n{rate:.3g} MACs per cycle, "
             f"{rate / target.macs_per_cycle:.0%} of the array\n{intensity:.3g} MACs per byte\n{kernel.cycles:,} cycles"
         )
         # Areas in proportion to cycles.

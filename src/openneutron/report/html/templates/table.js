@@ -40,3 +40,16 @@ for (const table of document.querySelectorAll("table.sortable")) {
     sort(column, now ? now === "ascending" : first);
   }));
 }
+
+// Filtering: rows that hold every word stay.
+const filter = document.querySelector("#layer-filter");
+if (filter) {
+  const rows = [...document.querySelectorAll("#layer-table tbody tr")];
+  const said = document.querySelector("#layer-count");
+  filter.addEventListener("input", () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+    const left = rows.filter((row) => !row.hidden).length;
+    said.textContent = words.length ? `${left} of ${rows.length}` : "";
+  });
+}
