@@ -107,8 +107,9 @@ docs: setup ## the documentation site in build/site; needs no network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
-screenshots: setup ## the documentation's pictures of the report, taken in a browser
-	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py
+screenshots: setup ## the documentation's pictures: report and site in a browser, a session on a terminal
+	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/docs/test_site.py
+	$(BIN)/python scripts/terminal.py docs/images/terminal.svg
 
 generate: setup ## rewrite what comes from tables: C headers, format page, reference pages
 	$(BIN)/python docs/generate.py

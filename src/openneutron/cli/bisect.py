@@ -173,7 +173,7 @@ def proposal(found: Bisection) -> str:
     gains = [(fix, fix.measure.sqnr - found.quantized.sqnr) for fix in found.fixes]
     useful = [(fix, gain) for fix, gain in gains if gain >= 0.1]
     if not useful:
-        return "None of these changes helps: look at the calibration data, or train with quantization (docs/recipes.md)"
+        return "None of these changes helps: look at the calibration data, or train with quantization (docs/qat.md)"
     on_cpu = next((one for one in useful if one[0].how.startswith("exclude")), None)
     wide = [one for one in useful if one[0].how.startswith(("precision", "activations"))]
     in_8 = next((one for one in useful if one is not on_cpu and one not in wide), None)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy.typing as npt
 import torch
+
+from openneutron.executorch.capture.export import evaluation, one_thread
 
 Array = npt.NDArray[Any]
 
@@ -26,11 +29,16 @@ def run_arrays(run: Callable[..., tuple[torch.Tensor, ...]], arrays: Sequence[Ar
 
 
 def predictor(model: Any, example: torch.Tensor) -> Callable[[Array], Array]:
-    """What gives the first output of a module, an exported program or a function for samples of the example's type."""
+    """What gives the first output of a module, an exported program or a function for samples of the example's type.
+
+    A module is asked in evaluation mode, and on one thread: single samples are small, and threads of torch that wait for
+    each other beside those of the runtime take several times as long.
+    """
     form = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+    plain = isinstance(form, torch.nn.Module) and not isinstance(form, torch.fx.GraphModule)
 
     def predict(x: Array) -> Array:
-        with torch.no_grad():
+        with torch.no_grad(), one_thread(), evaluation(form) if plain else nullcontext():
             found = form(torch.from_numpy(x.copy()).to(example.dtype))
         first: Array = (found[0] if isinstance(found, (tuple, list)) else found).numpy()
         return first
