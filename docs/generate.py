@@ -94,7 +94,7 @@ def litert_page() -> str:
     rules = kernels.rules()
     parts = [
         f"{len(rules)} LiteRT operators run on the NPU, within the limits below; `openneutron ops NAME` prints the same. "
-        "The partitioner and the compiler ask the very predicates that these sentences belong to, so what one "
+        "The partitioner and the compiler use the same predicates that these sentences describe, so what one "
         "accepts the other compiles. The name in front of a limit is its reason code in reports."
     ]
     for code, rule in rules.items():

@@ -164,7 +164,7 @@ void nd_clip_rows(const NeutronCallRecord *record, uint32_t iteration, uint32_t 
  * many rows. Bounds on what a checked call does, not a cost: that is the machine's. */
 uint64_t nd_row_work(const nk_call *call, const nd_kernel_info *info);
 uint64_t nd_call_work(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
-/* Multiplications of a call of so many rows, and bytes of its operands: constants whole,
+/* Multiplications of a call with `rows` rows, and bytes of its operands: constants whole,
  * activations in proportion. */
 uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
 uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows);

@@ -108,7 +108,7 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
     return NEUTRON_NONE;
 }
 
-/* The price of so many rows of a call. */
+/* The price of `rows` rows of a call. */
 static NeutronError price(const run *r, kept *k, uint32_t rows) {
     if (k->priced == rows) return NEUTRON_NONE;
     const NeutronError error = nm_encoded_call_cost(r->program->target, k->at.plain, k->at.words, 0,

@@ -154,7 +154,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _new_file(beside: Path) -> tuple[int, str]:
-    """A file of a name that nobody else has, with the rights any new file of this user gets: the system applies its mask.
+    """A file with a name not used yet, with the permissions any new file of this user gets: the system applies its mask.
 
     `tempfile` makes private files, and asking for the mask means setting it, for all threads.
     """

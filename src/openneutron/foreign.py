@@ -53,7 +53,7 @@ def _in_file(path: Path) -> tuple[str, str] | None:
         with path.open("rb") as file:
             head = file.read(8)
     except OSError:
-        return None  # whoever reads it says why it cannot be read
+        return None  # the reader that follows reports why it cannot be read
     if head == _HDF5:
         return _BY_ENDING[".h5"]
     if head[:2] == b"PK" and path.suffix != ".pt2":

@@ -14,7 +14,7 @@ from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
 
 Kind = Literal["pte", "tflite"]
-# From a file's bytes and its name in messages to what runs it; whoever makes a program knows the runtime of its kind.
+# Makes the function that runs a file, from its bytes and its name in messages; each front end passes its own.
 Loader = Callable[[bytes, str], Callable[..., tuple[Any, ...]]]
 
 

@@ -198,7 +198,7 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
     const size_t size = constants_bytes(d->outputs);
     int fresh = 1;
-    /* A call that does everything at once would fill memory for nobody. */
+    /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
     const int again = call->row1 - call->row0 < (int32_t)d->out->height;
     uint8_t *kept =
         again ? nk_memo(call, weights, table, part, size + (thin ? NK_THIN_BYTES : 0), &fresh)

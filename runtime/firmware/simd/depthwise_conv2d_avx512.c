@@ -232,7 +232,7 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
         offsetof(constants, weights) + (size_t)p->kernel_w * b.quads * sizeof(__m512i);
     constants single;
     int fresh = 1;
-    /* A call that does everything at once would fill memory for nobody. */
+    /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
     uint8_t *kept = call->row1 - call->row0 == (int32_t)out->height
                         ? NULL
                         : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],

@@ -87,7 +87,7 @@ _MOVES = frozenset(
     }
 )  # fmt: skip
 _FREE = frozenset({"VAR_HANDLE", "CALL_ONCE"})
-# A recurrent layer multiplies its input and its state by the weights of so many gates.
+# How many gates a recurrent layer has: it multiplies its input and its state by the weights of each.
 _GATES = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "LSTM": 4, "UNIDIRECTIONAL_SEQUENCE_RNN": 1, "RNN": 1}
 
 

@@ -23,7 +23,7 @@ from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
 
-# One call per operator: nothing is fused. Values that nobody reads still go, or they would need memory.
+# One call per operator: nothing is fused. Values that nothing reads are dropped all the same, or they would need memory.
 _NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
 # Inputs of other depths are padded by a call of their own; the call counts of three files say so.
 _PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")

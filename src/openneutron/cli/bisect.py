@@ -27,7 +27,7 @@ def bisect_model(
         ),
     ],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Without, the calibration data is used.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 32,
+    limit: Annotated[int, typer.Option(min=1, help="Use only this many samples, from the first on.")] = 32,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,

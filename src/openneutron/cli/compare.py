@@ -1,4 +1,4 @@
-"""`openneutron compare`: two compiled files side by side, whoever compiled them."""
+"""`openneutron compare`: two compiled files side by side, made by OpenNeutron or by NXP's converter."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def evaluate_model(
         str, typer.Argument(help="What `openneutron compile` takes, or a .pte.", autocompletion=model_names)
     ],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Zoo models may have their own.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Use the first so many samples; 0 for all.")] = 0,
+    limit: Annotated[int, typer.Option(min=0, help="Use only this many samples, from the first on; 0 for all.")] = 0,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     target: Annotated[

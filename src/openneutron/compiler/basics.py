@@ -66,7 +66,7 @@ ARITIES: dict[str, Arity] = {
 def basic_reason(signature: OpSignature, target: Target, *, streams: bool = False) -> Reason | None:
     """Why no kernel can serve this operator, whatever its kind; None when its own limits decide.
 
-    With `streams` tensors may be larger than the memory, for whoever finds out whether a cascade holds them.
+    With `streams` tensors may be larger than the memory, for a caller that then checks whether a cascade can hold them.
 
     Example:
         >>> basic_reason(of_operator(graph, graph.operators[0]), targets.load("imxrt700"))

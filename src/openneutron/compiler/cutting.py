@@ -8,7 +8,7 @@ bytes, and gives back the memory of what is not needed any more:
 
 Dynamic programming over cut points of the order of L1 nodes: the fewest crossing bytes over pieces whose estimated need
 fits. The estimate takes `candidates`' segments, so a cascade counts as a cascade. Weakness: it knows no fragmentation and no
-sharing of memory at the borders; whoever asks compiles the pieces, and asks again about one that does not fit after all.
+sharing of memory at the borders; the caller compiles the pieces, and calls again for one that still does not fit.
 """
 
 from __future__ import annotations

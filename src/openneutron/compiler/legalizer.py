@@ -36,7 +36,7 @@ def shape4(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 @dataclass
 class _Kept:
-    """A variable on its way through the graph: its value when a run begins, and now; -1 while nobody asked."""
+    """A variable on its way through the graph: its value when a run begins, and now; -1 until one is asked for."""
 
     initial: npt.NDArray[Any] | None
     first: int = -1
@@ -134,7 +134,7 @@ class Legalizer:
         """Make states of the variables, behind the caller's inputs and outputs."""
         for name, kept in self.kept.items():
             if kept.first < 0:
-                continue  # assigned but never read: nobody can tell
+                continue  # assigned but never read: it has no effect
             if kept.initial is None:
                 raise InternalError(f"variable {name} has no first contents")
             if kept.first == kept.now and not kept.in_place:

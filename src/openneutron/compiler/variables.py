@@ -139,6 +139,6 @@ def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
 
 
 def settled(variables: Variables, on_cpu: Collection[int]) -> set[int]:
-    """Operators CALL_ONCE that nobody needs any more, because no variable they set stays on the CPU."""
+    """Operators CALL_ONCE that are no longer needed, because no variable they set stays on the CPU."""
     kept = {name for name, variable in variables.by_name.items() if any(at in on_cpu for at in variable.users)}
     return {at for at, names in variables.set_by.items() if not names & kept}

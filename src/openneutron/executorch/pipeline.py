@@ -120,7 +120,7 @@ def merged_selection(selections: Sequence[str]) -> str:
     return merge(files) if all(is_ours(code) for code in selections) else ""
 
 
-# A lowering leaves about 1 MB in the caches; after so many they are emptied, which makes the next one a little slower.
+# A lowering leaves about 1 MB in the caches. After this many they are emptied, which makes the next one a little slower.
 _LOWERINGS_KEPT: Final = 16
 _lowerings = itertools.count(1)
 

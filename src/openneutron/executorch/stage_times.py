@@ -1,4 +1,4 @@
-"""Stages of a compile: seconds of each, and word of it to whoever listens."""
+"""Stages of a compile: the seconds each takes, and a callback when each begins."""
 
 from __future__ import annotations
 

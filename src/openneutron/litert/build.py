@@ -120,7 +120,7 @@ class GraphBuilder:
     def table(self, source: int, entries: npt.ArrayLike, output: int, function: str = "") -> Operator:
         """Append a look-up of each INT8 value in `entries`, 256 INT8 values from the one for -128 on.
 
-        `function` says what they were computed from, for whoever computes them again (`certify/functions.py`).
+        `function` says what they were computed from, so that a checker can compute them again (`certify/functions.py`).
         """
         if not self.called:
             self.called.append(decomposition())

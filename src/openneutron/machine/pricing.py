@@ -40,7 +40,7 @@ def _address(target: str | Machine) -> int:
 
 
 def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int) -> Cost:
-    """Price of output rows [row0, row1) of one encoded CALL instruction: the very function the simulator calls.
+    """Price of output rows [row0, row1) of one encoded CALL instruction: the same function that the simulator calls.
 
     Example:
         >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))

@@ -49,7 +49,7 @@ class Container:
 
 
 def is_microcode(data: bytes) -> bool:
-    """True when the bytes begin with the container's magic, whoever made it."""
+    """True when the bytes begin with the container's magic, ours or NXP's."""
     return len(data) >= 4 and int.from_bytes(data[:4], "little") == MAGIC
 
 

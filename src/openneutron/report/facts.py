@@ -84,7 +84,7 @@ class Counts:
 
 
 def node_counts(report: Report) -> Counts:
-    """How many nodes the NPU runs. What quantizes at the border of the model is counted apart: it is not news.
+    """How many nodes the NPU runs. Conversions at the border of the model are counted apart: every model has them.
 
     Example:
         >>> node_counts(report)

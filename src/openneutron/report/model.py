@@ -224,7 +224,7 @@ class Whole:
     `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what the largest delegate takes from its temporary
     allocator: scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all.
     `graph_copy_bytes` has the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is
-    a model of the target's CPU: without one, `milliseconds` are the NPU's alone and nobody should call them the program's.
+    a model of the target's CPU: without one, `milliseconds` are the NPU's alone, not the program's.
     """
 
     recipe: str = ""

@@ -27,7 +27,7 @@ def print_report(report: Report, console: Console, *, everything: bool = False) 
 
 
 def whole(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
-    """The same, for whoever prints it."""
+    """The same as something that rich can print."""
     parts = [summary(report)]
     if columns.rows(report):
         parts.append(both_columns(report))

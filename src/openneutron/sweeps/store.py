@@ -1,4 +1,4 @@
-"""A folder of results by content: a key's file is written once, whole, and is true for ever.
+"""A folder of results by content: a key's file is written once, completely, and never changes.
 
 Example:
     >>> store = Store("folder")

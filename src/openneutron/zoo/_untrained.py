@@ -88,7 +88,7 @@ def statistics(model: nn.Module) -> dict[str, torch.Tensor]:
 def _inputs_per_output(layer: _Layer) -> float:
     """How many products make one output of a layer."""
     if isinstance(layer, nn.ConvTranspose2d):
-        # [inputs, outputs, height, width]; a stride spreads each input over so many outputs.
+        # [inputs, outputs, height, width]; a stride of n spreads each input over n outputs.
         return layer.weight[:, 0].numel() / (layer.stride[0] * layer.stride[1])
     return layer.weight[0].numel()
 

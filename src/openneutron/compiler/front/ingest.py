@@ -34,7 +34,7 @@ class Group:
 
 @dataclass
 class Cut:
-    """Groups in execution order, the reason for each operator that stays, and operators that nobody needs any more."""
+    """Groups in execution order, the reason for each operator that stays, and operators that are no longer needed."""
 
     groups: list[Group]
     reasons: dict[int, Reason]

@@ -1,4 +1,4 @@
-"""Misfits: what fits a memory without more ado, and what to say of an operator that fits it in no schedule."""
+"""Misfits: which operators certainly fit a memory, and the reason given for one that fits it in no schedule."""
 
 from __future__ import annotations
 

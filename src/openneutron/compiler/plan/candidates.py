@@ -29,7 +29,7 @@ IMPOSSIBLE = 1 << 61  # cycles of what cannot be; twice that still fits INT64
 FRINGE = 4  # nodes beside those that must be streamed with others: what they make or read may have to be streamed too
 ALONE_PRICE = (103, 100)  # cycles that stripes may cost a node that is to run alone
 DESCENT = (2, 3)  # least memory is looked for in steps of this ratio
-HIDING_PIXELS = 24  # from so many per call on an 8x8 array hides the loading of weights
+HIDING_PIXELS = 24  # with this many per call or more, an 8x8 array hides the loading of weights
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, HIDING_PIXELS, 32, 64, 128, 256, 512)
 STRIPE_ROWS = (1, 2, 4, 8)
@@ -248,7 +248,7 @@ def candidates(
     """Every segment worth considering, for each last node in a fixed order.
 
     With `room`, the memory counts inputs and outputs too, each while it is needed, and runs are grown around every node
-    that does not fit alone into so many bytes: what `cutting` asks.
+    that does not fit on its own into that many bytes; `cutting` asks for this.
     """
     growth = _Growth.of(graph, costs, fetch_constants, with_ends=room is not None)
     found = [growth.alone(node, stream) for node in range(len(graph.nodes))]

@@ -139,7 +139,7 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
     """The value into whose rows a transient one may be written, to be overwritten there in place; -1 where there is none.
 
     Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
-    one reads the reader's ring between the two calls, so the row is free as early as that.
+    one reads the reader's ring between the two calls, so the row can be overwritten from the first of them on.
     """
     if value in structure.aliased or value in structure.joined:
         return -1  # others read parts of it

@@ -18,7 +18,7 @@ _OTHER_FLOATS = (torch.float64, torch.float16, torch.bfloat16, torch.complex64, 
 
 
 def check_model(source: torch.nn.Module | ExportedProgram) -> None:
-    """Refuse weights that are not finite float32 numbers; an infinite buffer (a mask) is none of our business."""
+    """Refuse weights that are not finite float32 numbers; an infinite buffer (a mask) is allowed."""
     parameters = source.named_parameters()
     buffers = source.named_buffers()
     for name, value in parameters:

@@ -1,6 +1,6 @@
 """What can be compiled: a model of the zoo, a factory by its import path, an exported program, an ONNX or LiteRT file.
 
-Finding out which of them a text names imports no torch; loading does. Two of them run code of whoever wrote them: a
+Finding out which of them a text names imports no torch; loading does. Two of them run their author's code: a
 factory, and an exported program, which is why that is loaded only when the user says that it is trusted.
 
 Example:
@@ -185,7 +185,7 @@ def _kind_of_file(path: Path) -> Kind:
         what, hint = _FOREIGN[path.suffix]
         raise OptionError(f"this is {what}", where=str(path), hint=hint.format(stem=path.stem))
     named = _NAMED.get(path.suffix)
-    # The name decides and the content must agree: nobody who asks for a LiteRT file gets an archive's pickles run.
+    # The name decides and the content must agree: a file named .tflite never leads to an archive's pickles being loaded.
     if named is not None and kind and kind != _CONTENT[named]:
         raise FormatError(f"the name says {_SPOKEN[_CONTENT[named]]}, the content is {_SPOKEN[kind]}", where=str(path))
     if named is None and kind == "zip":

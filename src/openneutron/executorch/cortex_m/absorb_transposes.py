@@ -1,7 +1,7 @@
 """AbsorbTransposes: what a Cortex-M operator wants in NHWC crosses the border to or from the NPU as the NPU has it.
 
 Before:  d = delegate(...), which turns its result to NCHW; t = transpose(d, [0, 2, 3, 1]); y = avg_pool2d_nhwc(t)
-After:   t = delegate(...), a result of shape NHWC that nobody turns; y = avg_pool2d_nhwc(t)
+After:   t = delegate(...), a result of shape NHWC, without a transpose; y = avg_pool2d_nhwc(t)
 
 Two copies less on either side of the delegate. The program calls the delegate's original module when it is traced again,
 so that one gets the transpose instead.

@@ -24,7 +24,7 @@ from openneutron.executorch.quantize.specs import Specs
 
 
 class LeftoverQuantizer(Quantizer):
-    """ExecuTorch's `CortexMQuantizer` on the nodes nobody owns yet.
+    """ExecuTorch's `CortexMQuantizer` on the nodes that no engine has taken yet.
 
     `excluded` says which nodes the user wants in float. After annotation `owners` tells of each node which quantizer
     has it.

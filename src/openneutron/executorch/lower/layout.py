@@ -178,7 +178,7 @@ class Layouts:
         return [order for order in named if len(order) == value.rank]
 
     def is_open(self, value: Value) -> bool:
-        """Whether the value is a program input whose layout nobody has fixed yet."""
+        """Whether the value is a program input whose layout has not been decided yet."""
         return value.storage.native is not None and not value.storage.tensors
 
     def tensor(self, value: Value, order: Order) -> int:

@@ -22,7 +22,7 @@ def turned_bytes(tensors: Iterable[tuple[Any, int]]) -> list[int]:
 
 
 def copy_cycles(size: float, target: Target | None = None) -> float:
-    """Cycles of the CPU for turning so many bytes; the delegate's own loop, whichever engine runs the rest."""
+    """Cycles of the CPU for transposing this many bytes in the delegate's own loop, whichever engine runs the rest."""
     return size * (CORTEX_M if target is None else on_core(CORTEX_M, target)).move
 
 

@@ -24,7 +24,7 @@ class Schedule:
     """When statistics stop moving, as parts of the training.
 
     Batch norms first, so that the weights they are folded into settle, then the observers, so that the last steps train
-    against the very scales the program will have. The defaults are those of torchvision's reference: 3 and 4 of 8 epochs.
+    against exactly the scales the program will have. The defaults are those of torchvision's reference: 3 and 4 of 8 epochs.
     """
 
     freeze_norms: float = 3 / 8

@@ -33,7 +33,7 @@ def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
     takes = f"the program takes {wanted.dtype} {list(wanted.shape)}"
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         value = torch.from_numpy(np.array(value, order="C"))
-        # numpy makes 64 bits where nobody asked for them
+        # numpy's default is float64
         value = value.float() if value.dtype == torch.float64 and wanted.dtype == "float32" else value
     if not isinstance(value, Tensor):
         raise OptionError(

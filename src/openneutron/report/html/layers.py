@@ -106,7 +106,7 @@ def _sweep(places: list[_Place], rows: list[list[int]], *, downward: bool) -> No
         wanted: dict[int, float] = {}
         for at in row:
             near = places[at].above if downward else places[at].below
-            # Boxes before bends: a chain stays straight while the edges beside it give way.
+            # Boxes before bends: a chain stays straight, and the edges beside it move aside.
             near = [one for one in near if places[one].box >= 0] or near
             wanted[at] = sum(places[one].x for one in near) / len(near) if near else places[at].x
         row.sort(key=lambda at: wanted[at])

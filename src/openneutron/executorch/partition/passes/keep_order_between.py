@@ -1,7 +1,7 @@
 """Borders between partitions: a tensor that only NeutronGraphs touch stays in their order of dimensions.
 
 Before:  graph 0 makes y channels-last; the delegate transposes it to contiguous, and back for graph 1
-After:   the program stores y channels-last; nobody transposes
+After:   the program stores y channels-last; no transpose is needed
 """
 
 from __future__ import annotations

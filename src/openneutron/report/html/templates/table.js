@@ -12,7 +12,7 @@ for (const button of document.querySelectorAll("#rank button")) {
   });
 }
 
-// Sorting: numbers from large to small first, text from A to Z first; a second click turns it round.
+// Sorting: numbers from large to small first, text from A to Z first; a second click reverses the order.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
@@ -24,7 +24,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const numeric = heads[column].classList.contains("num");
     const rows = [...body.rows].sort((a, b) => {
       const [x, y] = [value(a, column), value(b, column)];
-      // What was not measured goes last, whichever way the rest is turned.
+      // What was not measured goes last, in either order.
       if (numeric && (x === "" || y === "")) return x === y ? 0 : (x === "") === descending ? -1 : 1;
       return numeric ? Number(x) - Number(y) : x.localeCompare(y, undefined, { numeric: true });
     });
