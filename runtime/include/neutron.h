@@ -119,7 +119,7 @@ typedef struct {
     uint32_t formatVersion, converterVersion;
     uint32_t inputs, outputs;
     uint32_t scratchBytes, prefetchBytes, profileBytes, debugBytes, tcmBytes, stateBytes;
-    uint32_t calls; /* executed in one run */
+    uint32_t calls; /* in one run, those that are clipped to no rows included */
     bool profiling;
 } NeutronModelInfo;
 
