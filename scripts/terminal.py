@@ -31,7 +31,12 @@ def output_of(command: str, folder: Path) -> str:
     environment = {**os.environ, "PATH": paths, "COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
     with open(os.devnull, "wb") as nowhere:
         process = subprocess.Popen(
-            command.split(), stdin=theirs, stdout=theirs, stderr=nowhere, cwd=folder, env=environment
+            ["bash", "-o", "pipefail", "-c", command],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=nowhere,
+            cwd=folder,
+            env=environment,
         )
     os.close(theirs)
     parts = []
