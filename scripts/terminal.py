@@ -31,7 +31,7 @@ def output_of(command: str, folder: Path) -> str:
     environment = {**os.environ, "PATH": paths, "COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
     with open(os.devnull, "wb") as nowhere:
         process = subprocess.Popen(
-            ["bash", "-o", "pipefail", "-c", command],
+            command.split(),
             stdin=theirs,
             stdout=theirs,
             stderr=nowhere,
@@ -60,11 +60,22 @@ def record(commands: tuple[str, ...], title: str = "openneutron") -> str:
         console = Console(record=True, width=WIDTH, file=nowhere, force_terminal=True, color_system="truecolor")
         for command in commands:
             console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-            console.print(Text.from_ansi(output_of(command, Path(folder))), soft_wrap=True)
+            console.print(without_seconds(Text.from_ansi(output_of(command, Path(folder)))), soft_wrap=True)
             console.print()
         # A fixed name, so that a new recording changes no more than the text.
         made = console.export_svg(title=title, unique_id="terminal")
     return without_fonts(made)
+
+
+def without_seconds(text: Text) -> Text:
+    """Without the rows that say how long a compile took: they tell of the machine that recorded it, and of its load."""
+    kept, inside = [], False
+    for line in text.split("\n"):
+        if line.plain.startswith(("│ seconds", "╰")):
+            inside = line.plain.startswith("│ seconds")
+        if not inside:
+            kept.append(line)
+    return Text("\n").join(kept)
 
 
 def without_fonts(svg: str) -> str:

@@ -6,6 +6,7 @@ import sys
 import xml.etree.ElementTree as ET
 
 import pytest
+from rich.text import Text
 
 from tests.docs.blocks import ROOT
 
@@ -19,6 +20,11 @@ def test_a_session_is_drawn_with_its_colours() -> None:
     assert "$ openneutron targets" in text and "imxrt700" in text
     assert "http" not in made.replace("http://www.w3.org/2000/svg", "") and "@font-face" not in made
     assert made.count("fill: #") > 2
+
+
+def test_the_seconds_of_a_compile_are_left_out() -> None:
+    panel = Text("╭─ x\n│ files    a\n│ seconds  b 1\n│          c 2\n╰──\nAfter")
+    assert terminal.without_seconds(panel).plain == "╭─ x\n│ files    a\n╰──\nAfter"
 
 
 def test_a_command_that_fails_is_not_recorded() -> None:
