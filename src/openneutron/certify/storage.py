@@ -23,12 +23,29 @@ class _Section:
     width: int
     plain: int
     stored: int
-    groups: int
-    channels: int
-    taps: int
-    inputs: int
+    shape: tuple[int, int, int, int]  # groups, channels, taps, inputs
     units: int
     length: int
+
+    @property
+    def groups(self) -> int:
+        """Channel groups."""
+        return self.shape[0]
+
+    @property
+    def channels(self) -> int:
+        """Output channels of a group, or channels of a table."""
+        return self.shape[1]
+
+    @property
+    def taps(self) -> int:
+        """Taps of a window."""
+        return self.shape[2]
+
+    @property
+    def inputs(self) -> int:
+        """Inputs of a group."""
+        return self.shape[3]
 
     def damaged(self) -> Refused:
         """What is said of a section that does not make sense."""
@@ -61,17 +78,18 @@ def plain_weights(block: bytes, weights: bytes, at: int, count: int, size: int, 
     place = total = 0
     for _ in range(count):
         record, behind = unpacked(block, at, len(block), 7)
-        storage, packing, parameter, width, *sizes = struct.unpack("<4B6I", record)
-        units = 1 if packing == 0 else array[0]
-        length = array[1] if packing == 1 else 1
-        section = _Section(at, storage, parameter, width, *sizes, units=units, length=length)
+        storage, packing, parameter, width, plain, stored, *shape = struct.unpack("<4B6I", record)
+        units, length = 1 if packing == 0 else array[0], array[1] if packing == 1 else 1
+        section = _Section(
+            at, storage, parameter, width, plain, stored, (shape[0], shape[1], shape[2], shape[3]), units, length
+        )
         total += -(-section.plain // 16) * 16
         if packing > 2 or place + section.stored > len(weights) or total > _MOST or section.plain == 0:
             raise section.damaged()
-        plain = _plain(section, weights[place : place + section.stored])
-        if len(plain) != section.plain:
+        decoded = _plain(section, weights[place : place + section.stored])
+        if len(decoded) != section.plain:
             raise section.damaged()
-        found.append(plain + bytes(-len(plain) % 16))
+        found.append(decoded + bytes(-len(decoded) % 16))
         place += -(-section.stored // 4) * 4
         at = behind
     if total != size:
