@@ -279,12 +279,14 @@ def grow(count: int) -> None:
     print(taken, tracemalloc.get_traced_memory()[1] / 1024)
 
 
-def _models(given: argparse.Namespace, folder: Path) -> list[Model]:
-    paths = [Path(name) for name in given.files]
-    if given.models:
-        paths += sorted(Path(given.models).glob("*.tflite"))
-    if paths or given.models:
-        return [Model(path.stem, path, path.read_bytes()) for path in paths]
+def models_of(files: Sequence[str], models: str | None, folder: Path) -> list[Model]:
+    """Files, those of a folder that are not compiled yet, or, without any, the reference networks, written to `folder`."""
+    paths = [Path(name) for name in files]
+    if models:
+        paths += sorted(Path(models).glob("*.tflite"))
+    if paths or models:
+        found = [Model(path.stem, path, path.read_bytes()) for path in paths]
+        return [model for model in found if not _compiled_already(model)]
     made = []
     for name, network in NETWORKS.items():
         path = folder / f"{name}.tflite"
@@ -317,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        models = [model for model in _models(given, folder) if not _compiled_already(model)]
+        models = models_of(given.files, given.models, folder)
         if given.only in (None, "quality"):
             measure_quality(models, peer)
             measure_fusing(models)

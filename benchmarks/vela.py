@@ -24,11 +24,12 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What Vela says of a model: SRAM, cycles on its own machine, and the bytes of its encoded weights."""
+    """What Vela says of a model: SRAM, cycles on its own machine, bytes of its encoded weights and of all it keeps in flash."""
 
     sram_kib: float
     cycles: int
     weight_bytes: int
+    flash_bytes: int
 
 
 def find(named: str = "") -> str:
@@ -53,4 +54,5 @@ def estimate(vela: str, model: Path) -> Estimate:
         float(row["sram_memory_used"]),
         round(float(row["cycles_total"])),
         round(float(row["total_npu_encoded_weights"])),
+        round(1024 * (float(row["on_chip_flash_memory_used"]) + float(row["off_chip_flash_memory_used"]))),
     )
