@@ -10,6 +10,8 @@ CROSS ?= arm-none-eabi-
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
+# When coded constants become plain: at each `call`, in the memory of the largest, or at `prepare`, in memory for all of them.
+DECODE ?= call
 # Twice what the models of the zoo need; `stack` in the report of an image is the measured figure.
 STACK_BYTES ?= 4096
 
@@ -21,7 +23,7 @@ PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/driver -I$(RUNTIME)/firmware -I$(RU
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
-          '-DOPENNEUTRON_VERSION="$(VERSION)"'
+          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
 

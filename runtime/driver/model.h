@@ -8,6 +8,7 @@
 #include "neutron_errors.h"
 #include "nk.h"
 #include "platform.h"
+#include "storage.h"
 #include "text.h"
 #include "threads.h"
 #include "timeline.h"
@@ -73,7 +74,9 @@ struct NeutronModel {
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
-    uint8_t *variables; /* the state region: what runs leave for later ones */
+    uint8_t *window;         /* constants of the call at hand; NULL: all are plain */
+    const void *window_call; /* the instruction whose constants it holds */
+    uint8_t *variables;      /* the state region: what runs leave for later ones */
     nd_timeline timeline;
     uint64_t cycles;
     NeutronEventSink sink;
@@ -137,6 +140,14 @@ NeutronError nd_check_wait(const nd_instruction *at, nd_text *detail);
  */
 NeutronError nd_check_sections(const nd_program *program, nd_text *detail);
 NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text *detail);
+/* Before the first section; and on to the next one, false where it is malformed. */
+nd_section nd_no_section(const nd_program *program);
+bool nd_next_section(const nd_program *program, nd_section *section);
+/* window.c: whether the window that the header asks for is enough to decode constants call by call;
+ * a call's operands in it; bytes of region WEIGHTS that are copied. */
+bool nd_window_fits(const nd_program *program);
+void nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call);
+void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t bytes, uint8_t *to);
 /* Bytes of region WEIGHTS. */
 uint32_t nd_weights_bytes(const nd_program *program);
 

@@ -16,27 +16,34 @@ static size_t context_bytes(const NeutronHeaderRecord *header) {
            aligned(header->state_bytes) + aligned(header->plain_bytes);
 }
 
+/* With constants that are decoded call by call. */
+static size_t least_bytes(const NeutronHeaderRecord *header) {
+    return context_bytes(header) - aligned(header->plain_bytes) + aligned(header->window_bytes);
+}
+
 size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     NeutronHeaderRecord header;
     if (microcode == NULL || size < sizeof header) return 0;
     memcpy(&header, microcode, sizeof header);
     if (header.magic != NEUTRON_MAGIC || header.version != NEUTRON_VERSION_WORD) return 0;
     if (header.state_bytes > NEUTRON_MAX_STATE_BYTES ||
-        header.plain_bytes > NEUTRON_MAX_PLAIN_BYTES)
+        header.plain_bytes > NEUTRON_MAX_PLAIN_BYTES || header.window_bytes > header.plain_bytes)
         return 0;
     return context_bytes(&header);
 }
 
 /* Turn memory into a prepared model. */
 static NeutronError build(void *context, const nd_program *program, uint32_t timeout,
-                          uint32_t owned, NeutronModelHandle *handle) {
+                          uint32_t owned, bool windowed, NeutronModelHandle *handle) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
     model->timeout_seconds = timeout;
     model->tcm = (uint8_t *)context + aligned(sizeof *model);
     model->variables = model->tcm + aligned(program->header.tcm_bytes);
-    if (program->header.section_count) {
+    if (windowed) {
+        model->window = model->variables + aligned(program->header.state_bytes);
+    } else if (program->header.section_count) {
         nd_text nowhere = {NULL, 0, 0};
         uint8_t *constants = model->variables + aligned(program->header.state_bytes);
         const NeutronError error = nd_decode_sections(program, constants, &nowhere);
@@ -70,10 +77,18 @@ NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
     uint32_t timeout = 0;
     if (context == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
-    const NeutronError error = validated(&program, config, sizes, &timeout, handle);
+    NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
-    if (contextSize < context_bytes(&program.header)) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
-    return build(context, &program, timeout, 0, handle);
+    const bool windowed = contextSize < context_bytes(&program.header);
+    if (windowed) {
+        nd_text nowhere = {NULL, 0, 0};
+        if (!program.header.section_count || contextSize < least_bytes(&program.header) ||
+            !nd_window_fits(&program))
+            return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
+        error = nd_decode_sections(&program, NULL, &nowhere);
+        if (error != NEUTRON_NONE) return error;
+    }
+    return build(context, &program, timeout, 0, windowed, handle);
 }
 
 NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
@@ -86,7 +101,7 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
     if (error != NEUTRON_NONE) return error;
     void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
     if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
-    error = build(context, &program, timeout, 1, &made);
+    error = build(context, &program, timeout, 1, false, &made);
     if (error != NEUTRON_NONE) {
         neutronMemFree(context);
         return error;

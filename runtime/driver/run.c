@@ -124,6 +124,7 @@ static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
         nd_kernel(k->record.kernel, &k->info);
         k->decoded = true;
     }
+    if (r->model->window != NULL) nd_place_constants(r->model, &k->at, call);
     nd_clip_rows(&k->record, iteration, call->operands[k->info.output].height, &call->row0,
                  &call->row1);
     if (call->row0 == call->row1) return NEUTRON_NONE;
@@ -154,7 +155,9 @@ static void run_copy(run *r, const nd_instruction *at) {
         nd_region_base(r->program, &r->buffers, d.source_region, d.source_index) + d.source_offset;
     uint8_t *target =
         nd_region_base(r->program, &r->buffers, d.target_region, d.source_index) + d.target_offset;
-    r->config.copy(target, source, d.bytes, d.channel);
+    if (r->model->window != NULL && d.source_region == NEUTRON_REGION_WEIGHTS)
+        nd_read_constants(r->model, d.source_offset, d.bytes, target);
+    else r->config.copy(target, source, d.bytes, d.channel);
 
     const nm_cost cost = nm_dma_cost(r->program->target, d.bytes);
     NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA,

@@ -83,7 +83,8 @@ static NeutronError damaged(const nd_section *s, uint32_t number, NeutronError e
 NeutronError nd_check_sections(const nd_program *program, nd_text *detail) {
     const NeutronHeaderRecord *h = &program->header;
     if (h->section_count == 0) {
-        if (h->sections_offset == 0 && h->plain_bytes == 0) return NEUTRON_NONE;
+        if (h->sections_offset == 0 && h->plain_bytes == 0 && h->window_bytes == 0)
+            return NEUTRON_NONE;
         nd_say(detail, "byte %u: %u bytes of no sections at byte %u",
                (uint32_t)offsetof(NeutronHeaderRecord, sections_offset), h->plain_bytes,
                h->sections_offset);
@@ -95,7 +96,7 @@ NeutronError nd_check_sections(const nd_program *program, nd_text *detail) {
             return damaged(&s, number, NEUTRON_ERROR_SECTION_TABLE, detail);
     }
     const uint64_t plain = s.plain + up(s.record.plain, NEUTRON_ALIGNMENT);
-    if (plain == h->plain_bytes) return NEUTRON_NONE;
+    if (plain == h->plain_bytes && h->window_bytes <= plain) return NEUTRON_NONE;
     nd_say(detail, "byte %u: plain_bytes is %u, the sections have %llu",
            (uint32_t)offsetof(NeutronHeaderRecord, plain_bytes), h->plain_bytes,
            (unsigned long long)plain);

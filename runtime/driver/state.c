@@ -42,7 +42,8 @@ void nd_reset_state(struct NeutronModel *model) {
         const NeutronStateRecord s = row_at(&model->program, row);
         uint8_t *to = model->variables + s.offset;
         if (s.source != NEUTRON_NO_SOURCE) {
-            memcpy(to, model->program.weights + s.source, s.bytes);
+            if (model->window != NULL) nd_read_constants(model, s.source, s.bytes, to);
+            else memcpy(to, model->program.weights + s.source, s.bytes);
             continue;
         }
         for (uint32_t at = 0; at < s.bytes; at += (uint32_t)sizeof s.fill) {

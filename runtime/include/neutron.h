@@ -138,7 +138,7 @@ NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
 /* Room for the context of any model without TCM (Neutron-C) and without state, on any processor,
  * for static allocation; the exact figure is neutronGetModelContextSize(). */
-#define NEUTRON_CONTEXT_BYTES 784
+#define NEUTRON_CONTEXT_BYTES 800
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
@@ -156,7 +156,8 @@ NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config,
                                            const NeutronModelSizes *sizes, char *detail,
                                            size_t detailSize);
 /* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no
- * allocation at all. */
+ * allocation at all. In less memory, by the header's plain_bytes minus its window_bytes, coded
+ * constants are decoded again for each call instead of once. */
 NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
                                                const NeutronModelConfig *config,
                                                const NeutronModelSizes *sizes,

@@ -45,7 +45,7 @@ static void container(void) {
     CHECK_TEXT(detail, "byte 4: the version word is 48879, not 1330511873");
     CHECK_EQUAL(with_word(HEADER_WORD(header_bytes), 124), NEUTRON_ERROR_HEADER);
     CHECK_EQUAL(with_word(HEADER_WORD(flags), 4), NEUTRON_ERROR_HEADER);
-    CHECK_EQUAL(with_word(HEADER_WORD(reserved) + 20, 1), NEUTRON_ERROR_HEADER);
+    CHECK_EQUAL(with_word(HEADER_WORD(reserved) + 16, 1), NEUTRON_ERROR_HEADER);
     CHECK_TEXT(detail, "byte 124: a reserved word is 1");
     CHECK_EQUAL(with_word(HEADER_WORD(microcode_bytes), 100000), NEUTRON_ERROR_TRUNCATED);
     CHECK_EQUAL(with_word(HEADER_WORD(identity_offset), 0xFFFFFFF0u), NEUTRON_ERROR_HEADER);

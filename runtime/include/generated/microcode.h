@@ -89,7 +89,8 @@ typedef struct {
     uint32_t sections_offset; /* byte offset of the section table, in packed words; 0 when constants are stored plain */
     uint32_t section_count; /* sections of the weights block */
     uint32_t plain_bytes; /* size of region WEIGHTS when the sections are decoded; 0 when constants are stored plain */
-    uint32_t reserved[6]; /* zero */
+    uint32_t window_bytes; /* plain bytes of all coded sections that one call or copy reads, at the most */
+    uint32_t reserved[5]; /* zero */
 } NeutronHeaderRecord;
 _Static_assert(sizeof(NeutronHeaderRecord) == 128, "header");
 

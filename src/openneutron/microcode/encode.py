@@ -28,6 +28,8 @@ from openneutron.microcode.table import (
     WAIT,
     Flag,
     Opcode,
+    Region,
+    Storage,
 )
 
 PROFILE_RECORD_BYTES = 16  # one start/stop pair (interfaces: delegate payload)
@@ -158,7 +160,7 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
         call_count=program.call_count, tcm_bytes=program.tcm_bytes, state_bytes=program.state_bytes,
         states_offset=states_at if program.states else 0, state_count=len(program.states),
         sections_offset=sections_at if program.sections else 0, section_count=len(program.sections),
-        plain_bytes=len(program.weights) if program.sections else 0,
+        plain_bytes=len(program.weights) if program.sections else 0, window_bytes=window_bytes(program),
     )  # fmt: skip
 
     def block(checksum: int) -> bytes:
@@ -173,6 +175,27 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
         return (header + identity + tensors + states + code + sections).ljust(total, b"\0")
 
     return block(checksum_of(block(0), weights, program.kernels)), weights
+
+
+def window_bytes(program: Program) -> int:
+    """Plain bytes of the coded sections that one call or copy reads, at the most: what decoding call by call takes."""
+    places: list[tuple[int, int]] = []
+    at = 0
+    for section in program.sections:
+        if section.storage is not Storage.RAW:
+            places.append((at, at + align(section.plain)))
+        at += align(section.plain)
+    most = 0
+    for item in program.instructions:
+        for step in item.body if isinstance(item, Loop) else (item,):
+            if isinstance(step, Call):
+                starts = [o.offset for o in step.operands if o.region is Region.WEIGHTS and o.channels]
+                most = max(most, sum(last - first for first, last in places for start in starts if first <= start < last))
+            elif isinstance(step, Dma) and step.source_region is Region.WEIGHTS:
+                end = step.source_offset + step.bytes
+                read = [last - first for first, last in places if first < end and step.source_offset < last]
+                most = max(most, *read, 0)
+    return most
 
 
 def checksum_of(microcode: bytes, weights: bytes, kernels: bytes) -> int:

@@ -140,7 +140,8 @@ HEADER = _record(
     ("sections_offset", "u32", "byte offset of the section table, in packed words; 0 when constants are stored plain"),
     ("section_count", "u32", "sections of the weights block"),
     ("plain_bytes", "u32", "size of region WEIGHTS when the sections are decoded; 0 when constants are stored plain"),
-    ("reserved", "u32x6", "zero"),
+    ("window_bytes", "u32", "plain bytes of all coded sections that one call or copy reads, at the most"),
+    ("reserved", "u32x5", "zero"),
 )  # fmt: skip
 
 IDENTITY = _record(

@@ -122,6 +122,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
         "TCM_BYTES": header_of(payload.microcode)["tcm_bytes"] if payload.converter == "open" else 0,
         "STATE_BYTES": header_of(payload.microcode)["state_bytes"] if payload.converter == "open" else 0,
         "PLAIN_BYTES": header_of(payload.microcode)["plain_bytes"] if payload.converter == "open" else 0,
+        "WINDOW_BYTES": header_of(payload.microcode)["window_bytes"] if payload.converter == "open" else 0,
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,
     }

@@ -1,0 +1,119 @@
+/* Constants decoded while a model runs: each call's coded sections into a window of the context,
+ * raw ones read where they are stored. */
+#include <string.h>
+
+#include "model.h"
+#include "storage.h"
+
+static uint32_t aligned(uint32_t size) {
+    return (size + NEUTRON_ALIGNMENT - 1) / NEUTRON_ALIGNMENT * NEUTRON_ALIGNMENT;
+}
+
+/* The section that byte `offset` of region WEIGHTS lies in; false where it is behind all of them.
+ */
+static bool section_at(const nd_program *program, uint32_t offset, nd_section *s) {
+    *s = nd_no_section(program);
+    for (uint32_t number = 0; number < program->header.section_count; number++) {
+        if (!nd_next_section(program, s)) return false;
+        if (offset - s->plain < aligned(s->record.plain)) return true;
+    }
+    return false;
+}
+
+static bool coded(const nd_section *s) { return s->record.storage != NEUTRON_STORAGE_RAW; }
+
+/* Bytes of the window that one call needs; UINT32_MAX where an operand leaves its section. */
+static uint32_t call_bytes(const nd_program *program, const nd_instruction *at) {
+    NeutronCallRecord record;
+    nk_call call;
+    nd_kernel_info info;
+    uint32_t bytes = 0;
+    nd_decode_call(program, NULL, at, &call, &record);
+    if (!nd_kernel(record.kernel, &info)) return UINT32_MAX;
+    for (uint32_t operand = 0; operand < at->operands; operand++) {
+        nk_operand *o = &call.operands[operand];
+        nd_section s;
+        if (!o->present || o->region != NEUTRON_REGION_WEIGHTS) continue;
+        const uint32_t offset = nd_operand_record(at, operand).offset;
+        if (!section_at(program, offset, &s) || offset - s.plain >= s.record.plain)
+            return UINT32_MAX;
+        o->available = s.record.plain - (offset - s.plain);
+        if (coded(&s)) bytes += aligned(s.record.plain);
+    }
+    call.row1 = (int32_t)call.operands[info.output].height;
+    return neutronKernels[record.kernel](NK_CHECK, &call) == 0 ? bytes : UINT32_MAX;
+}
+
+static uint32_t copy_bytes(const nd_program *program, const nd_instruction *at) {
+    NeutronDmaRecord d;
+    nd_section s = nd_no_section(program);
+    uint32_t most = 0;
+    nd_body(at, &d, sizeof d);
+    if (d.source_region != NEUTRON_REGION_WEIGHTS) return 0;
+    for (uint32_t number = 0; number < program->header.section_count; number++) {
+        if (!nd_next_section(program, &s)) return UINT32_MAX;
+        const bool read = s.plain < d.source_offset + d.bytes &&
+                          d.source_offset < s.plain + aligned(s.record.plain);
+        if (read && coded(&s) && aligned(s.record.plain) > most) most = aligned(s.record.plain);
+    }
+    return most;
+}
+
+bool nd_window_fits(const nd_program *program) {
+    uint8_t opcode = NEUTRON_OPCODE_CALL;
+    for (uint32_t offset = program->header.code_offset; opcode != NEUTRON_OPCODE_END;) {
+        uint32_t room[ND_MAX_WORDS], bytes = 0;
+        const nd_instruction at = nd_instruction_at(program, offset, room);
+        if (at.opcode == NEUTRON_OPCODE_CALL) bytes = call_bytes(program, &at);
+        if (at.opcode == NEUTRON_OPCODE_DMA) bytes = copy_bytes(program, &at);
+        if (bytes > program->header.window_bytes) return false;
+        offset += at.bytes;
+        opcode = at.opcode;
+    }
+    return true;
+}
+
+static void decode(const nd_program *program, const nd_section *s, uint8_t *to) {
+    const uint8_t *from = program->stored + s->stored; /* streams were checked before */
+    if (s->record.storage == NEUTRON_STORAGE_COLUMNS) (void)nd_decode_columns(s, from, to);
+    else (void)nd_decode_weights(s, from, 0, s->blocks, to);
+}
+
+void nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call) {
+    const bool held = model->window_call == call->place; /* as after the call before */
+    uint32_t used = 0;
+    for (uint32_t operand = 0; operand < at->operands; operand++) {
+        nk_operand *o = &call->operands[operand];
+        nd_section s;
+        if (!o->present || o->region != NEUTRON_REGION_WEIGHTS) continue;
+        const uint32_t offset = nd_operand_record(at, operand).offset;
+        if (!section_at(&model->program, offset, &s)) continue; /* checked before */
+        if (!coded(&s)) {
+            o->data = (uint8_t *)(uintptr_t)(model->program.stored + s.stored) + (offset - s.plain);
+            continue;
+        }
+        if (!held) decode(&model->program, &s, model->window + used);
+        o->data = model->window + used + (offset - s.plain);
+        used += aligned(s.record.plain);
+    }
+    model->window_call = call->place;
+}
+
+void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t bytes, uint8_t *to) {
+    nd_section s = nd_no_section(&model->program);
+    memset(to, 0, bytes); /* what lies between sections */
+    for (uint32_t number = 0; number < model->program.header.section_count; number++) {
+        if (!nd_next_section(&model->program, &s)) return;
+        const uint32_t first = offset > s.plain ? offset : s.plain;
+        const uint32_t end = s.plain + s.record.plain, wanted = offset + bytes;
+        const uint32_t last = end < wanted ? end : wanted;
+        if (first >= last) continue;
+        const uint8_t *from = model->program.stored + s.stored;
+        if (coded(&s)) {
+            decode(&model->program, &s, model->window);
+            model->window_call = NULL;
+            from = model->window;
+        }
+        memcpy(to + (first - offset), from + (first - s.plain), last - first);
+    }
+}
