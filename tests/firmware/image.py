@@ -53,11 +53,18 @@ def make(target: str, build: Path, *settings: str) -> None:
 
 
 def build_image(
-    build: Path, model: Path, name: str, *, selection: Path | None = None, cpu: str = CPU, stack: int | None = None
+    build: Path,
+    model: Path,
+    name: str,
+    *,
+    selection: Path | None = None,
+    cpu: str = CPU,
+    stack: int | None = None,
+    decode: str = "call",
 ) -> Path:
     """The image of the folder's model.c; `name` keeps images of one model apart."""
     # Objects depend on the processor, so each has its own folder.
-    settings = [f"MODEL={model}", f"NAME={name}", f"CPU={cpu}"]
+    settings = [f"MODEL={model}", f"NAME={name}", f"CPU={cpu}", f"DECODE={decode}"]
     settings += [] if selection is None else [f"SELECTION={selection}"]
     settings += [] if stack is None else [f"STACK_BYTES={stack}"]
     make("image", build / cpu, *settings)

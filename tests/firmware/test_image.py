@@ -27,6 +27,17 @@ def test_every_kind_of_payload_runs(
     assert (ran.outputs, ran.number("cycles")) == model.on_host()
 
 
+def test_constants_are_decoded_call_by_call_or_at_once(build: Build, litert_model: Callable[..., Model]) -> None:
+    context = {}
+    for decode in ("call", "prepare"):
+        model = litert_model(f"decoded-at-{decode}", tiny.convnet())
+        ran = image.run_image(build(model, "decoded", decode=decode))
+        assert ran.status == 0, ran.text
+        assert (ran.outputs, ran.number("cycles")) == model.on_host()
+        context[decode] = ran.number("context")
+    assert context["call"] < context["prepare"]
+
+
 def test_a_stack_that_is_too_small_is_reported(build: Build, litert_model: Callable[..., Model]) -> None:
     model = litert_model("convnet", tiny.convnet())
     ran = image.run_image(build(model, "small-stack", stack=768))
