@@ -190,7 +190,9 @@ def window_bytes(program: Program) -> int:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call):
                 starts = [o.offset for o in step.operands if o.region is Region.WEIGHTS and o.channels]
-                most = max(most, sum(last - first for first, last in places for start in starts if first <= start < last))
+                most = max(
+                    most, sum(last - first for first, last in places for start in starts if first <= start < last)
+                )
             elif isinstance(step, Dma) and step.source_region is Region.WEIGHTS:
                 end = step.source_offset + step.bytes
                 read = [last - first for first, last in places if first < end and step.source_offset < last]
