@@ -7,6 +7,7 @@ import pytest
 
 from openneutron.certify.prove import prove
 from openneutron.convert import convert
+from openneutron.litert import DType, GraphBuilder, write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
@@ -54,3 +55,39 @@ def test_a_loop_holds_one_row_of_what_only_it_reads() -> None:
 def test_switched_off_every_step_stays() -> None:
     report = convert(gru(6), Options(target="imxrt700", passes_off=("roll_steps",))).report
     assert len(report.kernels) > 6 * 9
+
+
+def repeated() -> bytes:
+    """WHILE the counter is below a limit that is only known at run time: x = x + x; then once more."""
+    condition, body, main = GraphBuilder(), GraphBuilder(), GraphBuilder()
+
+    def made(g: GraphBuilder, names: str) -> list[int]:
+        """Counters and limits are single numbers, the others what is computed with."""
+        return [
+            g.tensor(name, (1,), DType.INT32) if name in "inlm" else g.tensor(name, (1, 8), DType.INT8, 0.1, 0)
+            for name in names
+        ]
+
+    i, limit, x = made(condition, "ilx")
+    below = condition.tensor("below", (1,), DType.BOOL)
+    condition.op("LESS", [i, limit], [below])
+    called = [condition.finish([i, limit, x], [below]).main]
+    i, limit, x, n, y = made(body, "ilxny")
+    body.op("ADD", [i, body.tensor("one", (1,), DType.INT32, data=[1])], [n])
+    body.op("ADD", [x, x], [y])
+    called.append(body.finish([i, limit, x], [n, limit, y]).main)
+    main.called += called
+    i, limit, x, n, m, y, z = made(main, "ilxnmyz")
+    main.op("WHILE", [i, limit, x], [n, m, y], cond_subgraph_index=1, body_subgraph_index=2)
+    main.op("ADD", [y, y], [z])
+    return write_model(main.finish([i, limit, x], [z]))
+
+
+def test_a_loop_of_unknown_length_stays_on_the_cpu_and_says_what_to_do() -> None:
+    data = repeated()
+    result = convert(data, Options(target="imxrt700"))
+    (left,) = [op for op in result.report.operators if not op.converted]
+    assert left.code == "WHILE" and "unknown length" in left.reason and "unroll" in left.hint
+    inputs = [np.array([0], np.int32), np.array([3], np.int32), np.arange(-4, 4, dtype=np.int8)[None]]
+    wanted, got = (LiteRtRunner(model).run(inputs).outputs["z"] for model in (data, result.model))
+    assert np.array_equal(wanted, got) and wanted[0, 0] == -64
