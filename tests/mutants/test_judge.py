@@ -20,8 +20,10 @@ def test_no_fault_is_seen_by_simulation_alone(part: int) -> None:
     assert Counter(one.outcome for one in mutants)["checker"] > 0
 
 
-# Faults that an earlier checker did not see: a stride, a ring, a frame, an odd stride that only the firmware refused.
-@pytest.mark.parametrize(("seed", "names"), [(15, DOZEN), (173, DOZEN), (224, DOZEN), (40, YOUNGER)])
+# What an earlier checker did not see: strides, a ring, a frame, a bound beyond the type that only the firmware refused.
+@pytest.mark.parametrize(
+    ("seed", "names"), [(15, DOZEN), (173, DOZEN), (224, DOZEN), (40, YOUNGER), (38, ()), (839, ())]
+)
 def test_faults_of_the_past(seed: int, names: tuple[str, ...]) -> None:
     mutant = judge(seed, names)
     assert mutant is None or mutant.outcome != "simulation"

@@ -273,7 +273,7 @@ def _head(block: bytes, at: int, end: int) -> tuple[int, int, int]:
     if at + 4 > end:
         raise Refused("the code ends without an END", at)
     opcode, operands, words = struct.unpack_from("<BBH", block, at)
-    if words < 1 or at + 4 * words > end or opcode > 4:
+    if words < 1 or at + 4 * words > end or opcode > 4 or (operands and opcode != 1):
         raise Refused(f"instruction {opcode} of {words} words", at)
     return opcode, operands, words
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from openneutron.certify.kernels import rule
 from openneutron.certify.microcode import DTYPES
-from openneutron.certify.numbers import clamp, rescale
+from openneutron.certify.numbers import clamp, limits, rescale
 from openneutron.certify.operators.elements import ordered, rows_between
 from openneutron.certify.operators.unary import applied_wide, table_of, wide_rescaling
 from openneutron.certify.tags import digest
@@ -33,6 +33,9 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
         (p["multiplier"], p["shift"]),
         (p["clamp_low"], p["clamp_high"]),
     )
+    low, top = limits(made)
+    if not low <= ends[0] <= ends[1] <= top:
+        raise m.unknown(call, first, f"it cuts {made} to {ends[0]} … {ends[1]}")
     if {given, made} <= {"INT8", "INT16"} and "INT16" in (given, made):
         _mapped_wide(m, call, first, last, wide_rescaling(given, made, zeros, factor, ends))
         return
