@@ -22,6 +22,18 @@ def test_a_litert_model_answers_as_its_reference(command, data: Path) -> None:
     assert "of 5" in table and "100.00%" in table
 
 
+def test_shards_workers_and_a_part_that_is_missing(command, data: Path) -> None:
+    one = json.loads(command("evaluate", "convnet.tflite", "--data", data, "--json", "--shard-size", 5).out)
+    two = json.loads(
+        command("evaluate", "convnet.tflite", "--data", data, "--json", "--shard-size", 5, "--workers", 2).out
+    )
+    assert [{**a, "seconds": 0} for a in one] == [{**b, "seconds": 0} for b in two]
+    assert one[0]["interval"][0] < one[0]["accuracy"] < one[0]["interval"][1] and one[1]["difference"] == 0
+    (data.parent / "d-0.npz").write_bytes(data.read_bytes())
+    outcome = command("evaluate", "convnet.tflite", "--data", "d-{0..1}.npz", "--decide", 1)
+    assert outcome.code == 1 and "left out: d-1.npz" in outcome.err and "of 12" in outcome.out
+
+
 def test_a_compiled_model_is_evaluated_alone(command, data: Path) -> None:
     command("compile", "convnet.tflite", "-o", "out.tflite")
     found = json.loads(command("evaluate", "out.tflite", "--data", data, "--json").out)

@@ -23,6 +23,7 @@ from openneutron.cli import (
     run,
     sweep,
     targets,
+    tune,
     verify,
     zoo,
 )
@@ -71,6 +72,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "verify": (verify.verify_file, "Compare every layer with LiteRT's reference."),
     "evaluate": (evaluate.evaluate_model, "Measure accuracy: float, quantized, compiled."),
     "bisect": (bisect.bisect_model, "Find the layer whose quantization costs accuracy."),
+    "tune": (tune.tune_model, "Reach an accuracy at the fewest cycles."),
     "sweep": (sweep.sweep_models, "Compile many variants; which is fastest, which fits."),
     "check": (check.check_budgets, "Keep models within budgets, for CI."),
     "inspect": (inspect_command.inspect_file, "Show what is inside a file, also NXP's."),

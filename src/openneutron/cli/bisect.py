@@ -80,7 +80,7 @@ def _bisect(
     loaded = source.load()
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only float modules with example inputs can be bisected", where=model)
-    samples, classes = _samples(model, source.kind == "zoo", data, loaded)
+    samples, classes = labelled_samples(model, source.kind == "zoo", data, loaded)
     from openneutron.executorch.analyze.bisect import bisect
 
     return bisect(
@@ -94,7 +94,7 @@ def _bisect(
     )
 
 
-def _samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
+def labelled_samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
     from openneutron.cli.shared.labelled import Wanted
     from openneutron.errors import OptionError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -74,7 +74,7 @@ def compile_model(
     from openneutron.cli.main import DIFFERS
     from openneutron.cli.shared.compiling import Request, run_compile
 
-    given = {one.name: _value(one, options[one.name]) for one in FLAGGED if options[one.name] not in (None, False)}
+    given = given_options(FLAGGED, options)
     kept = run_compile(
         Request(
             source,
@@ -86,7 +86,7 @@ def compile_model(
             force,
             everything,
             must_fit,
-            checked(given),
+            given,
             tuple(size or ()),
             calibration,
             sandbox,
@@ -97,11 +97,18 @@ def compile_model(
         raise typer.Exit(DIFFERS)
 
 
+def given_options(known: Iterable[Option], options: dict[str, Any]) -> dict[str, Any]:
+    """What of some options a command line says, read and checked."""
+    given = {one.name: _value(one, options[one.name]) for one in known if options[one.name] not in (None, False)}
+    return checked(given)
+
+
 def _value(option: Option, given: Any) -> Any:
     return read_text(option, given) if option.kind in ("bytes", "count") else given
 
 
-def _parameter(option: Option) -> inspect.Parameter:
+def parameter(option: Option) -> inspect.Parameter:
+    """An option of the schema as typer sees it."""
     types: dict[str, Any] = {"switch": bool, "text": str, "names": list[str] | None}
     shown = typer.Option(option.flag, help=option.help, autocompletion=_COMPLETIONS.get(option.name))
     default = option.default if option.kind in ("switch", "text") else None
@@ -113,7 +120,7 @@ def _with_options(function: Callable[..., None]) -> None:
     """Let typer see an option for each row of the schema in place of `**options`."""
     shown = inspect.signature(function, eval_str=True)
     fixed = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    vars(function)["__signature__"] = shown.replace(parameters=[*fixed, *map(_parameter, FLAGGED)])
+    vars(function)["__signature__"] = shown.replace(parameters=[*fixed, *map(parameter, FLAGGED)])
 
 
 _with_options(compile_model)

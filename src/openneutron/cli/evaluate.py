@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.compile import FLAGGED, given_options, parameter
 from openneutron.cli.shared.completion import model_names, target_names
 from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from openneutron.analyze.accuracy import Labelled, Score
+    from openneutron.analyze.accuracy import Form, Labelled, Score
+    from openneutron.analyze.sharded import Evaluation, Shard
     from openneutron.cli.shared.labelled import Wanted
     from openneutron.executorch.capture.sources import Loaded
     from openneutron.program import Program
 
 
+# What decides how a PyTorch model is quantized, beside what this command names itself.
+_QUANTIZING = tuple(
+    one for one in FLAGGED
+    if one.name in ("observer", "exclude", "precision", "quantization", "equalize", "smooth", "correct_bias", "adaround")
+)  # fmt: skip
+
 DATA_HELP = (
     "Labelled data: an .npz with x (samples) and y (classes), a folder with one folder of images or .npy files per class, "
-    "or package.module:generator that yields (sample, class)."
+    "WebDataset .tar files (data-{000..099}.tar), or package.module:generator that yields (sample, class)."
 )
 
 
@@ -48,7 +57,14 @@ def evaluate_model(
         str, typer.Option(help="int16: compare a version with 16-bit activations too (PyTorch models).")
     ] = "int8",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that share the data.")] = 1,
+    shard_size: Annotated[int, typer.Option(min=1, help="Samples that are read and scored at a time.")] = 256,
+    decide: Annotated[
+        float | None,
+        typer.Option(min=0, help="Stop once it is sure whether each form is this many points below the first."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    **quantizing: Any,
 ) -> None:
     """Measure accuracy on labelled data: float, PT2E and the .pte of a PyTorch model; reference and compiled LiteRT.
 
@@ -61,23 +77,45 @@ def evaluate_model(
     openneutron evaluate package.module:factory --data package.module:test_samples
 
     openneutron evaluate model.tflite --data images/ --mean 0.5 --std 0.5
+
+    openneutron evaluate package.module:factory --data "val-{000..049}.tar" --workers 2 --decide 1
     """
     import json
 
     from openneutron import console
+    from openneutron.analyze.sharded import score_shards
     from openneutron.board.rounding import LABEL, SILICON, check_rounding
+    from openneutron.cli.main import DIFFERS
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
         given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "trust": trust, "silicon": silicon}
-        given["activations"] = activations
-        scores = measure(model, Data(data, limit, mean, std), target, per_channel, stage, **given)
+        given |= {"activations": activations, "quantizing": given_options(_QUANTIZING, quantizing)}
+        forms, shards = asked(model, Data(data, limit, mean, std, shard_size), target, per_channel, stage, **given)
+        margin = None if decide is None else decide / 100
+        found = score_shards(forms, shards, workers=workers, limit=limit, decide=margin, progress=stage)
     if as_json:
-        console.put(json.dumps([_plain(one, scores[0]) for one in scores], indent=2))
+        console.put(json.dumps([_plain(one, found) for one in found.scores], indent=2))
     else:
-        console.stdout().print(_table(scores))
+        console.stdout().print(_table(found))
+        if found.stopped:
+            console.stdout().print(f"decided after {found.scores[0].total:,} samples", style="dim")
         if silicon:
             console.stdout().print(f"silicon: {LABEL}", style="dim")
+    for failure in found.failures:
+        console.error(f"left out: {failure}")
+    if found.failures:
+        raise typer.Exit(DIFFERS)
+
+
+def _with_quantizing(function: Callable[..., None]) -> None:
+    """Let typer see the quantizer's options in place of `**quantizing`."""
+    shown = inspect.signature(function, eval_str=True)
+    fixed = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    vars(function)["__signature__"] = shown.replace(parameters=[*fixed, *map(parameter, _QUANTIZING)])
+
+
+_with_quantizing(evaluate_model)
 
 
 @dataclass(frozen=True)
@@ -88,6 +126,15 @@ class Data:
     limit: int = 0
     mean: str = ""
     std: str = ""
+    shard_size: int = 256
+
+    def shards(self, wanted: Wanted, *, zoo: str = "") -> Iterable[Shard]:
+        """The data for a model that takes `wanted`, in parts."""
+        from openneutron.cli.shared.shards import Reading, cut, shards_of
+
+        if self.given is None:
+            return cut(self.read(wanted, zoo=zoo), zoo, self.shard_size)
+        return shards_of(self.given, wanted, Reading(self.shard_size, self.limit, self.mean, self.std))
 
     def read(self, wanted: Wanted, *, zoo: str = "") -> Labelled:
         """The data for a model that takes `wanted`; a model of the zoo may bring its own."""
@@ -102,7 +149,7 @@ class Data:
         return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)
 
 
-def measure(
+def asked(
     model: str,
     data: Data,
     target: str,
@@ -114,10 +161,12 @@ def measure(
     calibration: str = "",
     trust: bool = False,
     activations: str = "int8",
-) -> list[Score]:
-    """The scores of every form the model has, the first being what the others are compared with.
+    quantizing: Mapping[str, Any] | None = None,
+) -> tuple[list[Form], Iterable[Shard]]:
+    """Every form the model has, the first being what the others are compared with, and the data to ask them about.
 
     With `silicon` there is one more, with the board's multipliers; with `activations` int16 those of such a version.
+    `quantizing` are options of a compile.
     """
     from openneutron.cli.shared.labelled import check_data, wanted_by
     from openneutron.cli.shared.loading import compile_loaded, found_source
@@ -129,20 +178,19 @@ def measure(
     if not is_zoo or data.given is not None:
         check_data(data.given, where=model)
     if source is None:
-        return _of_pte(model, data, stage, silicon)
+        return _of_pte(model, data, silicon)
     if source.kind == "tflite":
         return _of_litert(model, data, target, stage, silicon)
     stage("loading the model")
     loaded = source.load()
-    samples = data.read(wanted_by(loaded), zoo=model)
-    check_shape(samples, loaded)
-    program = compile_loaded(loaded, stage, target=target, per_channel=per_channel)
-    scores = torch_scores(program, loaded, samples, stage, silicon=silicon)
+    shards = data.shards(wanted_by(loaded), zoo=model)
+    options = {"target": target, "per_channel": per_channel, **(quantizing or {})}
+    forms = torch_forms(compile_loaded(loaded, stage, **options), loaded, silicon=silicon)
     if activations != "int8":
-        wide = compile_loaded(loaded, stage, target=target, per_channel=per_channel, activations=activations)
-        made = torch_scores(wide, loaded, samples, stage)[1:]
-        scores += [dataclasses.replace(one, name=f"{one.name} {activations}") for one in made]
-    return scores
+        wide = compile_loaded(loaded, stage, **options, activations=activations)
+        made = torch_forms(wide, loaded)[1:]
+        forms += [dataclasses.replace(one, name=f"{one.name} {activations}") for one in made]
+    return forms, shards
 
 
 def check_shape(data: Labelled, loaded: Loaded) -> None:
@@ -156,20 +204,31 @@ def check_shape(data: Labelled, loaded: Loaded) -> None:
         raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
 
 
-def torch_scores(
-    program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None], *, silicon: bool = False
-) -> list[Score]:
+def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of a PyTorch model in float, of its PT2E form, and of the compiled program."""
-    import dataclasses
+    return _scores(torch_forms(program, loaded), data, stage)
 
+
+def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
+    """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
+    return _scores(litert_forms(model, forms), data, stage)
+
+
+def _scores(forms: list[Form], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     from openneutron.analyze.accuracy import score
+
+    return [score(one.name, one.make(), one.fit(data), batch=one.batch, progress=stage) for one in forms]
+
+
+def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> list[Form]:
+    """A PyTorch model in float, its PT2E form, and the compiled program."""
+    from openneutron.analyze.accuracy import Form
     from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import predictor
 
     if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
-    check_shape(data, loaded)
     example = loaded.example_inputs[0]
     forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program.run}
     if program.quantized is None:  # it came with its own scales
@@ -177,13 +236,20 @@ def torch_scores(
     if silicon:
         board = silicon_file(program.data, where=loaded.name)
         forms[SILICON] = dataclasses.replace(program, data=board).run
+
+    def fit(data: Labelled) -> Labelled:
+        check_shape(data, loaded)
+        return data
+
     return [
-        score(name, predictor(form, example), data, batch=int(example.shape[0]), progress=stage)
+        Form(name, lambda form=form: predictor(form, example), int(example.shape[0]), fit)  # type: ignore[misc]
         for name, form in forms.items()
     ]
 
 
-def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None], silicon: bool) -> list[Score]:
+def _of_litert(
+    model: str, data: Data, target: str, stage: Callable[[str], None], silicon: bool
+) -> tuple[list[Form], Iterable[Shard]]:
     from openneutron.analyze.litert_layers import is_compiled
     from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.cli.shared.labelled import wanted_by_litert
@@ -193,40 +259,43 @@ def _of_litert(model: str, data: Data, target: str, stage: Callable[[str], None]
     from openneutron.options import Options
 
     content = read_file(model)
-    samples = data.read(wanted_by_litert(read_model(content, source=model).main, model))
+    shards = data.shards(wanted_by_litert(read_model(content, source=model).main, model))
     forms = {"compiled": content}
     if not is_compiled(content, source=model):
         stage("compiling")
         forms = {"reference": content, "compiled": convert(content, Options(target=target, source=model)).model}
     if silicon:
         forms[SILICON] = silicon_file(forms["compiled"], where=model)
-    return litert_scores(model, forms, samples, stage)
+    return litert_forms(model, forms), shards
 
 
-def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
-    """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
-    from openneutron.analyze.accuracy import fit_samples, score
+def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
+    """LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
+    from openneutron.analyze.accuracy import Form, fit_samples
     from openneutron.errors import OptionError
+    from openneutron.litert.read import read_model
     from openneutron.run.runner import LiteRtRunner
 
-    scores: list[Score] = []
+    found = []
     for name, form in forms.items():
-        runner = LiteRtRunner(form, source=model)
-        if len(runner.inputs) != 1:
-            raise OptionError(
-                f"only models with one input can be evaluated, this has {len(runner.inputs)}", where=model
-            )
+        graph = read_model(form, source=model).main
+        if len(graph.inputs) != 1:
+            raise OptionError(f"only models with one input can be evaluated, this has {len(graph.inputs)}", where=model)
+        only = graph.tensors[graph.inputs[0]]
 
-        def predict(x: Any, runner: LiteRtRunner = runner) -> Any:
-            return next(iter(runner.run([x]).outputs.values()))
+        def make(form: bytes = form) -> Callable[[Any], Any]:
+            runner = LiteRtRunner(form, source=model)
+            return lambda x: next(iter(runner.run([x]).outputs.values()))
 
-        samples = fit_samples(data, runner.inputs[0], where=model)
-        scores.append(score(name, predict, samples, batch=runner.inputs[0].shape[0], progress=stage))
-    return scores
+        def fit(data: Labelled, only: Any = only) -> Labelled:
+            return fit_samples(data, only, where=model)
+
+        found.append(Form(name, make, int(only.shape[0]), fit))
+    return found
 
 
-def _of_pte(model: str, data: Data, stage: Callable[[str], None], silicon: bool) -> list[Score]:
-    from openneutron.analyze.accuracy import fit_samples, score
+def _of_pte(model: str, data: Data, silicon: bool) -> tuple[list[Form], Iterable[Shard]]:
+    from openneutron.analyze.accuracy import Form, fit_samples
     from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.cli.shared.labelled import Wanted
     from openneutron.errors import OptionError
@@ -239,40 +308,55 @@ def _of_pte(model: str, data: Data, stage: Callable[[str], None], silicon: bool)
     if len(program.inputs) != 1:
         raise OptionError(f"only programs with one input can be evaluated, this has {len(program.inputs)}", where=model)
     only = program.inputs[0]
-    read = data.read(Wanted(tuple(only.shape[1:])))
-    samples = fit_samples(read, Tensor("input_0", only.shape, DType(only.dtype)), where=model)
+    tensor = Tensor("input_0", only.shape, DType(only.dtype))
 
-    forms = {".pte": program}
+    def make(content: Any) -> Callable[[Any], Any]:
+        loaded = load_program(content)  # in the process that asks
+        return lambda x: run_arrays(loaded.run, [x])[0]
+
+    contents: dict[str, Any] = {".pte": model}
     if silicon:
-        forms[SILICON] = load_program(silicon_file(read_file(model), where=model))
-    return [
-        score(name, lambda x, one=one: run_arrays(one.run, [x])[0], samples, batch=only.shape[0], progress=stage)  # type: ignore[misc]
-        for name, one in forms.items()
+        contents[SILICON] = silicon_file(read_file(model), where=model)
+    forms = [
+        Form(name, lambda one=one: make(one), int(only.shape[0]), lambda data: fit_samples(data, tensor, where=model))  # type: ignore[misc]
+        for name, one in contents.items()
     ]
+    return forms, data.shards(Wanted(tuple(only.shape[1:])))
 
 
-def _plain(one: Score, first: Score) -> dict[str, Any]:
+def _plain(one: Score, found: Evaluation) -> dict[str, Any]:
+    first = found.scores[0]
+    difference, low, high = one.difference(first, found.labels)
     return {
         "form": one.name,
         "accuracy": one.accuracy,
+        "interval": one.interval(),
         "correct": one.correct,
         "total": one.total,
+        "difference": difference,
+        "difference_interval": (low, high),
         "agreement": one.agreement(first),
         "seconds": one.seconds,
+        "stopped": found.stopped,
     }
 
 
-def _table(scores: list[Score]) -> Any:
+def _table(found: Evaluation) -> Any:
     from rich.table import Table
 
-    first = scores[0]
+    first = found.scores[0]
     table = Table(header_style="cyan", box=None)
     table.add_column("form")
-    for heading in ("accuracy", "right", f"against {first.name}", f"same answer as {first.name}", "ms per sample"):
+    headings = ("accuracy", "95 %", "right", f"against {first.name}", "95 %", "same answer", "ms per sample")
+    for heading in headings:
         table.add_column(heading, justify="right")
-    for one in scores:
-        points = 100 * (one.accuracy - first.accuracy)
-        against = ("-", "-") if one is first else (f"{points:+.2f} points", f"{one.agreement(first):.2%}")
-        milliseconds = f"{1e3 * one.seconds / one.total:.2f}"
-        table.add_row(one.name, f"{one.accuracy:.2%}", f"{one.correct:,} of {one.total:,}", *against, milliseconds)
+    for one in found.scores:
+        low, high = one.interval()
+        points, least, most = (100 * value for value in one.difference(first, found.labels))
+        against = [f"{points:+.2f} points", f"{least:+.2f} … {most:+.2f}", f"{one.agreement(first):.2%}"]
+        table.add_row(
+            one.name, f"{one.accuracy:.2%}", f"{100 * low:.1f} … {100 * high:.1f}",
+            f"{one.correct:,} of {one.total:,}", *(["-"] * 3 if one is first else against),
+            f"{1e3 * one.seconds / one.total:.2f}",
+        )  # fmt: skip
     return table

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_IMAGES = {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-_NPZ = "give an .npz with x (samples) and y (classes), a folder with a folder per class, or package.module:generator"
+IMAGES = {".bmp", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+_NPZ = (
+    "give an .npz with x (samples) and y (classes), a folder with a folder per class, WebDataset .tar files, "
+    "or package.module:generator"
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ def check_data(given: str | None, *, where: str, option: str = "--data") -> None
     if given is None:
         raise OptionError(f"{option} is missing", where=where, hint=_NPZ)
     path = Path(given)
-    if not path.exists() and (":" not in given or path.suffix in (".npz", ".npy")):
+    if any(one in given for one in "*{"):
+        return  # several files, which are found when they are read
+    if not path.exists() and (":" not in given or path.suffix in (".npz", ".npy", ".tar")):
         raise OptionError("there is no such file or folder", where=given, hint=_NPZ)
 
 
@@ -83,7 +88,7 @@ def read_data(given: str, wanted: Wanted, *, limit: int = 0, mean: str = "", std
     """
     path = Path(given)
     if path.is_dir():
-        return _of_folder(path, wanted, limit, _numbers("--mean", mean, 0.0), _numbers("--std", std, 1.0))
+        return _of_folder(path, wanted, limit, numbers("--mean", mean, 0.0), numbers("--std", std, 1.0))
     if mean or std:
         raise OptionError("--mean and --std are for folders of images", where=given, hint="leave them out")
     return _of_file(path, limit) if path.exists() else _of_generator(given, limit)
@@ -99,15 +104,23 @@ def _of_file(path: Path, limit: int) -> Labelled:
 
 
 def _of_folder(folder: Path, wanted: Wanted, limit: int, mean: Array, std: Array) -> Labelled:
-    found = list(islice(_files(folder), limit or None))
-    samples = [_sample(file, wanted, mean, std) for file, _ in found]
-    shapes = {sample.shape for sample in samples}
+    return of_files(list(islice(class_files(folder), limit or None)), wanted, mean, std, where=str(folder))
+
+
+def of_files(found: list[tuple[Path, int]], wanted: Wanted, mean: Array, std: Array, *, where: str) -> Labelled:
+    """Files with their classes as labelled samples."""
+    return stacked([(_sample(file, wanted, mean, std), number) for file, number in found], where)
+
+
+def stacked(found: list[tuple[Array, int]], where: str) -> Labelled:
+    """Samples of one shape with their classes."""
+    shapes = {sample.shape for sample, _ in found}
     if len(shapes) > 1:
-        raise OptionError(f"the arrays have different shapes: {sorted(shapes)}", where=str(folder))
-    return labelled(np.stack(samples), np.array([number for _, number in found], np.int64), where=str(folder))
+        raise OptionError(f"the arrays have different shapes: {sorted(shapes)}", where=where)
+    return labelled(np.stack([one for one, _ in found]), np.array([n for _, n in found], np.int64), where=where)
 
 
-def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+def class_files(folder: Path) -> Iterator[tuple[Path, int]]:
     """Files with their classes, one of each class in turn, so that the first N are of all of them.
 
     Classes are numbered in the order of their folders' names, which are the numbers themselves where all are numbers.
@@ -117,7 +130,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
         hint = "make one folder per class: images/cat/1.png, images/dog/1.png, ..."
         raise OptionError("the folder has no folders of classes", where=str(folder), hint=hint)
     numbered = all(entry.name.isdigit() for entry in classes)
-    kinds = {*_IMAGES, ".npy"}
+    kinds = {*IMAGES, ".npy"}
     rows = [
         [
             (file, int(entry.name) if numbered else at)
@@ -136,23 +149,29 @@ def _sample(file: Path, wanted: Wanted, mean: Array, std: Array) -> Array:
     if file.suffix.lower() == ".npy":
         (value,) = read_arrays(file)
         return np.asarray(value)
-    height, width, channels = wanted.image(str(file))
+    return image_sample(file, str(file), wanted, mean, std)
+
+
+def image_sample(file: Any, where: str, wanted: Wanted, mean: Array, std: Array) -> Array:
+    """An image, as a path or an open file, as the model takes it."""
+    height, width, channels = wanted.image(where)
     for option, values in (("--mean", mean), ("--std", std)):
         if len(values) not in (1, channels):
             raise OptionError(f"{option} has {len(values)} numbers, the model takes {channels} channels")
-    with extra(f"reading {file}"):
+    with extra(f"reading {where}"):
         from PIL import Image
     try:
         with Image.open(file) as image:
             scaled = image.convert("RGB" if channels == 3 else "L").resize((width, height), Image.Resampling.BILINEAR)
             pixels = np.asarray(scaled, np.float32).reshape(height, width, channels) / np.float32(255)
     except (OSError, ValueError) as error:
-        raise FormatError(f"the image cannot be read ({error})", where=str(file)) from error
+        raise FormatError(f"the image cannot be read ({error})", where=where) from error
     value = (pixels - mean) / std
     return value if wanted.channels_last else np.ascontiguousarray(value.transpose(2, 0, 1))
 
 
-def _numbers(option: str, text: str, default: float) -> Array:
+def numbers(option: str, text: str, default: float) -> Array:
+    """The numbers of `--mean` or `--std`, one or one for each channel."""
     try:
         values = np.array([float(one) for one in text.split(",")] if text else [default], np.float32)
     except ValueError:
@@ -162,22 +181,17 @@ def _numbers(option: str, text: str, default: float) -> Array:
     return values
 
 
-def _of_generator(given: str, limit: int) -> Labelled:
-    """Pairs that a function of the user's yields: a sample with its class, or a batch with its classes."""
+def generated(given: str) -> Iterator[tuple[Array, Array]]:
+    """Batches that a function of the user's yields: a sample with its class, or a batch with its classes."""
     from openneutron.executorch.capture.sources import imported
 
-    xs: list[Array] = []
-    ys: list[Array] = []
     try:
         made = imported(given)
         for item in made() if callable(made) else made:
             x, y = item
             y = np.asarray(y)
-            xs.append(np.asarray(x) if y.ndim else np.asarray(x)[None])
-            ys.append(y if y.ndim else y[None])
-            if limit and sum(map(len, ys)) >= limit:
-                break
-    except (OptionError, FormatError):
+            yield (np.asarray(x) if y.ndim else np.asarray(x)[None]), (y if y.ndim else y[None])
+    except (OptionError, FormatError, GeneratorExit):
         raise
     except Exception as error:
         message = " ".join(str(error).split()) or "no message"
@@ -185,6 +199,20 @@ def _of_generator(given: str, limit: int) -> Labelled:
             f"the generator failed: {type(error).__name__}: {message}", where=given,
             hint="it is called without arguments and yields (sample, class) or (batch, classes)",
         ) from error  # fmt: skip
+
+
+def _of_generator(given: str, limit: int) -> Labelled:
+    pairs: list[tuple[Array, Array]] = []
+    for pair in generated(given):
+        pairs.append(pair)
+        if limit and sum(len(y) for _, y in pairs) >= limit:
+            break
+    return joined(pairs, given, limit)
+
+
+def joined(pairs: list[tuple[Array, Array]], given: str, limit: int = 0) -> Labelled:
+    """Batches of a generator as one."""
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     if not xs:
         raise OptionError("the generator gave nothing", where=given, hint="it must yield (sample, class)")
     try:

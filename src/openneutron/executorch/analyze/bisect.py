@@ -116,26 +116,26 @@ def bisect(
     stage = progress or (lambda text: None)
     with evaluation(model), torch.no_grad():
         stage("running in float")
-        wanted = [_first(model(*sample)) for sample in samples]
+        wanted = [first_output(model(*sample)) for sample in samples]
         exported = export(model, example_inputs)
 
         def measured(run: Callable[..., Any]) -> Measure:
-            return _measure([_first(run(*sample)) for sample in samples], wanted, classes)
+            return measure_of([first_output(run(*sample)) for sample in samples], wanted, classes)
 
         def quantized(**how: Any) -> GraphModule:
             prepared = prepare(exported, NeutronQuantizer(**how))
             calibrate(prepared, calibration)
-            return _converted(prepared)
+            return converted_unfolded(prepared)
 
         stage("quantizing")
         module = quantized()
         base = measured(module)
         layers: list[LayerCost] = []
-        groups = _layers(module)
+        groups = layer_groups(module)
         for number, group in enumerate(groups, 1):
             node = group.head
             stage(f"layer {number} of {len(groups)}: {node.name}")
-            found = measured(_Partly(module, group.quantizes).run)
+            found = measured(Partly(module, group.quantizes).run)
             paths = tuple(dict.fromkeys(filter(None, map(module_path, (node, group.result)))))
             layers.append(
                 LayerCost(node.name, operator_name(node), source_line(node), paths, found, found.sqnr - base.sqnr)
@@ -159,7 +159,7 @@ def bisect(
                 stage(f"compiling: {change}")
                 fixes[at] = replace(fixes[at], price=_price(model, example_inputs, calibration, target, **how))
     fixes.sort(key=lambda fix: -fix.measure.sqnr)
-    return Bisection(_measure(wanted, wanted, classes), base, tuple(layers), tuple(fixes), price)
+    return Bisection(measure_of(wanted, wanted, classes), base, tuple(layers), tuple(fixes), price)
 
 
 def _wider(layers: Sequence[LayerCost]) -> list[tuple[str, dict[str, Any]]]:
@@ -193,7 +193,7 @@ def _flags(how: dict[str, Any]) -> str:
     return " ".join(words)
 
 
-def _converted(prepared: GraphModule) -> GraphModule:
+def converted_unfolded(prepared: GraphModule) -> GraphModule:
     """Quantized with the weights' quantize nodes still there, so that they can be left out one by one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
@@ -201,7 +201,7 @@ def _converted(prepared: GraphModule) -> GraphModule:
 
 
 @dataclass
-class _Group:
+class Group:
     """A layer: from the node that reads its constants, or its only one, to the one whose result is quantized."""
 
     head: Node
@@ -209,20 +209,20 @@ class _Group:
     quantizes: set[Node]
 
 
-def _layers(module: GraphModule) -> list[_Group]:
+def layer_groups(module: GraphModule) -> list[Group]:
     """The layers with their quantize nodes: those of their constants and that of their result."""
-    found: dict[Node, _Group] = {}
+    found: dict[Node, Group] = {}
     for node in module.graph.nodes:
         if not is_quantize(node):
             continue
         origin = node.args[0]
         if isinstance(origin, Node) and origin.op == "call_function" and not is_dequantize(origin):
-            found.setdefault(origin, _Group(origin, origin, set())).quantizes.add(node)
+            found.setdefault(origin, Group(origin, origin, set())).quantizes.add(node)
         elif isinstance(origin, Node) and origin.op == "get_attr":
             for reader in (user for inner in node.users for user in inner.users):
                 if not is_quantize(reader):
                     result = _result(reader)
-                    group = found.setdefault(result, _Group(reader, result, set()))
+                    group = found.setdefault(result, Group(reader, result, set()))
                     group.head = reader
                     group.quantizes.add(node)
     return list(found.values())
@@ -238,7 +238,7 @@ def _result(node: Node) -> Node:
     return node
 
 
-class _Partly(Interpreter):
+class Partly(Interpreter):
     """Runs a quantized module with some quantize nodes, and the dequantize nodes behind them, left out."""
 
     def __init__(self, module: GraphModule, off: set[Node]) -> None:
@@ -250,12 +250,14 @@ class _Partly(Interpreter):
         return self.env[n.args[0]] if left_out else super().run_node(n)
 
 
-def _first(result: Any) -> torch.Tensor:
+def first_output(result: Any) -> torch.Tensor:
+    """A network's first result as one row of doubles."""
     value = result[0] if isinstance(result, (tuple, list)) else result
     return value.detach().double().reshape(-1)
 
 
-def _measure(found: list[torch.Tensor], wanted: list[torch.Tensor], classes: Sequence[int] | None) -> Measure:
+def measure_of(found: list[torch.Tensor], wanted: list[torch.Tensor], classes: Sequence[int] | None) -> Measure:
+    """SQNR of rows against the wanted ones, and the share of rows whose largest number is at its class."""
     signal = sum(float(one.square().sum()) for one in wanted)
     noise = sum(float((a - b).square().sum()) for a, b in zip(found, wanted, strict=True))
     sqnr = _FULL if noise == 0 else min(10 * math.log10(signal / noise) if signal else -_FULL, _FULL)

@@ -152,6 +152,24 @@ def _percentile(value: Any, where: str) -> float:
     return float(value)
 
 
+def to_table(choices: Choices) -> dict[str, Any]:
+    """What is not at its default, as a mapping that `quantization` takes.
+
+    Example:
+        >>> to_table(Choices(per_channel=True))
+        {'per_channel': True}
+    """
+    plain = Choices()
+    found: dict[str, Any] = {}
+    for name in (*NAMES, "percentile"):
+        value = getattr(choices, name)
+        if value != getattr(plain, name):
+            found[name] = list(value) if isinstance(value, tuple) else value
+    if choices.layers:
+        found["layer"] = [_given(one) for one in choices.layers]
+    return found
+
+
 def to_toml(choices: Choices, tried: Iterable[Mapping[str, Any]] = (), *, head: str = "") -> str:
     """A quantization file that says the same, with what was tried below it.
 
@@ -159,14 +177,12 @@ def to_toml(choices: Choices, tried: Iterable[Mapping[str, Any]] = (), *, head: 
         >>> print(to_toml(Choices(per_channel=True, layers=(LayerChoice("head", activations="int16"),))))
     """
     lines = [f"# {line}" for line in head.splitlines()]
-    plain = Choices()
-    for name in (*NAMES, "percentile"):
-        value = getattr(choices, name)
-        if value != getattr(plain, name):
-            lines.append(f"{name} = {_toml(list(value) if isinstance(value, tuple) else value)}")
-    for key, tables in (("layer", [_given(one) for one in choices.layers]), (_TRACE, tried)):
-        for table in tables:
-            lines += ["", f"[[{key}]]", *(f"{name} = {_toml(value)}" for name, value in table.items())]
+    table = to_table(choices)
+    layers = table.pop("layer", [])
+    lines += [f"{name} = {_toml(value)}" for name, value in table.items()]
+    for key, tables in (("layer", layers), (_TRACE, tried)):
+        for one in tables:
+            lines += ["", f"[[{key}]]", *(f"{name} = {_toml(value)}" for name, value in one.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -1,0 +1,85 @@
+"""Tuning: free choices first, then the dearest layers in 16 bits; the file it writes reaches what was promised."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from openneutron.errors import OptionError
+from openneutron.executorch.analyze import tune as module_under_test
+from openneutron.executorch.analyze.tune import Goal, Tuned, tune
+from openneutron.executorch.capture.export import export
+from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.choices import Choices, to_toml
+from openneutron.executorch.quantize.post_training import quantize_exported
+
+IMAGES = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(at)),) for at in range(6)]
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(128, 4))
+    model[0].weight.data *= torch.logspace(-1, 1, 8).reshape(-1, 1, 1, 1)
+    return model.eval()
+
+
+def tuned(goal: Goal, **more: object) -> Tuned:
+    return tune(network(), IMAGES[0], calibration=IMAGES, samples=IMAGES, goal=goal, target="", **more)  # type: ignore[arg-type]
+
+
+def test_nothing_is_changed_where_the_goal_is_met() -> None:
+    found = tuned(Goal(sqnr=5.0))
+    assert found.reached and found.choices == Choices() and len(found.trials) == 1
+
+
+def test_what_costs_no_cycles_comes_first_and_the_file_reaches_the_same(tmp_path: Path) -> None:
+    low = tuned(Goal(sqnr=5.0)).measure.sqnr
+    found = tuned(Goal(sqnr=low + 0.5))
+    assert found.reached and not found.choices.layers and any(trial.kept for trial in found.trials[1:])
+    file = tmp_path / "q.toml"
+    file.write_text(to_toml(found.choices, found.rows(), head="tuned"), "utf-8")
+    again = Choices.of({"quantization": str(file)})
+    assert again == found.choices
+    made = quantize_exported(export(network(), IMAGES[0]), IMAGES, again, NeutronQuantizer.of(again))
+    assert made.sqnr[0] > low  # on the few samples that every compile measures
+
+
+def test_layers_get_16_bits_when_nothing_else_helps() -> None:
+    found = tuned(Goal(sqnr=70.0), start=Choices(per_channel=True, observer="minmax"))
+    assert found.layers and found.layers == tuple(sorted(found.layers, key=lambda one: -one[1]))
+    assert any(one.activations == "int16" for one in found.choices.layers)
+    assert found.measure.sqnr > found.trials[0].measure.sqnr + 1
+
+
+def test_layers_that_the_goal_does_not_need_go_back_to_8_bits() -> None:
+    start = Choices(per_channel=True, observer="minmax")
+    most = tuned(Goal(sqnr=200.0), start=start)
+    found = tuned(Goal(sqnr=most.trials[0].measure.sqnr + 0.2), start=start, trials=30)
+    assert found.reached and len(found.choices.layers) <= len(most.choices.layers)
+
+
+def test_trials_and_cycles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = tuned(Goal(sqnr=200.0), trials=3)
+    assert not found.reached and len(found.trials) == 3
+    monkeypatch.setattr(module_under_test._Search, "_price", lambda self, choices: 150 if choices.layers else 100)
+    bounded = tune(network(), IMAGES[0], calibration=IMAGES, samples=IMAGES, goal=Goal(sqnr=200.0), most_cycles=1.2)
+    assert not any(one.activations for one in bounded.choices.layers)
+
+
+def test_accuracy_decides_where_it_is_the_goal() -> None:
+    with torch.no_grad():
+        classes = [int(network()(*image).argmax()) for image in IMAGES]
+    found = tuned(Goal(drop=0.0), classes=classes)
+    assert found.reached and found.measure.accuracy == found.floating.accuracy == 1.0
+    assert {"accuracy", "kept", "sqnr"} <= found.rows()[0].keys()
+
+
+def test_goals_that_cannot_be_meant() -> None:
+    for goal in ({}, {"sqnr": 3.0, "drop": 0.1}):
+        with pytest.raises(OptionError, match="one goal"):
+            Goal(**goal)
+    with pytest.raises(OptionError, match="labelled data"):
+        tuned(Goal(accuracy=0.5))
