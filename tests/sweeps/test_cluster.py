@@ -27,7 +27,9 @@ def test_a_worker_is_killed_and_every_row_is_there(folder: Path) -> None:
     tasks = _tasks()
     alone: dict[int, Outcome] = dict(serial.run(tasks, seconds=60.0, report=True))
     found: dict[int, Outcome] = {}
-    with cluster.cluster("", 2) as client:
+    # The second client knows the cluster by its address alone, as `--scheduler tcp://…` does.
+    with cluster.cluster("", 2) as local, cluster.cluster(local.scheduler.address, 0) as client:
+        assert local.scheduler.address.startswith("tcp://")
         victim = next(iter(client.run(os.getpid).values()))
         for number, outcome in cluster.run(client, tasks, seconds=60.0, report=True, travel=True):
             if not found:
