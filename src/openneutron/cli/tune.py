@@ -28,7 +28,7 @@ def tune_model(
     drop: Annotated[float | None, typer.Option(help="Or how far below float's it may be: 0.001 is 0.1 point.")] = None,
     sqnr: Annotated[float | None, typer.Option(help="Or the output SQNR against float to reach, in decibels.")] = None,
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} For --sqnr the calibration data serves too.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Use the first so many samples.")] = 200,
+    limit: Annotated[int, typer.Option(min=1, help="Use only this many samples, from the first on.")] = 200,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     quantization: Annotated[str, typer.Option(help="A quantization file to start from.")] = "",
