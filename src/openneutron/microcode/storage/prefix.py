@@ -26,24 +26,32 @@ _LITERAL_BITS = 4
 _SAME, _MORE, _LESS, _ABSENT, _LITERAL = 0b0, 0b10, 0b110, 0b1110, 0b1111
 
 
+def _symbols() -> Ints:
+    values = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+    return np.where(values < 0, 1 - 2 * values, 2 * values)
+
+
+_SYMBOL_OF = _symbols()  # by the weight's byte
+
+
 def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]:
     """The symbols of weights whose runs of zeros end at each of `starts`, and where these are among the symbols."""
-    values = weights.astype(np.int64)
-    zero = values == 0
-    first = np.ones(len(values), np.bool_)
+    zero = weights == 0
+    first = np.ones(len(weights), np.bool_)
     first[1:] = ~(zero[1:] & zero[:-1])
-    first[starts[starts < len(values)]] = True
+    first[starts] = True
     at = np.flatnonzero(first)
-    sizes = np.diff(np.append(at, len(values)))
-    runs = zero[at]
-    digits = np.where(runs, np.frexp(sizes + 1.0)[1].astype(np.int64) - 1, 1)
-    place = np.cumsum(digits) - digits
-    found = np.zeros(int(digits.sum()), np.int64)
-    plain = values[at]
-    found[place[~runs]] = np.where(plain[~runs] > 0, 2 * plain[~runs], 1 - 2 * plain[~runs])
+    runs = np.flatnonzero(zero[at])  # few: what follows for them alone is not worth doing for all weights
+    sizes = np.append(at, len(weights))[runs + 1] - at[runs]
+    digits = np.frexp(sizes + 1.0)[1].astype(np.int64) - 1
+    counts = np.ones(len(at), np.int64)
+    counts[runs] = digits
+    place = np.cumsum(counts) - counts
+    found = np.zeros(int(counts.sum()), np.int64)
+    found[place] = _SYMBOL_OF[weights.view(np.uint8)[at]]
     for digit in range(int(digits.max(initial=0))):
-        there = runs & (digits > digit)
-        found[place[there] + digit] = sizes[there] + 1 >> digit & 1
+        there = digits > digit
+        found[place[runs[there]] + digit] = sizes[there] + 1 >> digit & 1
     return found, np.append(place, len(found))[np.searchsorted(at, starts)]
 
 

@@ -35,10 +35,9 @@ def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
 
 def rice_bits(weights: Weights) -> tuple[int, int]:
     """The best Rice parameter and the bits it takes; more than any other code where a quotient would be too long."""
-    values = folded(weights)
-    largest = int(values.max(initial=0))
-    counts = np.bincount(values, minlength=1)
-    every = np.arange(len(counts))
+    every = folded(np.arange(256, dtype=np.uint8).view(np.int8))
+    counts = np.bincount(weights.view(np.uint8), minlength=256)
+    largest = int(every[counts > 0].max(initial=0))
     found = [
         (int((counts * ((every >> k) + 1 + k)).sum()), k) for k in range(MAX_RICE + 1) if largest >> k <= MAX_QUOTIENT
     ]
