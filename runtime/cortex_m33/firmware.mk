@@ -12,8 +12,8 @@ BUILD ?= build/firmware
 NAME ?= model
 # When coded constants become plain: at each `call`, in the memory of the largest, or at `prepare`, in memory for all of them.
 DECODE ?= call
-# Twice what the models of the zoo need; `stack` in the report of an image is the measured figure.
-STACK_BYTES ?= 4096
+# Half again as much as the models of the zoo need; `stack` in the report of an image is the measured figure.
+STACK_BYTES ?= 5120
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
