@@ -17,7 +17,7 @@ from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
 from openneutron.executorch.quantize.passes import prepare_for_annotation
-from openneutron.executorch.quantize.passes.decompose_wide import decompose_wide
+from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
 

@@ -12,11 +12,11 @@ from torch.fx import GraphModule
 
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quantize.passes import PASSES, prepare_for_annotation
-from openneutron.executorch.quantize.passes.decompose_batch_norm import decompose_batch_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_batch_norm import decompose_batch_norm
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
-from openneutron.executorch.quantize.passes.replace_scalars import replace_scalars
+from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
 
 X = torch.linspace(-1, 1, 96).reshape(1, 6, 4, 4)

@@ -11,16 +11,16 @@ from torch import nn
 from torch.fx import GraphModule
 
 from openneutron.executorch.fx import module_path, operator_name, source_line, value_of
-from openneutron.executorch.quantize.passes.decompose_attention import decompose_attention
-from openneutron.executorch.quantize.passes.decompose_composites import decompose_composites
-from openneutron.executorch.quantize.passes.decompose_group_norm import decompose_group_norm
-from openneutron.executorch.quantize.passes.decompose_gru import decompose_gru
-from openneutron.executorch.quantize.passes.decompose_layer_norm import decompose_layer_norm
-from openneutron.executorch.quantize.passes.decompose_log_softmax import decompose_log_softmax
-from openneutron.executorch.quantize.passes.decompose_lstm import decompose_lstm
-from openneutron.executorch.quantize.passes.decompose_rnn import decompose_rnn
-from openneutron.executorch.quantize.passes.replace_masked_fill import replace_masked_fill
-from openneutron.executorch.quantize.passes.replace_max import replace_max
+from openneutron.executorch.quantize.passes.decompose.decompose_attention import decompose_attention
+from openneutron.executorch.quantize.passes.decompose.decompose_composites import decompose_composites
+from openneutron.executorch.quantize.passes.decompose.decompose_group_norm import decompose_group_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_gru import decompose_gru
+from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import decompose_layer_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax import decompose_log_softmax
+from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
+from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
+from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
+from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
 
 Pass = Callable[[GraphModule], int]
 LOWER = torch.ones(5, 5, dtype=torch.bool).tril()

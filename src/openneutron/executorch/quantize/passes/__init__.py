@@ -6,27 +6,27 @@ from collections.abc import Callable
 
 from torch.fx import GraphModule
 
-from openneutron.executorch.quantize.passes.decompose_attention import decompose_attention
-from openneutron.executorch.quantize.passes.decompose_batch_norm import decompose_batch_norm
-from openneutron.executorch.quantize.passes.decompose_composites import decompose_composites
-from openneutron.executorch.quantize.passes.decompose_group_norm import decompose_group_norm
-from openneutron.executorch.quantize.passes.decompose_gru import decompose_gru
-from openneutron.executorch.quantize.passes.decompose_layer_norm import decompose_layer_norm
-from openneutron.executorch.quantize.passes.decompose_log_softmax import decompose_log_softmax
-from openneutron.executorch.quantize.passes.decompose_lstm import decompose_lstm
-from openneutron.executorch.quantize.passes.decompose_rnn import decompose_rnn
+from openneutron.executorch.quantize.passes.decompose.decompose_attention import decompose_attention
+from openneutron.executorch.quantize.passes.decompose.decompose_batch_norm import decompose_batch_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_composites import decompose_composites
+from openneutron.executorch.quantize.passes.decompose.decompose_group_norm import decompose_group_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_gru import decompose_gru
+from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import decompose_layer_norm
+from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax import decompose_log_softmax
+from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
+from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
-from openneutron.executorch.quantize.passes.replace_channel_average import replace_channel_average
-from openneutron.executorch.quantize.passes.replace_division import replace_division
-from openneutron.executorch.quantize.passes.replace_index import replace_index
-from openneutron.executorch.quantize.passes.replace_masked_fill import replace_masked_fill
-from openneutron.executorch.quantize.passes.replace_max import replace_max
-from openneutron.executorch.quantize.passes.replace_roll import replace_roll
-from openneutron.executorch.quantize.passes.replace_scalars import replace_scalars
-from openneutron.executorch.quantize.passes.replace_where import replace_where
+from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
+from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
+from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
+from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
+from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
+from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
+from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
 from openneutron.executorch.quantize.passes.split_probabilities import split_probabilities
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
 

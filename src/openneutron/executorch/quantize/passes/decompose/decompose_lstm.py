@@ -12,7 +12,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import value_of
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes._recurrent import State, Weights, decompose, part
+from openneutron.executorch.quantize.passes.decompose._recurrent import State, Weights, decompose, part
 
 aten = torch.ops.aten
 

@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes.decompose_attention import FORBIDDEN
+from openneutron.executorch.quantize.passes.decompose.decompose_attention import FORBIDDEN
 
 _FILLS = frozenset({"aten.masked_fill.Scalar", "aten.masked_fill_.Scalar"})
 _SOFTMAX = frozenset({"aten.softmax.int", "aten._softmax.default"})

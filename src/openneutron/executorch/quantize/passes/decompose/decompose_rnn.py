@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes._recurrent import Cell, State, Weights, decompose
+from openneutron.executorch.quantize.passes.decompose._recurrent import Cell, State, Weights, decompose
 
 aten = torch.ops.aten
 

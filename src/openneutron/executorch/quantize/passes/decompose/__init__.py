@@ -1,0 +1,1 @@
+"""Composite operators as those that have quantized forms: one file each."""

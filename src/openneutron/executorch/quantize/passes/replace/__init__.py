@@ -1,0 +1,1 @@
+"""Operators in other words, so that they can be quantized: one file each."""
