@@ -19,6 +19,7 @@ from openneutron.microcode.instructions import Program
 from openneutron.microcode.storage.sections import Section, choose, flat, plain_bytes, raw, table
 from openneutron.microcode.table import Packing, Storage
 
+_WORTH = 32  # a host decodes into memory for all constants: not for the sake of less than this part of them
 _DENSE = ("conv2d", "transpose_conv2d", "fully_connected")
 _LANES = ("depthwise_conv2d",)
 
@@ -53,7 +54,7 @@ def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Sect
 
 
 def sections_of(graph: KernelGraph, weights: bytes, target: Target) -> tuple[Section, ...]:
-    """The constants of a graph as sections, each in its smallest form; none where coding saves nothing.
+    """The constants of a graph as sections, each in its smallest form; none where next to nothing is coded.
 
     Example:
         >>> replace(program, sections=sections_of(graph, program.weights, target))
@@ -74,7 +75,8 @@ def sections_of(graph: KernelGraph, weights: bytes, target: Target) -> tuple[Sec
                     chosen.append(raw(at - reached))
                 chosen.append(form)
                 reached = align(at + section.plain)
-    if not chosen:
+    coded = sum(section.plain for section in chosen if section.storage is not Storage.RAW)
+    if coded * _WORTH < len(weights):
         return ()
     if reached < len(weights):
         chosen.append(raw(len(weights) - reached))
