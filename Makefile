@@ -95,7 +95,7 @@ lint: setup ## ruff, mypy, import-linter, clang-format, clang-tidy and bandit
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
-	@$(BIN)/clang-tidy --quiet -p build/native $(C_CHECKED)
+	@printf '%s\n' $(C_CHECKED) | xargs -P 2 -n 4 $(BIN)/clang-tidy --quiet -p build/native 2>build/clang-tidy.log || { cat build/clang-tidy.log; exit 1; }
 	@$(BIN)/bandit --quiet --recursive src --configfile pyproject.toml
 
 format: setup ## rewrite the Python, C and C++ sources in house style

@@ -85,14 +85,19 @@ def _huffman(counts: Ints) -> Ints:
     if len(used) < 2:
         lengths[used] = 1
         return lengths
-    heap: list[tuple[int, int, list[int]]] = [(int(counts[one]), one, [one]) for one in used]
+    # Leaves are numbered first, then what two of them became, so that a node's parent has a higher number.
+    heap = [(count, symbol, leaf) for leaf, (symbol, count) in enumerate(zip(used, counts[used].tolist(), strict=True))]
     heapq.heapify(heap)
-    while len(heap) > 1:
+    parents = [0] * (2 * len(used) - 1)
+    for node in range(len(used), len(parents)):
         low, order, left = heapq.heappop(heap)
-        high, _, right = heapq.heappop(heap)
-        lengths[left] += 1
-        lengths[right] += 1
-        heapq.heappush(heap, (low + high, order, left + right))
+        high, _, right = heap[0]
+        parents[left] = parents[right] = node
+        heapq.heapreplace(heap, (low + high, order, node))
+    depths = [0] * len(parents)
+    for node in range(len(parents) - 2, -1, -1):
+        depths[node] = depths[parents[node]] + 1
+    lengths[used] = depths[: len(used)]
     return lengths
 
 
