@@ -20,9 +20,8 @@ from openneutron.microcode.table import ALIGNMENT
 from openneutron.microcode.walk import executed
 from openneutron.options import Options
 from tests import tiny
-from tests.compiler.kernels.test_lstm import Layer as Lstm
-from tests.compiler.kernels.test_svdf import Layer as Svdf
 from tests.microcode.test_mutation import CASES
+from tests.stateful import Lstm, Svdf
 
 INT8, INT32 = DType.INT8, DType.INT32
 
