@@ -20,6 +20,7 @@ from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
 from tests import tiny
 from tests.cli.shared.test_front_end import write_wav
+from tests.cli.shared.test_shards import archive, npy
 from tests.compat.nxp_file import converted
 from tests.onnx.models import convnet as onnx_convnet
 
@@ -74,6 +75,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rng = np.random.default_rng(0)
         np.save("image.npy", rng.random((1, 8, 8, 3), np.float32))
         np.save("sample.npy", rng.integers(-128, 128, (1, 8, 8, 3), np.int8))
+        for number in range(50):
+            image = npy(rng.random((8, 8, 3), np.float32))
+            archive(Path(f"val-{number:03}.tar"), {"0.npy": image, "0.cls": b"%d" % (number % 5)})
         np.savez("test.npz", x=rng.random((6, 8, 8, 3), np.float32), y=rng.integers(0, 5, 6))
         for name in ("cat", "dog"):
             Path("images", name).mkdir(parents=True)

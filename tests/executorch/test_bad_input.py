@@ -15,6 +15,7 @@ import openneutron as on
 from openneutron.cli.main import run
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.pipeline import Built, build, quantize
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.ordered import ordered
 
@@ -177,7 +178,7 @@ def scaled(scale: float) -> torch.export.ExportedProgram:
 
 
 def per_channel_zero() -> torch.export.ExportedProgram:
-    program = quantize(Net(lambda net, x: net.conv(x)).eval(), (IMAGE,), [(IMAGE,)], per_channel=True).program
+    program = quantize(Net(lambda net, x: net.conv(x)).eval(), (IMAGE,), [(IMAGE,)], Choices(per_channel=True)).program
     for name, value in {**program.state_dict, **program.constants}.items():
         if "scale" in name and isinstance(value, torch.Tensor) and value.numel() == 2:
             value[1] = 0.0

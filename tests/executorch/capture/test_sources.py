@@ -155,7 +155,7 @@ def test_finding_imports_no_torch() -> None:
         ("own.models:number", "the factory gave a int"),
         ("own.models:four", "the factory gave 4 things"),
         ("own.models:wrong_calibration", "calibration is a int"),
-        ("own.models:wrong_inputs", "example_inputs[0] is a int"),
+        ("own.models:wrong_inputs", r"example_inputs\[0\] is a int"),
         ("own.models:fails", "the factory failed: ValueError: no weights here"),
         ("torn.pt2", "torn.pt2: this is no exported program"),
         ("noise.pt2", "noise.pt2: this is no exported program"),

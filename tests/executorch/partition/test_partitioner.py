@@ -20,6 +20,7 @@ from openneutron.executorch import (
 from openneutron.executorch.partition.clusters import find_clusters
 from openneutron.executorch.partition.levels import cut
 from openneutron.executorch.pipeline import build, partitions_of, quantize
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.ordered import ordered
 from tests.work import calls
@@ -149,7 +150,7 @@ def test_no_op_partition_needs_permission() -> None:
 
 
 def test_without_the_hook_unknown_scales_are_a_reason_and_the_state_dict_a_remedy() -> None:
-    made = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True)
+    made = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], Choices(per_channel=True))
     quantized, program = made.module, made.program
     spec = generate_neutron_compile_spec("imxrt700")
     blind = NeutronPartitioner(spec)
@@ -161,8 +162,8 @@ def test_without_the_hook_unknown_scales_are_a_reason_and_the_state_dict_a_remed
 
 
 def test_several_methods() -> None:
-    first = quantize(Chain(torch.relu), IMAGE, [IMAGE], per_channel=True).program
-    second = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], per_channel=True).program
+    first = quantize(Chain(torch.relu), IMAGE, [IMAGE], Choices(per_channel=True)).program
+    second = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], Choices(per_channel=True)).program
     partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
     edge = to_edge_transform_and_lower({"one": first, "two": second}, partitioner=[partitioner])
     for method in ("one", "two"):

@@ -87,8 +87,9 @@ class Annotator:
             return SharedQuantizationSpec(x)
         number = _scalar(x)
         if number is not None:
-            # Its own magnitude as scale: the stored value is 1 or -1 and the number stays exact.
-            return fixed(abs(number) or 1.0, 0, self.dtype)
+            # Its own magnitude over a power of two as scale: the number stays exact. In 16 bits LiteRT adds no scales that
+            # are far apart, so there the stored value is large.
+            return fixed((abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype)
         return self.activation()
 
     def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
@@ -224,6 +225,9 @@ def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec |
         if found is not None and node.meta.get(ROLE_KEY) == role:
             return found.output_qspec if isinstance(found.output_qspec, FixedQParamsQuantizationSpec) else None
     return None
+
+
+_WIDE_UNIT = 1 << 14  # the stored value of a number among 16-bit activations
 
 
 def _type_of(spec: QuantizationSpecBase | None) -> torch.dtype | None:

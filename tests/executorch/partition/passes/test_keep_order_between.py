@@ -9,26 +9,25 @@ from openneutron.executorch.pipeline import build
 from openneutron.executorch.run.runtime import load_program
 
 
-class Fire(nn.Module):
-    """Fits mcxn94x only in two graphs: the input is dead when the concatenation needs the most."""
+class Gated(nn.Module):
+    """Fits mcxn94x only in two graphs: the gate needs all of a tensor of 401 kB, beside which the input has no room."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.MaxPool2d(2))
-        self.squeeze = nn.Conv2d(16, 16, 1)
-        self.expand = nn.ModuleList([nn.Conv2d(16, 64, 1), nn.Conv2d(16, 64, 3, padding=1)])
+        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.MaxPool2d(2), nn.Conv2d(16, 16, 1))
+        self.expand, self.gate = nn.Conv2d(16, 128, 1), nn.Conv2d(128, 128, 1)
         self.last = nn.Conv2d(128, 2, 1, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        s = self.squeeze(self.stem(x))
-        y: torch.Tensor = self.last(torch.cat([layer(s) for layer in self.expand], 1))
+        wide = self.expand(self.stem(x))
+        y: torch.Tensor = self.last(wide * torch.sigmoid(self.gate(wide.mean((2, 3), keepdim=True))))
         return y
 
 
 def test_two_graphs_without_a_transpose_between_them() -> None:
     torch.manual_seed(0)
     image = (torch.rand(1, 3, 224, 224),)
-    built = build(Fire(), image, calibration=[image], target="mcxn94x")
+    built = build(Gated(), image, calibration=[image], target="mcxn94x")
     assert not [v for v in built.report.nodes if not v.delegated and v.code != "border"]
     assert len(built.partitions) == 2
     assert all(p.report.totals.peak_bytes <= 512 * 1024 for p in built.partitions)

@@ -12,7 +12,6 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name
-from openneutron.executorch.quantize.passes._attributes import tensor_of
 
 
 def drop_batch_counters(model: GraphModule) -> int:
@@ -31,5 +30,4 @@ def _counts(model: GraphModule, node: object) -> bool:
         node = node.args[0]
     if not isinstance(node, Node) or not str(node.target).endswith("num_batches_tracked"):
         return False
-    found = tensor_of(model, node)
-    return found is not None and found.dtype == torch.int64
+    return node.op == "get_attr" and model.get_buffer(str(node.target)).dtype == torch.int64
