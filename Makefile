@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-models test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint format docs screenshots generate clean wheel wheel-test
+.PHONY: help setup demo test test-full test-models test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint lint-python lint-c format docs screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -92,11 +92,16 @@ C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c
 lint: setup ## ruff, mypy, import-linter, clang-format, clang-tidy and bandit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	@$(MAKE) -s -j 2 lint-python lint-c
+
+lint-python: setup ## mypy, import-linter and bandit
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	@$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
-	@printf '%s\n' $(C_CHECKED) | xargs -P 2 -n 4 $(BIN)/clang-tidy --quiet -p build/native 2>build/clang-tidy.log || { cat build/clang-tidy.log; exit 1; }
 	@$(BIN)/bandit --quiet --recursive src --configfile pyproject.toml
+
+lint-c: setup ## clang-tidy
+	@printf '%s\n' $(C_CHECKED) | xargs -P 2 -n 4 $(BIN)/clang-tidy --quiet -p build/native 2>build/clang-tidy.log || { cat build/clang-tidy.log; exit 1; }
 
 format: setup ## rewrite the Python, C and C++ sources in house style
 	$(BIN)/ruff check --fix .

@@ -36,7 +36,7 @@ def test_a_large_partition_goes_to_the_npu() -> None:
     assert len(placed(nn.Sequential(nn.Conv2d(3, 16, 3)), images(2), "fastest").partitions) == 1
 
 
-@pytest.mark.parametrize("recipe", ["neutron", "imxrt700cm"])
+@pytest.mark.parametrize("recipe", ["imxrt700cm", pytest.param("neutron", marks=pytest.mark.full)])
 def test_fastest_is_never_slower_as_a_whole(recipe: str) -> None:
     """Compared with the kernels that would run instead: with the NPU alone these are portable ones, in float."""
     for model, inputs in (TINY, SMALL, (ThreeEngines(), images(2))):

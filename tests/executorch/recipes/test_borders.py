@@ -100,7 +100,9 @@ CHAINS: dict[str, tuple[Any, int]] = {
 
 
 @layouts
-@pytest.mark.parametrize("delegated", [True, False], ids=["pad_on_neutron", "pad_on_cortex_m"])
+@pytest.mark.parametrize(
+    "delegated", [pytest.param(True, marks=pytest.mark.full), False], ids=["pad_on_neutron", "pad_on_cortex_m"]
+)
 def test_pad_and_clone_between_every_pair_of_engines(last: bool, delegated: bool) -> None:
     model, inputs = side_by_side({name: (Chain(b, c), images(1, 1, c, 8, 8)[0]) for name, (b, c) in CHAINS.items()})
     kept = () if delegated else ("aten.constant_pad_nd.default", "dim_order_ops.*")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -105,29 +104,29 @@ def test_recording_must_be_asked_for(pte: bytes, tmp_path: Path):
         load_program(pte).write_etdump(tmp_path / "run.etdp")
 
 
-def test_name_taken_by_another_library_is_noticed(tmp_path: Path):
+def test_an_unbuilt_delegate_and_a_name_taken_by_another_library_are_sentences(tmp_path: Path):
     """A copy of the delegate stands for NXP's runtime: it takes the name before ours is asked."""
     code = f"""
-import ctypes, shutil
+import ctypes, os, shutil
 from openneutron import OpenNeutronError
 from openneutron.executorch.run import runtime
+def register():
+    try:
+        runtime.register_runtime()
+    except OpenNeutronError as error:
+        print(error)
 runtime._stock_runtime()
 path = os.environ.get("OPENNEUTRON_DELEGATE") or runtime.delegate_path()
+os.environ["OPENNEUTRON_DELEGATE"] = {str(tmp_path / "none.so")!r}
+register()
+os.environ["OPENNEUTRON_DELEGATE"] = str(path)
 ctypes.CDLL(shutil.copy(path, {str(tmp_path / "other.so")!r}))
-try:
-    runtime.register_runtime()
-except OpenNeutronError as error:
-    print(error)
+register()
 """
-    ran = subprocess.run([sys.executable, "-c", "import os" + code], capture_output=True, text=True, check=True)
-    assert "already registered a backend named NeutronBackend" in ran.stdout
-
-
-def test_unbuilt_delegate_is_a_sentence(tmp_path: Path):
-    code = "from openneutron.executorch.run.runtime import register_runtime as r\ntry: r()\nexcept Exception as e: print(e)"
-    env = {**os.environ, "OPENNEUTRON_DELEGATE": str(tmp_path / "none.so")}
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
-    assert "none.so: the delegate cannot be loaded" in ran.stdout
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    first, second = ran.stdout.splitlines()[-2:]
+    assert "none.so: the delegate cannot be loaded" in first
+    assert "already registered a backend named NeutronBackend" in second
 
 
 def test_seal_is_idempotent_and_notices_every_change(pte: bytes):
