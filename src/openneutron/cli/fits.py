@@ -116,14 +116,18 @@ def _rows(
     found = find(source)
     if found.kind == "tflite":
         return fits([read_file(found.text)], names, limits, source=found.text, progress=stage)
-    # A PyTorch program is exported and cut once; its parts are then planned for every chip.
+    # Each chip has limits of its own, so a PyTorch program is cut anew for each.
     given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
-    program, loaded = compile_source(source, stage, target=names[0], dump_intermediates=True, **given)
-    if not program.report.totals.neutron_graphs:
-        hint = "`openneutron compile` says why"
-        raise UnsupportedError("nothing of it runs on the NPU", where=loaded.name, hint=hint)
-    around = Around(program.report.whole, names[0])
-    return fits(litert_models(program, loaded), names, limits, around=around, source=loaded.name, progress=stage)
+    rows: list[Row] = []
+    for name in names:
+        program, loaded = compile_source(source, stage, target=name, dump_intermediates=True, **given)
+        if not program.report.totals.neutron_graphs:
+            hint = "`openneutron compile` says why"
+            raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
+        around = Around(program.report.whole, name)
+        models = litert_models(program, loaded)
+        rows += fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
+    return rows
 
 
 def _print(rows: list[Row]) -> None:
