@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
 from openneutron.analyze.fits import Around, Need, needs  # noqa: E402
 from openneutron.cli.evaluate import Data, measure  # noqa: E402
-from openneutron.cli.shared.loading import compile_source  # noqa: E402
+from openneutron.cli.inputs.loading import compile_source  # noqa: E402
 from openneutron.cli.shared.reporting import litert_models  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
 from openneutron.report.latency import latency  # noqa: E402

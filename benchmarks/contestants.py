@@ -32,7 +32,7 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.pte import read_plan
 from openneutron.options import Options
-from openneutron.quiet import settle, without_native_chatter
+from openneutron.terminal.quiet import settle, without_native_chatter
 
 settle()
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT))
 from openneutron import zoo  # noqa: E402
 from openneutron._version import __version__  # noqa: E402
 from openneutron.microcode.selection import merge_files, parse, selection_code  # noqa: E402
-from openneutron.quiet import quiet  # noqa: E402
+from openneutron.terminal.quiet import quiet  # noqa: E402
 from tests.firmware import image, models  # noqa: E402
 
 BUILD = ROOT / "build" / "firmware-size"

@@ -19,8 +19,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 import openneutron as on
-from openneutron.quiet import quiet
 from openneutron.report.render import print_report
+from openneutron.terminal.quiet import quiet
 
 TARGET = "imxrt700"
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "demo"

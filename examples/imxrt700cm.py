@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import openneutron
-from openneutron.quiet import quiet
+from openneutron.terminal.quiet import quiet
 
 with quiet():  # torch's companions announce what they cannot load
     import torch

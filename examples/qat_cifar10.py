@@ -25,7 +25,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from openneutron.quiet import quiet
+from openneutron.terminal.quiet import quiet
 
 with quiet():  # torch's companions announce what they cannot load
     import torch

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openneutron as on
-from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.disassemble import disassemble

@@ -16,7 +16,7 @@ from openneutron.files import kind_of, read_file
 from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, checked, refuse_foreign
 from openneutron.program import Program
-from openneutron.quiet import quiet, without_torch_internals
+from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:
     from openneutron.isolate.sandbox import Limits

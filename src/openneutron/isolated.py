@@ -8,8 +8,8 @@ from typing import Any
 
 from openneutron.api import compile as compile_model
 from openneutron.isolate.sandbox import RESULTS
-from openneutron.quiet import quiet
 from openneutron.report.model import to_json
+from openneutron.terminal.quiet import quiet
 
 
 def serve(

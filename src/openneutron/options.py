@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
-from openneutron.sizes import parse_size
+from openneutron.terminal.sizes import parse_size
 
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")

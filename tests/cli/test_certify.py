@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.litert import DType, GraphBuilder, write_model
 from tests.cli.conftest import Command
 

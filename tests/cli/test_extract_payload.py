@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.microcode.payload import parse_payload
 from tests.cli.conftest import Command
 

@@ -60,7 +60,7 @@ def test_a_file_of_nxps_converter_does_not_run_and_says_why(refused: Refused, fo
 
 
 def test_microcode_alone_is_enough(command: Command, folder: Path) -> None:
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
 
     assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
     (blocks,) = blocks_of_file((folder / "out.tflite").read_bytes(), "out.tflite")
@@ -92,7 +92,7 @@ def test_what_cannot_be_read_is_named(refused: Refused, folder: Path, verb: str,
 def test_a_changed_byte_of_the_weights_is_found(refused: Refused, command: Command, folder: Path) -> None:
     assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
     data = bytearray((folder / "out.tflite").read_bytes())
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
 
     (blocks,) = blocks_of_file(bytes(data), "out.tflite")
     data[data.index(blocks.weights) + 3] ^= 1

@@ -19,7 +19,7 @@ from executorch.exir.delegate import executorch_call_delegate
 
 from openneutron import zoo
 from openneutron.analyze.profile import profile
-from openneutron.cli.shared.bundle import codes_of
+from openneutron.cli.inputs.bundle import codes_of
 from openneutron.executorch.fx import value_of
 from openneutron.executorch.lower.layout import CHANNELS_LAST
 from openneutron.executorch.pipeline import Built, build

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 import openneutron
-from openneutron.cli.shared.blocks import blocks_of_file
+from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.compiler import kernels
 from openneutron.errors import RuntimeFailure
 from openneutron.machine.simulator import Simulator

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 
 from openneutron.certify.__main__ import main as prove
+from openneutron.cli.inputs.arrays import write_arrays
 from openneutron.cli.main import run
-from openneutron.cli.shared.arrays import write_arrays
 from openneutron.compat import merge_kernel_selection_code
 from openneutron.errors import FormatError
-from openneutron.escapes import comment, printable
 from openneutron.executorch.deliver import embed
 from openneutron.litert import DType, GraphBuilder, write_model
 from openneutron.microcode.instructions import Dma
 from openneutron.microcode.selection import Selection, parse, render
 from openneutron.microcode.table import Region
-from openneutron.quiet import without_native_chatter
+from openneutron.terminal.escapes import comment, printable
+from openneutron.terminal.quiet import without_native_chatter
 from tests.executorch.delegates import payload_of
 from tests.hostile import crafted
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from openneutron.certify.litert import read_model
 from openneutron.certify.prove import Proof, prove
-from openneutron.certify.pte import delegates
+from openneutron.certify.read.litert import read_model
+from openneutron.certify.read.pte import delegates
 from openneutron.certify.refused import Refused
 
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from openneutron.certify import kernels
-from openneutron.certify.litert import Graph, Operator, Tensor, read_model
-from openneutron.certify.microcode import Call, Loop, Program, State, decode, is_foreign
 from openneutron.certify.operators import RULES, Context
+from openneutron.certify.read.litert import Graph, Operator, Tensor, read_model
+from openneutron.certify.read.microcode import Call, Loop, Program, State, decode, is_foreign
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
 from openneutron.certify.tags import constant, digest, value_of

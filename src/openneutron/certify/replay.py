@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from openneutron.certify.kernels import RULES
-from openneutron.certify.microcode import Call, Copy, Loop, Operand, Program, Wait
+from openneutron.certify.read.microcode import Call, Copy, Loop, Operand, Program, Wait
 from openneutron.certify.refused import Refused
 from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
 from openneutron.certify.world import Computation, World

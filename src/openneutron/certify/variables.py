@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from openneutron.certify.litert import Tensor
-from openneutron.certify.microcode import State
+from openneutron.certify.read.litert import Tensor
+from openneutron.certify.read.microcode import State
 
 _ALIGNMENT = 16  # states are kept at multiples of this
 _MOST_LOOKS = 4096  # at a variable for a state: variables that look alike may be many

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.evaluate import DATA_HELP, Data
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ def bisect_model(
     import dataclasses
     import json
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     with console.progress("starting") as stage:
         found = _bisect(model, Data(data, limit, mean, std), stage, size or (), calibration, target, trust)
@@ -67,8 +67,8 @@ def _bisect(
     model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = "",
     target: str = "", trust: bool = False,
 ) -> Bisection:  # fmt: skip
-    from openneutron.cli.shared.labelled import check_data
-    from openneutron.cli.shared.loading import found_source
+    from openneutron.cli.inputs.labelled import check_data
+    from openneutron.cli.inputs.loading import found_source
     from openneutron.errors import OptionError
 
     source = found_source(model, sizes, calibration, trust=trust)
@@ -96,7 +96,7 @@ def _bisect(
 
 def labelled_samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
-    from openneutron.cli.shared.labelled import Wanted
+    from openneutron.cli.inputs.labelled import Wanted
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import tensors_of
 
@@ -138,7 +138,7 @@ def _print(found: Bisection, top: int) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     screen = console.stdout()
     known = found.quantized.accuracy >= 0

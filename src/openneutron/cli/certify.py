@@ -37,9 +37,9 @@ def certify_file(
 
     from openneutron.certify.refused import Refused
     from openneutron.cli.main import DIFFERS
-    from openneutron.console import error as say
-    from openneutron.console import put
     from openneutron.files import kind_of, read_file
+    from openneutron.terminal.console import error as say
+    from openneutron.terminal.console import put
 
     data = read_file(compiled)
     try:

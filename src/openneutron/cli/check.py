@@ -37,11 +37,11 @@ def check_budgets(
     """
     import json
 
-    from openneutron import console
     from openneutron.cli.main import DIFFERS
     from openneutron.cli.shared.budgets import compare, read_budgets
     from openneutron.errors import OptionError
     from openneutron.files import check_target, write_file
+    from openneutron.terminal import console
 
     if markdown is not None:
         check_target(markdown)
@@ -73,7 +73,7 @@ def check_budgets(
 
 def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | None = None) -> dict[str, float]:
     """Everything the entry budgets, measured; `goldens` gets the layers that are not compared with LiteRT's reference."""
-    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.inputs.loading import compile_source
     from openneutron.files import read_file
 
     options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
@@ -102,7 +102,7 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
         found["lsb"] = _largest_lsb(entry, program, loaded, [] if goldens is None else goldens)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
         from openneutron.cli.evaluate import Data, litert_scores, torch_scores
-        from openneutron.cli.shared.labelled import wanted_by, wanted_by_litert
+        from openneutron.cli.inputs.labelled import wanted_by, wanted_by_litert
         from openneutron.litert.read import read_model
 
         data = Data(entry.data, entry.limit, entry.mean, entry.std)
@@ -179,7 +179,7 @@ def _print(lines: list[Line], goldens: list[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     changes = any(line.before is not None for line in lines)
     table = Table(header_style="cyan", box=None)

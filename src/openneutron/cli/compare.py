@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openneutron.cli.shared.contents import Contents
+    from openneutron.cli.inputs.contents import Contents
     from openneutron.report.model import Stock
 
 _GRAPH = "NeutronGraph"
@@ -101,8 +101,8 @@ def compare_files(
     import dataclasses
     import json
 
-    from openneutron import console
     from openneutron.board.rounding import SILICON, check_rounding
+    from openneutron.terminal import console
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("comparing") as stage:
@@ -180,8 +180,8 @@ def _column(
 
     Of a model compiled now also the number of its LiteRT operators and what NXP's converter would do with it.
     """
-    from openneutron.cli.shared.contents import contents_of
-    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.inputs.contents import contents_of
+    from openneutron.cli.inputs.loading import compile_source
     from openneutron.files import kind_of, read_file
 
     path = Path(model)
@@ -258,7 +258,7 @@ def silicon_difference(data: bytes, where: str) -> str:
 def _cost(data: bytes, found: Contents) -> tuple[int | None, float | None, float | None, float | None]:
     """Cycles by our machine model, and the time they take with its interval; NXP's microcode cannot be priced."""
     from openneutron.board.interval import interval, unexercised_share
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.compiler.back.predict import predict
     from openneutron.machine import targets
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SANDBOX_HELP, SANDBOX_LIMITS_HELP, SIZE_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SANDBOX_HELP, SANDBOX_LIMITS_HELP, SIZE_HELP
 from openneutron.options import PUBLIC, Option, checked, read_text
 
 _SOURCES = (

@@ -18,11 +18,11 @@ def disassemble_file(
 
     Example: openneutron disasm cifarnet.pte
     """
-    from openneutron import console
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.errors import FormatError
     from openneutron.files import read_file
     from openneutron.microcode.disassemble import disassemble
+    from openneutron.terminal import console
 
     data = read_file(file)
     with console.progress("reading"):

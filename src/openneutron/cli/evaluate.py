@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.compile import FLAGGED, given_options, parameter
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openneutron.analyze.accuracy import Form, Labelled, Score
     from openneutron.analyze.sharded import Evaluation, Shard
-    from openneutron.cli.shared.labelled import Wanted
+    from openneutron.cli.inputs.labelled import Wanted
     from openneutron.executorch.capture.sources import Loaded
     from openneutron.program import Program
 
@@ -82,10 +82,10 @@ def evaluate_model(
     """
     import json
 
-    from openneutron import console
     from openneutron.analyze.sharded import score_shards
     from openneutron.board.rounding import LABEL, SILICON, check_rounding
     from openneutron.cli.main import DIFFERS
+    from openneutron.terminal import console
 
     silicon = check_rounding(rounding) == SILICON
     with console.progress("starting") as stage:
@@ -130,7 +130,7 @@ class Data:
 
     def shards(self, wanted: Wanted, *, zoo: str = "") -> Iterable[Shard]:
         """The data for a model that takes `wanted`, in parts."""
-        from openneutron.cli.shared.shards import Reading, cut, shards_of
+        from openneutron.cli.inputs.shards import Reading, cut, shards_of
 
         if self.given is None:
             return cut(self.read(wanted, zoo=zoo), zoo, self.shard_size)
@@ -139,7 +139,7 @@ class Data:
     def read(self, wanted: Wanted, *, zoo: str = "") -> Labelled:
         """The data for a model that takes `wanted`; a model of the zoo may bring its own."""
         from openneutron.analyze.accuracy import labelled
-        from openneutron.cli.shared.labelled import read_data
+        from openneutron.cli.inputs.labelled import read_data
 
         if self.given is not None:
             return read_data(self.given, wanted, limit=self.limit, mean=self.mean, std=self.std)
@@ -168,8 +168,8 @@ def asked(
     With `silicon` there is one more, with the board's multipliers; with `activations` int16 those of such a version.
     `quantizing` are options of a compile.
     """
-    from openneutron.cli.shared.labelled import check_data, wanted_by
-    from openneutron.cli.shared.loading import compile_loaded, found_source
+    from openneutron.cli.inputs.labelled import check_data, wanted_by
+    from openneutron.cli.inputs.loading import compile_loaded, found_source
     from openneutron.files import kind_of, read_file
 
     is_pte = model.endswith(".pte") or (Path(model).is_file() and kind_of(read_file(model)) == "pte")
@@ -195,7 +195,7 @@ def asked(
 
 def check_shape(data: Labelled, loaded: Loaded) -> None:
     """Refuse samples that the model does not take."""
-    from openneutron.cli.shared.labelled import wanted_by
+    from openneutron.cli.inputs.labelled import wanted_by
     from openneutron.errors import OptionError
 
     wanted = wanted_by(loaded).shape
@@ -252,7 +252,7 @@ def _of_litert(
 ) -> tuple[list[Form], Iterable[Shard]]:
     from openneutron.analyze.litert_layers import is_compiled
     from openneutron.board.rounding import SILICON, silicon_file
-    from openneutron.cli.shared.labelled import wanted_by_litert
+    from openneutron.cli.inputs.labelled import wanted_by_litert
     from openneutron.convert import convert
     from openneutron.files import read_file
     from openneutron.litert.read import read_model
@@ -297,7 +297,7 @@ def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
 def _of_pte(model: str, data: Data, silicon: bool) -> tuple[list[Form], Iterable[Shard]]:
     from openneutron.analyze.accuracy import Form, fit_samples
     from openneutron.board.rounding import SILICON, silicon_file
-    from openneutron.cli.shared.labelled import Wanted
+    from openneutron.cli.inputs.labelled import Wanted
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import run_arrays
     from openneutron.executorch.run.runtime import load_program

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from openneutron.cli.shared.blocks import Blocks
+    from openneutron.cli.inputs.blocks import Blocks
 
 
 def extract_payload(
@@ -51,7 +51,7 @@ def extract_payload(
         write_file(output, data)
         _say([output], len(data), where, as_json)
         return
-    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.cli.inputs.arrays import read_arrays
     from openneutron.executorch.deliver import embed
     from openneutron.microcode.payload import parse_payload
 
@@ -77,7 +77,7 @@ def extract_payload(
 def _say(files: list[Path], size: int, where: str, as_json: bool) -> None:
     import json
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     names = [str(file) for file in files]
     if as_json:
@@ -95,7 +95,7 @@ def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str,
     if kind == "pte":
         found = [(f"{where}, delegate {at}", blob) for at, blob in enumerate(_of_pte(data, where))]
     elif kind == "tflite":
-        from openneutron.cli.shared.blocks import blocks_of_file
+        from openneutron.cli.inputs.blocks import blocks_of_file
 
         found = [(blocks.where, _made(blocks)) for blocks in blocks_of_file(data, where)]
     else:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,9 +45,9 @@ def fits_model(
     import dataclasses
     import json
 
-    from openneutron import console
     from openneutron.cli.main import DIFFERS
-    from openneutron.sizes import parse_size
+    from openneutron.terminal import console
+    from openneutron.terminal.sizes import parse_size
 
     limits = _limits(
         parse_size(sram, option="--sram") if sram else 0,
@@ -107,7 +107,7 @@ def _rows(
     trust: bool = False,
 ) -> list[Row]:
     from openneutron.analyze.fits import Around, fits
-    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.inputs.loading import compile_source
     from openneutron.cli.shared.reporting import litert_models
     from openneutron.errors import UnsupportedError
     from openneutron.executorch.capture.sources import find
@@ -134,10 +134,10 @@ def _print(rows: list[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
     from openneutron.analyze.fits import spoken
     from openneutron.report.columns import WHICH
     from openneutron.report.latency import latency
+    from openneutron.terminal import console
 
     table = Table(header_style="cyan", box=None)
     for heading in ("target", "schedule", "fits"):

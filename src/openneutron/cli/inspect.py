@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from openneutron.cli.shared.contents import Contents, GraphInfo
-    from openneutron.cli.shared.tensor_info import TensorInfo
+    from openneutron.cli.inputs.contents import Contents, GraphInfo
+    from openneutron.cli.inputs.tensor_info import TensorInfo
 
 
 def inspect_file(
@@ -27,10 +27,10 @@ def inspect_file(
     import dataclasses
     import json
 
-    from openneutron import console
-    from openneutron.cli.shared.contents import contents_of
+    from openneutron.cli.inputs.contents import contents_of
     from openneutron.files import read_file
     from openneutron.foreign import refuse_foreign_file
+    from openneutron.terminal import console
 
     refuse_foreign_file(file)
     data = read_file(file)

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from openneutron import console
 from openneutron.errors import InternalError, OpenNeutronError
 from openneutron.extras import missing_extra
-from openneutron.quiet import quiet
+from openneutron.terminal import console
+from openneutron.terminal.quiet import quiet
 
 OK = 0
 DIFFERS = 1  # the command worked and the answer is no

@@ -20,9 +20,9 @@ def merge_kernels(
 
     Example: openneutron merge-kernels -o kernel_selection.c cifarnet_kernel_selection.c resnet8_kernel_selection.c
     """
-    from openneutron import console
     from openneutron.files import check_target
     from openneutron.microcode.selection import merge_files
+    from openneutron.terminal import console
 
     check_target(output, ".c", inputs=files)
     merge_files(files, output)

@@ -18,9 +18,9 @@ def list_operators(
     import difflib
     import json
 
-    from openneutron import console
     from openneutron.compiler import kernels
     from openneutron.errors import OptionError
+    from openneutron.terminal import console
 
     rules = kernels.rules()
     spelled = {_plain(name): name for name in rules}

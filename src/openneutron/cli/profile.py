@@ -37,12 +37,12 @@ def profile_file(
 
     openneutron profile model.tflite --target mcxn94x --top 5
     """
-    from openneutron import console
     from openneutron.analyze.profile import profile
     from openneutron.files import bundle_of, check_target, read_file, write_file
     from openneutron.machine import targets
     from openneutron.report.model import to_json
     from openneutron.report.perfetto import trace as trace_of
+    from openneutron.terminal import console
 
     if trace is not None:
         check_target(trace, ".json")
@@ -65,7 +65,7 @@ def _codes(file: Path, data: bytes, bundle: Path, target: str) -> list[Code]:
     import dataclasses
 
     from openneutron.analyze.litert_layers import is_compiled
-    from openneutron.cli.shared.bundle import codes_of
+    from openneutron.cli.inputs.bundle import codes_of
     from openneutron.convert import convert
     from openneutron.files import kind_of
     from openneutron.options import Options

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,13 +60,13 @@ def write_report(
 
     openneutron report report.json model.tflite -o both.html
     """
-    from openneutron import console
     from openneutron.cli.shared.reporting import write_page, write_pair
     from openneutron.errors import OptionError
     from openneutron.files import check_target
     from openneutron.machine import targets
     from openneutron.report.model import to_json
-    from openneutron.sizes import parse_size
+    from openneutron.terminal import console
+    from openneutron.terminal.sizes import parse_size
 
     if output is None and not as_json:
         output = Path(f"{Path(source).stem}_report.html")
@@ -116,7 +116,7 @@ def _made(
     accuracy: bool,
 ) -> Report:
     """The report of a compile, with what-ifs and measured layers."""
-    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.inputs.loading import compile_source
     from openneutron.cli.shared.reporting import completed
 
     program, loaded = compile_source(source, stage, dump_intermediates=True, **model, **options)

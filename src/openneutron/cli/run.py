@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.shared.loading import SANDBOX_HELP, SANDBOX_LIMITS_HELP
+from openneutron.cli.inputs.loading import SANDBOX_HELP, SANDBOX_LIMITS_HELP
 
 if TYPE_CHECKING:
     from openneutron.cli.shared.differences import Difference
@@ -70,12 +70,12 @@ def run_file(
         if code:
             raise typer.Exit(code)
         return
-    from openneutron import console
     from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
     from openneutron.errors import FormatError, OptionError
     from openneutron.files import check_target, kind_of, read_file
     from openneutron.isolate.settings import timeout_of
+    from openneutron.terminal import console
 
     check_rounding(rounding)
     if stream is not None and input is not None:
@@ -102,7 +102,7 @@ def run_file(
         frames, result = run(data, str(file), stream or input, seed, streams=stream is not None, front_end=front_end)
         differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, stream is not None)
     if output is not None:
-        from openneutron.cli.shared.arrays import write_arrays
+        from openneutron.cli.inputs.arrays import write_arrays
 
         write_arrays(output, result.outputs)
     _print(result, differences, notes, check, as_json, frames=len(frames) if stream is not None else 0)
@@ -111,7 +111,7 @@ def run_file(
 
 
 def _require_target(data: bytes, where: str, target: str) -> None:
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.errors import OptionError
     from openneutron.machine import targets
 
@@ -159,12 +159,12 @@ def _frames(
     tensors: Sequence[Tensor], given: Path | None, seed: int, where: str, streams: bool, front_end: str
 ) -> Frames:
     """The inputs of the one run, or of each frame."""
-    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.cli.inputs.arrays import read_arrays
     from openneutron.run.runner import bind_inputs, random_inputs
     from openneutron.run.stream import frames_of
 
     if given is not None and front_end:
-        from openneutron.cli.shared.front_end import frames_of_sound
+        from openneutron.cli.inputs.front_end import frames_of_sound
 
         return frames_of(tensors, frames_of_sound(given, front_end, tensors), source=where)
     arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
@@ -215,7 +215,7 @@ def _print(
     import dataclasses
     import json
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     if as_json:
         described = {name: {"dtype": str(v.dtype), "shape": list(v.shape)} for name, v in result.outputs.items()}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.options import PUBLIC, Option
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def sweep_models(
     """
     import json
 
-    from openneutron import console
     from openneutron.cli.main import DIFFERS
     from openneutron.sweeps.sweeping import sweep
+    from openneutron.terminal import console
 
     axes = {one.name: grid[one.name] for one in _AXES if grid[one.name]}
     described, axes = _described(models, axes, argument or [], size or [], calibration, trust)
@@ -125,10 +125,10 @@ def _print(found: Sweep) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
     from openneutron.report.columns import WHICH
     from openneutron.sweeps.plan import shown
     from openneutron.sweeps.task import OK
+    from openneutron.terminal import console
 
     table = Table(header_style="cyan", box=None)
     axes = [name for name in found.axes if name == "target" or len({row[name] for row in found}) > 1]

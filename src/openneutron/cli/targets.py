@@ -18,8 +18,8 @@ def list_targets(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     import dataclasses
     import json
 
-    from openneutron import console
     from openneutron.machine import targets
+    from openneutron.terminal import console
 
     found = [targets.load(name) for name in targets.names()]
     if as_json:

@@ -9,8 +9,8 @@ import typer
 
 from openneutron.cli.bisect import labelled_samples
 from openneutron.cli.evaluate import DATA_HELP, Data
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 
 if TYPE_CHECKING:
     from openneutron.executorch.analyze.tune import Goal, Tuned
@@ -64,11 +64,11 @@ def tune_model(
     """
     import json
 
-    from openneutron import console
     from openneutron.cli.main import DIFFERS
     from openneutron.executorch.quantize.choices import to_toml
     from openneutron.files import check_replaceable, check_target, write_file
     from openneutron.machine import targets
+    from openneutron.terminal import console
 
     check_target(output, ".toml", inputs=(model, calibration, data or ""))
     if not force:
@@ -103,8 +103,8 @@ def _goal(sqnr: float | None, accuracy: float | None, drop: float | None) -> Goa
 
 
 def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any], limits: Any, stage: Any) -> Tuned:
-    from openneutron.cli.shared.labelled import check_data
-    from openneutron.cli.shared.loading import found_source
+    from openneutron.cli.inputs.labelled import check_data
+    from openneutron.cli.inputs.loading import found_source
     from openneutron.errors import OptionError
     from openneutron.executorch.analyze.tune import tune
     from openneutron.executorch.quantize.choices import Choices
@@ -142,7 +142,7 @@ def _print(found: Tuned, model: str, output: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     screen = console.stdout()
     table = Table(header_style="cyan", box=None)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.shared.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
     from openneutron.analyze.layer import Layer
@@ -59,11 +59,11 @@ def verify_file(
 
     openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
     """
-    from openneutron import console
     from openneutron.board.rounding import check_rounding
     from openneutron.cli.main import DIFFERS
     from openneutron.files import check_target
     from openneutron.isolate.settings import timeout_of
+    from openneutron.terminal import console
 
     check_rounding(rounding)
     if dump:
@@ -151,7 +151,7 @@ def _verify(
 
 
 def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]:
-    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.cli.inputs.arrays import read_arrays
     from openneutron.litert.read import read_model
     from openneutron.run.runner import bind_inputs, random_inputs
 
@@ -165,7 +165,7 @@ def _verify_pte(
     file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None, rounding: str
 ) -> Verification:
     from openneutron.analyze.program_layers import require_bundle, verify_pte
-    from openneutron.cli.shared.arrays import read_arrays
+    from openneutron.cli.inputs.arrays import read_arrays
     from openneutron.files import bundle_of
     from openneutron.litert.graph import DType, Tensor
     from openneutron.microcode.pte import read_plan
@@ -183,7 +183,7 @@ def _verify_pte(
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:
-    from openneutron.cli.shared.arrays import write_arrays
+    from openneutron.cli.inputs.arrays import write_arrays
     from openneutron.errors import OptionError
 
     wanted = list(found.values) if names == ["all"] else names
@@ -221,7 +221,7 @@ def _print(found: Verification, file: Path) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     screen = console.stdout()
     compared = [layer for layer in found.layers if layer.compared]
@@ -255,7 +255,7 @@ def _print(found: Verification, file: Path) -> None:
 
 def _print_exceptions(found: Verification) -> None:
     """Which layers are compared with something else than LiteRT's reference kernels."""
-    from openneutron import console
+    from openneutron.terminal import console
 
     for why, names in found.exceptions.items():
         console.stdout().print(f"  {', '.join(names)}: compared with {why}", markup=False, style="dim")

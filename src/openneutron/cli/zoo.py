@@ -14,7 +14,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     """
     import json
 
-    from openneutron import console
+    from openneutron.terminal import console
 
     found = _described()
     if as_json:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron import zoo
 from openneutron.errors import InternalError, OpenNeutronError, OptionError
-from openneutron.escapes import printable
 from openneutron.machine import targets
-from openneutron.quiet import quiet
+from openneutron.terminal.escapes import printable
+from openneutron.terminal.quiet import quiet
 
 if TYPE_CHECKING:
     from openneutron.program import Program
@@ -222,8 +222,8 @@ def _write(given: argparse.Namespace, program: Program, output: Path) -> dict[st
 
 
 def _show(report: Any) -> None:
-    from openneutron import console
     from openneutron.report.render import print_report
+    from openneutron.terminal import console
 
     with contextlib.suppress(console.ReaderGone):
         print_report(report, console.stdout())

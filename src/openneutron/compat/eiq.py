@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 from openneutron._version import __version__
 from openneutron.errors import OptionError
-from openneutron.escapes import printable
 from openneutron.files import write_file
 from openneutron.machine import targets
 from openneutron.microcode.selection import merge_files
+from openneutron.terminal.escapes import printable
 
 if TYPE_CHECKING:
     from openneutron.options import Options

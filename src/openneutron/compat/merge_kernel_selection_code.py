@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from openneutron.errors import OpenNeutronError
-from openneutron.escapes import printable
 from openneutron.microcode.selection import merge_files
+from openneutron.terminal.escapes import printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

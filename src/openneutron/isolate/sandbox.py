@@ -23,7 +23,7 @@ from openneutron.errors import ConverterError, FormatError, OpenNeutronError, Op
 from openneutron.isolate.cage import Cage
 from openneutron.isolate.child import ANSWER, REQUEST
 from openneutron.isolate.start import ending, kill, start
-from openneutron.sizes import parse_size
+from openneutron.terminal.sizes import parse_size
 
 OUT, ERR = "out.txt", "err.txt"
 RESULTS = "results"

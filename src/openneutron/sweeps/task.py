@@ -143,7 +143,7 @@ def _loaded(source: Source, work: Work, name: str) -> Shared:
     if source.kind == "tflite":
         source.load()  # refuses sizes and calibration data
         return Shared(name, "tflite", read_file(source.text))
-    from openneutron.quiet import quiet, without_torch_internals
+    from openneutron.terminal.quiet import quiet, without_torch_internals
 
     with quiet(), without_torch_internals():
         from openneutron.executorch.shared_program import quantized_bytes
@@ -175,7 +175,7 @@ def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
 def _compiled(shared: Shared, options: dict[str, Any]) -> Program:
     if shared.kind == "tflite":
         return compile(shared.data, name=shared.name, **options)
-    from openneutron.quiet import quiet
+    from openneutron.terminal.quiet import quiet
 
     with quiet():  # another process than the one that quantized imports torch here
         from openneutron.executorch.shared_program import program_of

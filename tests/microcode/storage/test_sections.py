@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from openneutron.certify.read.storage import plain_weights
 from openneutron.certify.refused import Refused
-from openneutron.certify.storage import plain_weights
 from openneutron.errors import FormatError, RuntimeFailure
 from openneutron.machine import targets
 from openneutron.machine.simulator import Simulator

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.certify.storage import unpacked
+from openneutron.certify.read.storage import unpacked
 from openneutron.errors import FormatError
 from openneutron.microcode.storage.words import pack_words, unpack_words
 

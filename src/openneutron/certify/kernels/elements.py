@@ -6,10 +6,10 @@ from array import array
 from typing import Any
 
 from openneutron.certify.kernels import rule
-from openneutron.certify.microcode import DTYPES
 from openneutron.certify.numbers import clamp, limits, rescale
 from openneutron.certify.operators.elements import ordered, rows_between
 from openneutron.certify.operators.unary import applied_wide, table_of, wide_rescaling
+from openneutron.certify.read.microcode import DTYPES
 from openneutron.certify.tags import digest
 from openneutron.certify.world import Computation, gathered
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from openneutron.certify.kernels import rule
 from openneutron.certify.kernels.elements import row_starts
-from openneutron.certify.microcode import DTYPES
 from openneutron.certify.numbers import rounds_as_double, same_mantissa
+from openneutron.certify.read.microcode import DTYPES
 from openneutron.certify.world import Computation
 
 WIDE = ("conv2d16", "depthwise_conv2d16", "transpose_conv2d16", "fully_connected16")

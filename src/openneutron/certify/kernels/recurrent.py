@@ -8,7 +8,6 @@ from typing import Any
 
 from openneutron.certify.kernels import rule
 from openneutron.certify.kernels.products import unpacked
-from openneutron.certify.microcode import DTYPES
 from openneutron.certify.operators.recurrent import (
     COUPLED,
     NORMALIZE,
@@ -19,6 +18,7 @@ from openneutron.certify.operators.recurrent import (
     name_of,
     svdf_step,
 )  # fmt: skip
+from openneutron.certify.read.microcode import DTYPES
 from openneutron.certify.tags import NOTHING, filled
 
 _DOUBLE = 1  # rounding

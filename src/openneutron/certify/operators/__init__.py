@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from openneutron.certify.litert import Graph, Operator, Tensor
+from openneutron.certify.read.litert import Graph, Operator, Tensor
 from openneutron.certify.tags import value_of
 from openneutron.certify.world import World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from math import prod
 
-from openneutron.certify.litert import Tensor
 from openneutron.certify.numbers import away, clamp, f32
 from openneutron.certify.operators import Context, rule
+from openneutron.certify.read.litert import Tensor
 from openneutron.certify.tags import constant, digest, filled, value_of
 from openneutron.certify.world import World, dense, gathered
 

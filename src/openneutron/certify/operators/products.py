@@ -5,9 +5,9 @@ from __future__ import annotations
 from array import array
 from math import prod
 
-from openneutron.certify.litert import Tensor
 from openneutron.certify.numbers import activation, f32, limits, multiplier, reduced, window, wrap
 from openneutron.certify.operators import Context, rule
+from openneutron.certify.read.litert import Tensor
 from openneutron.certify.tags import digest, value_of
 
 _BYTES = ("INT8", "UINT8")

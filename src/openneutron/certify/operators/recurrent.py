@@ -12,9 +12,9 @@ from array import array
 from collections.abc import Hashable
 from typing import Any
 
-from openneutron.certify.litert import Tensor
 from openneutron.certify.numbers import f32, multiplier, wrap
 from openneutron.certify.operators import Context, rule
+from openneutron.certify.read.litert import Tensor
 from openneutron.certify.tags import digest, value_of
 from openneutron.certify.world import World
 

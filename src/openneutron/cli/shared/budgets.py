@@ -18,7 +18,7 @@ from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file
 from openneutron.machine.targets import load as load_target
 from openneutron.options import OPTIMIZE
-from openneutron.sizes import parse_size
+from openneutron.terminal.sizes import parse_size
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
         raise OptionError(f"optimize is {entry.optimize!r}", where=where, hint=f"one of {', '.join(OPTIMIZE)}")
     load_target(entry.target)
     if {"accuracy", "accuracy_drop"} & set(entry.budget) and not entry.is_zoo:
-        from openneutron.cli.shared.labelled import check_data
+        from openneutron.cli.inputs.labelled import check_data
 
         check_data(entry.data, where=where, option="data")
     return entry

@@ -38,10 +38,10 @@ class Request:
 def run_compile(request: Request) -> bool:
     """Compile, write the files and print the report; returns whether the answer is yes: with `must_fit`, that the whole
     program fits the chip."""
-    from openneutron import console
-    from openneutron.cli.shared.loading import found_source
+    from openneutron.cli.inputs.loading import found_source
     from openneutron.files import check_replaceable, check_target
     from openneutron.machine import targets
+    from openneutron.terminal import console
 
     if request.sandbox or request.sandbox_limits:
         from openneutron.cli.shared.sandboxed import compile_sandboxed
@@ -88,7 +88,7 @@ def run_compile(request: Request) -> bool:
 
 
 def _print(report: Report, as_json: bool, everything: bool) -> None:
-    from openneutron import console
+    from openneutron.terminal import console
 
     if as_json:
         from openneutron.report.model import to_json
@@ -122,7 +122,7 @@ def _compile(source: Source, stage: Callable[[str], None], options: dict[str, An
 def _compile_as_litert(source: Source, stage: Callable[[str], None], options: dict[str, Any]) -> tuple[Program, Loaded]:
     """An ONNX model as a LiteRT file."""
     from openneutron.errors import OptionError
-    from openneutron.quiet import quiet, without_torch_internals
+    from openneutron.terminal.quiet import quiet, without_torch_internals
 
     for name in ("recipe", "placement", "int8_io"):
         if name in options:

@@ -74,7 +74,7 @@ def diagnosis() -> list[Part]:
 
 def print_diagnosis(as_json: bool) -> bool:
     """Print every part; True when nothing that is needed is missing."""
-    from openneutron import console
+    from openneutron.terminal import console
 
     parts = diagnosis()
     missing = [part.name for part in parts if part.state == "missing"]

@@ -22,9 +22,9 @@ _HERE, _REPORT, _CERTIFICATE, _INTERMEDIATES = "here", "report", "certificate", 
 
 def compile_sandboxed(request: Request) -> bool:
     """`openneutron compile` in a sandbox; its answer."""
-    from openneutron import console
     from openneutron.files import check_replaceable, check_target, make_folder, write_file
     from openneutron.isolate.sandbox import limits_of, sandbox
+    from openneutron.terminal import console
 
     r = request
     limits = limits_of(r.sandbox_limits)
@@ -58,9 +58,9 @@ def compile_sandboxed(request: Request) -> bool:
 
 def run_sandboxed(paths: Mapping[str, Path | None], values: Mapping[str, Any], output: Path | None, limits: str) -> int:
     """`openneutron run` in a sandbox; its exit code. `paths` are the files it reads, by option."""
-    from openneutron import console
     from openneutron.files import check_target, write_file
     from openneutron.isolate.sandbox import limits_of, sandbox
+    from openneutron.terminal import console
 
     if output is not None:
         check_target(output, ".npz", ".npy", inputs=paths.values())
@@ -81,7 +81,7 @@ def serve_compile(folder: Path, request: dict[str, Any]) -> bool:
     """In the sandbox: compile, with the results as the working directory."""
     from openneutron.cli.shared.compiling import Request, run_compile
     from openneutron.options import checked
-    from openneutron.quiet import quiet
+    from openneutron.terminal.quiet import quiet
 
     results = _results(folder)
     for name in ("output", "report", "certificate", "intermediates"):
@@ -96,7 +96,7 @@ def serve_run(folder: Path, paths: dict[str, str | None], values: dict[str, Any]
     import typer
 
     from openneutron.cli.run import run_file
-    from openneutron.quiet import quiet
+    from openneutron.terminal.quiet import quiet
 
     results = _results(folder)
     given: dict[str, Any] = {name: None if path is None else Path(results, path) for name, path in paths.items()}
@@ -131,7 +131,7 @@ def _absolute(text: str) -> str:
 
 
 def _show(done: Finished) -> None:
-    from openneutron import console
+    from openneutron.terminal import console
 
     console.put(done.out.rstrip("\n"))
     if done.missing:

@@ -25,8 +25,8 @@ def verify_onnx(
     `model` is the command line's sizes and calibration, `options` are those of `openneutron.compile`.
     """
     from openneutron.analyze.program_layers import verify_pte
-    from openneutron.cli.shared.arrays import read_arrays
-    from openneutron.cli.shared.loading import compile_source
+    from openneutron.cli.inputs.arrays import read_arrays
+    from openneutron.cli.inputs.loading import compile_source
     from openneutron.executorch.run.arrays import run_arrays, tensors_of
     from openneutron.files import bundle_of, make_folder, write_file
     from openneutron.litert.graph import DType, Tensor

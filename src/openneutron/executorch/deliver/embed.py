@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
-from openneutron.escapes import comment
 from openneutron.machine.simulator import DTYPES
 from openneutron.microcode.container import decode_container
 from openneutron.microcode.decode import decode, header_of
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload, parse_payload
 from openneutron.microcode.table import ALIGNMENT, ElementType
+from openneutron.terminal.escapes import comment
 
 Array = npt.NDArray[Any]
 # Words of eight hexadecimal digits on a line of the house's 120 columns.

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.analyze.accuracy import Labelled
-from openneutron.cli.shared.labelled import (
+from openneutron.cli.inputs.labelled import (
     IMAGES,
     Wanted,
     class_files,

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from openneutron import console
-from openneutron.console import counted, progress
+from openneutron.terminal import console
+from openneutron.terminal.console import counted, progress
 
 
 class Terminal(io.StringIO):

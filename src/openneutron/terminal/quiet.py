@@ -10,7 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 
-from openneutron.escapes import printable
+from openneutron.terminal.escapes import printable
 
 
 @contextlib.contextmanager

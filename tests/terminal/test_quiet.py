@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from openneutron.quiet import quiet, without_torch_internals
+from openneutron.terminal.quiet import quiet, without_torch_internals
 
 
 @pytest.fixture(autouse=True)

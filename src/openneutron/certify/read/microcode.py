@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from openneutron.certify.published import KERNELS, TARGETS
+from openneutron.certify.read.storage import plain_weights, unpacked
 from openneutron.certify.refused import Refused
-from openneutron.certify.storage import plain_weights, unpacked
 
 REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
 DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.shared.labelled import Wanted
-from openneutron.cli.shared.shards import Reading, shards_of
+from openneutron.cli.inputs.labelled import Wanted
+from openneutron.cli.inputs.shards import Reading, shards_of
 from openneutron.errors import OpenNeutronError
 
 WANTED = Wanted((2, 3))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from openneutron.errors import OptionError
-from openneutron.sizes import parse_size
+from openneutron.terminal.sizes import parse_size
 
 
 @pytest.mark.parametrize(

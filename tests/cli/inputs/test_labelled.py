@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from openneutron.cli.shared.labelled import Wanted, read_data
+from openneutron.cli.inputs.labelled import Wanted, read_data
 from openneutron.errors import OpenNeutronError
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from openneutron.cli.shared.blocks import Blocks, blocks_of_file
-from openneutron.cli.shared.tensor_info import TensorInfo, tensor_info
+from openneutron.cli.inputs.blocks import Blocks, blocks_of_file
+from openneutron.cli.inputs.tensor_info import TensorInfo, tensor_info
 from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import FormatError, OptionError
-from openneutron.escapes import printable
 from openneutron.files import read_file, write_file
+from openneutron.terminal.escapes import printable
 
 Array = npt.NDArray[Any]
 

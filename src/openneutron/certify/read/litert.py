@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from openneutron.certify.flat import Table, root
 from openneutron.certify.published import OPERATORS, OPTIONS, OPTIONS_2
+from openneutron.certify.read.flat import Table, root
 from openneutron.certify.refused import Refused
 
 TYPES = (

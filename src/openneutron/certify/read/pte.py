@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from openneutron.certify.flat import Table, root
+from openneutron.certify.read.flat import Table, root
 from openneutron.certify.refused import Refused
 
 _BACKEND = b"NeutronBackend"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def codes_of(file: Path, data: bytes, bundle: Path) -> list[Code]:
     """Every microcode block of a compiled file, its layers named where the bundle knows them."""
     from openneutron.analyze.profile import Code
-    from openneutron.cli.shared.blocks import blocks_of_file
+    from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.errors import OptionError
 
     found = [

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from openneutron.cli.app import app
-from openneutron.cli.shared.front_end import frames_of_sound, load_front_end, read_wav
+from openneutron.cli.inputs.front_end import frames_of_sound, load_front_end, read_wav
 from openneutron.errors import FormatError, OptionError
 from openneutron.litert.graph import DType, Quantization, Tensor
 from tests.streaming import streaming_convnet

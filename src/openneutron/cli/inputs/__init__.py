@@ -1,0 +1,1 @@
+"""What a command line names, read: models, microcode, arrays, sound, labelled data."""
