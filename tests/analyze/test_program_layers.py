@@ -12,7 +12,7 @@ import openneutron
 from openneutron.analyze.program_layers import verify_pte
 from openneutron.cli.main import run
 from openneutron.errors import OptionError
-from openneutron.executorch.run.tap import delegate_inputs
+from openneutron.executorch.run.tap import taps
 from tests.executorch.ordered import ordered
 
 
@@ -38,14 +38,15 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_layer_of_every_delegate_is_at_0_lsb(compiled: Path) -> None:
-    found = verify_pte(compiled / "model.pte", compiled / "model.debug", [torch.randn(1, 3, 8, 8)])
+    found = verify_pte(compiled / "model.pte", compiled / "model.debug", [[torch.randn(1, 3, 8, 8)]])
     assert found.equal
     assert {layer.graph for layer in found.layers} == {0, 1} == {layer.graph for layer in found.outputs}
     assert all(layer.compared for layer in found.layers)
 
 
 def test_a_delegate_gets_what_the_cpu_made_of_the_one_before(compiled: Path) -> None:
-    first, second = delegate_inputs((compiled / "model.pte").read_bytes(), [torch.ones(1, 3, 8, 8)])
+    pte = (compiled / "model.pte").read_bytes()
+    first, second = (list(tap.run(torch.ones(1, 3, 8, 8))) for tap in taps(pte))
     assert first[0].dtype == second[0].dtype == torch.int8
     assert first[0].unique().numel() == 1
     assert tuple(second[0].shape) == (1, 8, 8, 8) and second[0].unique().numel() > 1
@@ -62,8 +63,8 @@ def test_the_command_finds_the_bundle_beside_the_file(compiled: Path, capsys: py
 def test_a_missing_or_foreign_bundle_says_how_to_make_one(compiled: Path, tmp_path: Path) -> None:
     inputs = [torch.zeros(1, 3, 8, 8)]
     with pytest.raises(OptionError, match=r"no debug bundle with partition_0.tflite.*--intermediates"):
-        verify_pte(compiled / "model.pte", tmp_path, inputs)
+        verify_pte(compiled / "model.pte", tmp_path, [inputs])
     for file in (compiled / "model.debug").glob("partition_1*"):
         (tmp_path / file.name.replace("partition_1", "partition_0")).write_bytes(file.read_bytes())
     with pytest.raises(OptionError, match="the debug bundle belongs to another compile"):
-        verify_pte(compiled / "model.pte", tmp_path, inputs)
+        verify_pte(compiled / "model.pte", tmp_path, [inputs])

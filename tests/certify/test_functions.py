@@ -33,10 +33,10 @@ def model(roll: int = 0, text: str = SIN) -> bytes:
 def test_a_good_table_passes_and_a_rotated_one_does_not() -> None:
     inputs = [np.arange(16, dtype=np.int8).reshape(1, 16)]
     assert prove(convert(model(), Options()).model, model()).graphs == 1
-    assert verify_litert(model(), inputs, Options()).equal
+    assert verify_litert(model(), [inputs], Options()).equal
     with pytest.raises(Refused, match="is not that of its function"):
         prove(convert(model(7), Options()).model, model(7))
-    found = verify_litert(model(7), inputs, Options())
+    found = verify_litert(model(7), [inputs], Options())
     assert not found.equal and found.first is not None and found.first.kernel == "table"
 
 

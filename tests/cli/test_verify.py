@@ -13,6 +13,7 @@ from openneutron.litert.write import write_model
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from tests.streaming import streaming_convnet
 
 
 def damage(file: Path) -> None:
@@ -92,3 +93,13 @@ def test_what_cannot_be_verified_is_refused(command, refused, folder: Path, argu
     command("compile", "convnet.tflite", "-o", "out.tflite")
     np.save("wrong.npy", np.zeros((2, 2), np.int8))
     assert message in refused("verify", *arguments)
+
+
+def test_a_stream_is_verified_frame_by_frame(command, folder: Path) -> None:
+    Path("wake.tflite").write_bytes(streaming_convnet())
+    np.savez("frames.npz", frame=np.random.default_rng(0).integers(-128, 128, (4, 1, 1, 1, 4)).astype(np.int8))
+    outcome = command("verify", "wake.tflite", "--stream", "frames.npz", "--dump", "out", "-o", "out.npz")
+    assert outcome.code == 0 and "of 4 frames in a row" in outcome.out
+    assert np.load("out.npz")["out"].shape[0] == 4
+    outcome = command("verify", "wake.tflite", "--stream", "frames.npz", "--input", "frames.npz")
+    assert outcome.code == 2 and "--stream and --input" in outcome.err

@@ -29,7 +29,7 @@ def verify_models(
             progress("verifying every layer" + (f", graph {at} of {len(models)}" if len(models) > 1 else ""))
         graph = read_model(model, source=options.source).main
         inputs = random_inputs([graph.tensors[index] for index in graph.inputs], seed=seed)
-        found.append(verify_litert(model, inputs, options))
+        found.append(verify_litert(model, [inputs], options))
     return found
 
 

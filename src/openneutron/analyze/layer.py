@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,26 @@ class Layer:
     def equal(self) -> bool:
         """True at 0 LSB, and for what cannot be compared."""
         return self.differing == 0
+
+
+def over_frames(frames: Sequence[Layer]) -> Layer:
+    """One layer in several runs as one: values of all, the SQNR of the worst.
+
+    Example:
+        >>> over_frames([first, second]).elements == first.elements + second.elements
+        True
+    """
+    histogram: Counter[int] = Counter()
+    for one in frames:
+        histogram.update(one.histogram)
+    return replace(
+        frames[0],
+        elements=sum(one.elements for one in frames),
+        differing=sum(one.differing for one in frames),
+        largest=max(one.largest for one in frames),
+        sqnr=min(one.sqnr for one in frames),
+        histogram=dict(histogram),
+    )
 
 
 def compare_layer(ours: Array, golden: Array, zero_point: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 A bundle is the folder that `openneutron compile --intermediates` writes.
 
 Example:
-    >>> verify_pte(Path("model.pte"), Path("model.debug"), [image]).equal
+    >>> verify_pte(Path("model.pte"), Path("model.debug"), [[image]]).equal
     True
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.analyze.verify import Subject, Verification, border, verify_subject
+from openneutron.analyze.verify import Subject, Verification, Verify, border, stream_of, watched
 from openneutron.board.rounding import EXACT, SILICON, silicon_blocks
 from openneutron.errors import FormatError, OptionError, UnsupportedError
 from openneutron.files import read_file
@@ -25,37 +25,44 @@ from openneutron.litert.read import read_model
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import CHANNELS_LAST, Payload, payloads_of_pte
 from openneutron.report.model import from_json
-from openneutron.run.golden import golden_values
+from openneutron.run.golden import Golden
 
 Array = npt.NDArray[Any]
 
 
-def verify_pte(pte: Path, bundle: Path, inputs: Sequence[Any], *, rounding: str = EXACT) -> Verification:
-    """Run the program's delegates on what they are given for `inputs` (torch tensors), and compare every layer.
+def verify_pte(pte: Path, bundle: Path, frames: Sequence[Sequence[Any]], *, rounding: str = EXACT) -> Verification:
+    """Run the program's delegates on what they are given in each run of it (inputs are torch tensors); compare every layer.
 
     With `rounding` "silicon" they compute with the board's multipliers.
     """
-    from openneutron.executorch.run.tap import delegate_inputs
+    from openneutron.executorch.run.tap import taps
 
     data = read_file(pte)
     payloads = payloads_of_pte(data, where=str(pte))
     if not payloads:
         raise UnsupportedError("the program has no Neutron delegate", where=str(pte))
     subjects = [_subject(at, payload, bundle, pte) for at, payload in enumerate(payloads)]
-    found = Verification()
-    taps = delegate_inputs(data, inputs, where=str(pte))
-    for (subject, model), payload, arguments in zip(subjects, payloads, taps, strict=True):
-        given = [
-            _arranged(arguments[place].numpy(), form, subject.source.tensors[tensor].shape)
-            for place, form, tensor in zip(payload.input_map, payload.input_formats, subject.inputs, strict=True)
-        ]
-        by_tensor = dict(zip(subject.inputs, given, strict=True))
-        golden = golden_values(model, [by_tensor[tensor] for tensor in subject.source.inputs], source=subject.where)
+    parts: list[list[Verification]] = []
+    for (subject, model), payload, tap in zip(subjects, payloads, taps(data, where=str(pte)), strict=True):
+        golden = Golden(model, source=subject.where)
         if rounding == SILICON:
             microcode, weights = silicon_blocks(subject.microcode, subject.weights, subject.kernels_block)
             subject = dataclasses.replace(subject, microcode=microcode, weights=weights)
-        found += verify_subject(subject, given, golden)
-    return found
+        with watched(subject) as verify:
+            parts.append([_frame(subject, payload, verify, golden, tap.run(*inputs)) for inputs in frames])
+    return stream_of([sum(graphs, Verification()) for graphs in zip(*parts, strict=True)])
+
+
+def _frame(
+    subject: Subject, payload: Payload, verify: Verify, golden: Golden, arguments: Sequence[Any]
+) -> Verification:
+    """One run of one delegate on what it was given."""
+    given = [
+        _arranged(arguments[place].numpy(), form, subject.source.tensors[tensor].shape)
+        for place, form, tensor in zip(payload.input_map, payload.input_formats, subject.inputs, strict=True)
+    ]
+    by_tensor = dict(zip(subject.inputs, given, strict=True))
+    return verify(given, golden.run([by_tensor[tensor] for tensor in subject.source.inputs]))
 
 
 def require_bundle(pte: Path, data: bytes, bundle: Path) -> None:

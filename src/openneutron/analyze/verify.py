@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.analyze.layer import Layer, compare_layer
-from openneutron.analyze.snapshot import snapshot
+from openneutron.analyze.layer import Layer, compare_layer, over_frames
+from openneutron.analyze.snapshot import Run, snapshot
 from openneutron.certify.functions import Unknown, function_of, wrong_entries
 from openneutron.compiler import kernels
 from openneutron.compiler.front.ingest import Group, extract
@@ -64,6 +65,8 @@ class Verification:
     outputs: tuple[Layer, ...] = ()
     values: dict[str, Array] = field(default_factory=dict)
     cycles: int = 0
+    frames: int = 1
+    first_frame: int = 0  # where something differs for the first time
 
     @property
     def equal(self) -> bool:
@@ -100,8 +103,31 @@ class Verification:
         )
 
 
-def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
-    """Run one NeutronGraph on `inputs` and compare each layer and output with `golden`, by tensor of the source."""
+Verify = Callable[[Sequence[Array], Mapping[int, Array]], Verification]  # of inputs and golden values, by tensor
+
+
+def stream_of(frames: Sequence[Verification]) -> Verification:
+    """Frames of a stream as one comparison: values have one more leading axis, cycles are those of the slowest frame."""
+    if len(frames) == 1:
+        return frames[0]
+    return Verification(
+        tuple(over_frames(same) for same in zip(*(one.layers for one in frames), strict=True)),
+        tuple(over_frames(same) for same in zip(*(one.outputs for one in frames), strict=True)),
+        {name: np.stack([one.values[name] for one in frames]) for name in frames[0].values},
+        max(one.cycles for one in frames),
+        len(frames),
+        next((at for at, one in enumerate(frames) if not one.equal), 0),
+    )
+
+
+@contextmanager
+def watched(subject: Subject) -> Iterator[Verify]:
+    """One NeutronGraph ready to be verified, run after run: what it keeps from one to the next is kept.
+
+    Example:
+        >>> with watched(subject) as verify:
+        ...     found = [verify([frame], golden.run([frame])) for frame in frames]
+    """
     program = subject.program()
     if not same_layers(program, subject.kernels):
         raise OptionError(
@@ -111,8 +137,21 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
         )
     blocks = (subject.microcode, subject.weights, subject.kernels_block)
     with Simulator(*blocks, poison=True, where=subject.where) as simulator:
-        run = snapshot(simulator, program, inputs)
-        cycles = simulator.cycles
+
+        def verify(inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
+            run = snapshot(simulator, program, inputs)
+            return _compared(subject, run, golden, simulator.cycles)
+
+        yield verify
+
+
+def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
+    """Run one NeutronGraph once and compare each layer and output with `golden`, by tensor of the source."""
+    with watched(subject) as verify:
+        return verify(inputs, golden)
+
+
+def _compared(subject: Subject, run: Run, golden: Mapping[int, Array], cycles: int) -> Verification:
     exceptions = exceptions_of(subject.source)
     layers: list[Layer] = []
     values: dict[str, Array] = {}

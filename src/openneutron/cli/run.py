@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
 from openneutron.cli.inputs.loading import SANDBOX_HELP, SANDBOX_LIMITS_HELP
 
 if TYPE_CHECKING:
     from openneutron.cli.shared.differences import Difference
-    from openneutron.litert.graph import Tensor
     from openneutron.run.runner import RunResult
 
 
@@ -22,15 +22,8 @@ def run_file(
         Path | None,
         typer.Option("--input", "-i", help=".npy for one input, .npz by name for several; random data without it."),
     ] = None,
-    stream: Annotated[
-        Path | None,
-        typer.Option(
-            help=".npy or .npz with one more leading axis, the frames: run one after another, with state; or a .wav."
-        ),
-    ] = None,
-    front_end: Annotated[
-        str, typer.Option(help="What makes frames of a .wav: script.py:function of its samples (and their rate).")
-    ] = "",
+    stream: Annotated[Path | None, typer.Option(help=STREAM_HELP)] = None,
+    front_end: Annotated[str, typer.Option(help=FRONT_END_HELP)] = "",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the outputs there (.npz, or .npy for one).")
     ] = None,
@@ -72,20 +65,13 @@ def run_file(
         return
     from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
-    from openneutron.errors import FormatError, OptionError
+    from openneutron.errors import FormatError
     from openneutron.files import check_target, kind_of, read_file
     from openneutron.isolate.settings import timeout_of
     from openneutron.terminal import console
 
     check_rounding(rounding)
-    if stream is not None and input is not None:
-        raise OptionError("--stream and --input were both given", hint="a stream is the input, frame by frame")
-    sound = stream is not None and stream.suffix.lower() == ".wav"
-    if sound != bool(front_end):
-        raise OptionError(
-            "a .wav needs --front-end, which says how frames are made of it" if sound else "--front-end is for a .wav",
-            hint="`openneutron run model.tflite --stream hello.wav --front-end features.py:log_mel`",
-        )
+    given = Given(input, stream, front_end, seed)
     if output is not None:
         check_target(output, ".npz", ".npy", inputs=(file, input))
     data = read_file(file)
@@ -99,8 +85,8 @@ def run_file(
         data = silicon_file(data, where=str(file))
     with console.progress("running"), timeout_of(timeout):
         run = _run_pte if kind == "pte" else _run_litert
-        frames, result = run(data, str(file), stream or input, seed, streams=stream is not None, front_end=front_end)
-        differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, stream is not None)
+        frames, result = run(data, str(file), given)
+        differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, given.streams)
     if output is not None:
         from openneutron.cli.inputs.arrays import write_arrays
 
@@ -126,49 +112,27 @@ def _require_target(data: bytes, where: str, target: str) -> None:
 Frames = list[list[Any]]  # inputs of each run
 
 
-def _run_litert(
-    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False, front_end: str = ""
-) -> tuple[Frames, RunResult]:
+def _run_litert(data: bytes, where: str, given: Given) -> tuple[Frames, RunResult]:
     from openneutron.run.runner import LiteRtRunner
 
     runner = LiteRtRunner(data, source=where)
-    frames = _frames(runner.inputs, given, seed, where, streams, front_end)
-    return frames, _run_all(runner.run, frames, streams)
+    frames = given.frames(runner.inputs, where=where)
+    return frames, _run_all(runner.run, frames, given.streams)
 
 
-def _run_pte(
-    data: bytes, where: str, given: Path | None, seed: int, *, streams: bool = False, front_end: str = ""
-) -> tuple[Frames, RunResult]:
+def _run_pte(data: bytes, where: str, given: Given) -> tuple[Frames, RunResult]:
     from openneutron.executorch.run.arrays import run_arrays
     from openneutron.executorch.run.runtime import load_program
-    from openneutron.litert.graph import DType, Tensor
     from openneutron.run.runner import RunResult
 
     program = load_program(data, where=where)
-    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(program.inputs)]
-    frames = _frames(tensors, given, seed, where, streams, front_end)
+    frames = given.frames(numbered(program.inputs), where=where)
 
     def run(inputs: list[Any]) -> RunResult:
         results = run_arrays(program.run, inputs)
         return RunResult({f"output_{at}": value for at, value in enumerate(results)}, 0)
 
-    return frames, _run_all(run, frames, streams)
-
-
-def _frames(
-    tensors: Sequence[Tensor], given: Path | None, seed: int, where: str, streams: bool, front_end: str
-) -> Frames:
-    """The inputs of the one run, or of each frame."""
-    from openneutron.cli.inputs.arrays import read_arrays
-    from openneutron.run.runner import bind_inputs, random_inputs
-    from openneutron.run.stream import frames_of
-
-    if given is not None and front_end:
-        from openneutron.cli.inputs.front_end import frames_of_sound
-
-        return frames_of(tensors, frames_of_sound(given, front_end, tensors), source=where)
-    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-    return frames_of(tensors, arrays, source=where) if streams else [bind_inputs(tensors, arrays, source=where)]
+    return frames, _run_all(run, frames, given.streams)
 
 
 def _run_all(run: Callable[[list[Any]], RunResult], frames: Frames, streams: bool) -> RunResult:
@@ -182,7 +146,7 @@ def run_seeded(data: bytes, where: str, seed: int = 0) -> Mapping[str, Any]:
     from openneutron.files import kind_of
 
     run = _run_pte if kind_of(data) == "pte" else _run_litert
-    return run(data, where, None, seed)[1].outputs
+    return run(data, where, Given(seed=seed))[1].outputs
 
 
 def _check(

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
     from openneutron.analyze.layer import Layer
     from openneutron.analyze.verify import Verification
+    from openneutron.litert.graph import Tensor
 
 # Layers shown when some differ: the first ones tell where it began.
 SHOWN = 20
@@ -24,6 +26,8 @@ def verify_file(
     input: Annotated[
         Path | None, typer.Option("--input", "-i", help="Inputs as .npy or .npz; random ones otherwise.")
     ] = None,
+    stream: Annotated[Path | None, typer.Option(help=STREAM_HELP)] = None,
+    front_end: Annotated[str, typer.Option(help=FRONT_END_HELP)] = "",
     seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
     bundle: Annotated[
         Path | None, typer.Option(help="Debug bundle of a .pte (default: NAME.debug beside the file).")
@@ -58,6 +62,8 @@ def verify_file(
     openneutron verify model.onnx --size batch=1 --calibration samples.npz
 
     openneutron verify out.tflite --reference model.tflite --input sample.npy --dump conv -o conv.npz
+
+    openneutron verify wake.tflite --reference model.tflite --stream frames.npz
     """
     from openneutron.board.rounding import check_rounding
     from openneutron.cli.main import DIFFERS
@@ -66,8 +72,9 @@ def verify_file(
     from openneutron.terminal import console
 
     check_rounding(rounding)
+    given = Given(input, stream, front_end, seed)
     if dump:
-        check_target(output, ".npz", ".npy", inputs=(file, input))
+        check_target(output, ".npz", ".npy", inputs=(file, input, stream))
     steps: list[str] = []
     with console.progress("running") as stage, timeout_of(timeout):
         if _is_onnx(file):
@@ -79,9 +86,9 @@ def verify_file(
 
             model = {"sizes": size or (), "calibration": calibration}
             options = {"target": target, "optimize": optimize}
-            found, steps = verify_onnx(file, input, seed, model, options, stage)
+            found, steps = verify_onnx(file, given, model, options, stage)
         else:
-            found = _verify(file, input, seed, bundle, reference, target, optimize, rounding)
+            found = _verify(file, given, bundle, reference, target, optimize, rounding)
     if dump:
         _dump(found, dump, output, str(file))
     if as_json:
@@ -104,8 +111,7 @@ def _is_onnx(file: Path) -> bool:
 
 def _verify(
     file: Path,
-    given: Path | None,
-    seed: int,
+    given: Given,
     bundle: Path | None,
     reference: Path | None,
     target: str,
@@ -124,7 +130,7 @@ def _verify(
     where = str(file)
     kind = kind_of(data)
     if kind == "pte":
-        return _verify_pte(file, data, given, seed, bundle, rounding)
+        return _verify_pte(file, data, given, bundle, rounding)
     if kind != "tflite":
         raise FormatError(
             "only .pte, .tflite and .onnx files can be verified",
@@ -135,10 +141,10 @@ def _verify(
         if reference is not None:
             raise OptionError("--reference is for compiled models, this one is none", where=where)
         options = Options(target=targets.named(target), optimize=optimize, source=where)
-        inputs = _inputs(data, where, given, seed)
+        frames = given.frames(_inputs(data, where), where=where)
         if rounding == SILICON:
-            return verify_compiled(silicon_file(convert(data, options).model, where=where), data, inputs, source=where)
-        return verify_litert(data, inputs, options)
+            return verify_compiled(silicon_file(convert(data, options).model, where=where), data, frames, source=where)
+        return verify_litert(data, frames, options)
     if reference is None:
         hint = "give the .tflite it was compiled from with --reference"
         raise OptionError("this model is compiled, so it needs a reference", where=where, hint=hint)
@@ -147,39 +153,28 @@ def _verify(
         raise OptionError("the reference is no .tflite that is not compiled", where=str(reference))
     if rounding == SILICON:
         data = silicon_file(data, where=where)
-    return verify_compiled(data, original, _inputs(original, str(reference), given, seed), source=where)
+    frames = given.frames(_inputs(original, str(reference)), where=where)
+    return verify_compiled(data, original, frames, source=where)
 
 
-def _inputs(data: bytes, where: str, given: Path | None, seed: int) -> list[Any]:
-    from openneutron.cli.inputs.arrays import read_arrays
+def _inputs(data: bytes, where: str) -> list[Tensor]:
     from openneutron.litert.read import read_model
-    from openneutron.run.runner import bind_inputs, random_inputs
 
     graph = read_model(data, source=where).main
-    tensors = [graph.tensors[index] for index in graph.inputs]
-    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-    return bind_inputs(tensors, arrays, source=where)
+    return [graph.tensors[index] for index in graph.inputs]
 
 
-def _verify_pte(
-    file: Path, data: bytes, given: Path | None, seed: int, bundle: Path | None, rounding: str
-) -> Verification:
+def _verify_pte(file: Path, data: bytes, given: Given, bundle: Path | None, rounding: str) -> Verification:
     from openneutron.analyze.program_layers import require_bundle, verify_pte
-    from openneutron.cli.inputs.arrays import read_arrays
     from openneutron.files import bundle_of
-    from openneutron.litert.graph import DType, Tensor
     from openneutron.microcode.pte import read_plan
-    from openneutron.run.runner import bind_inputs, random_inputs
 
     bundle = bundle or bundle_of(file)
     require_bundle(file, data, bundle)  # before torch is loaded and a model is run
     from openneutron.executorch.run.arrays import tensors_of
 
-    plan = read_plan(data, where=str(file))
-    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
-    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-    bound = bind_inputs(tensors, arrays, source=str(file))
-    return verify_pte(file, bundle, tensors_of(bound), rounding=rounding)
+    frames = given.frames(numbered(read_plan(data, where=str(file)).inputs), where=str(file))
+    return verify_pte(file, bundle, [tensors_of(frame) for frame in frames], rounding=rounding)
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:
@@ -209,6 +204,8 @@ def as_data(found: Verification) -> dict[str, Any]:
     return {
         "equal": found.equal,
         "cycles": found.cycles,
+        "frames": found.frames,
+        "first_frame": None if found.equal else found.first_frame,
         "first": plain(found.first),
         "worst": plain(found.worst),
         "exceptions": {why: list(names) for why, names in found.exceptions.items()},
@@ -230,7 +227,12 @@ def _print(found: Verification, file: Path) -> None:
     beside = f" ({unseen} more exist only inside the compiler)" if unseen else ""
     first, worst = found.first, found.worst
     if first is None or worst is None:
-        text = f"{file}: 0 LSB in all {len(compared)} layers, {values:,} values{beside}; {found.cycles:,} cycles"
+        frames = f" of {found.frames} frames in a row" if found.frames > 1 else ""
+        each = " a frame" if found.frames > 1 else ""
+        text = (
+            f"{file}: 0 LSB in all {len(compared)} layers{frames}, {values:,} values{beside}; "
+            f"{found.cycles:,} cycles{each}, open schedule"
+        )
         screen.print(text, markup=False, style="green")
         _print_exceptions(found)
         return
@@ -248,7 +250,11 @@ def _print(found: Verification, file: Path) -> None:
     screen.print(table)
     if len(different) > SHOWN:
         screen.print(f"  and {len(different) - SHOWN} more", style="dim")
-    text = f"{file}: {len(different)} differ; first {first.name} ({first.kernel}), worst {worst.name} ({worst.sqnr:.1f} dB)"
+    frame = f" in frame {found.first_frame} of {found.frames}" if found.frames > 1 else ""
+    text = (
+        f"{file}: {len(different)} differ; first {first.name} ({first.kernel}){frame}, "
+        f"worst {worst.name} ({worst.sqnr:.1f} dB)"
+    )
     screen.print(text, markup=False, style="red")
     _print_exceptions(found)
 

@@ -141,6 +141,7 @@ class Simulator:
         self.tensors = _tensors(self._handle)
         self._events: list[Event] = []
         self._watch: Callable[[Event], None] | None = None
+        self._state_view: Array | None = None  # while a run with events is in flight
         self._failure: Exception | None = None
         self._inputs = [_Buffer(t.bytes) for t in self.inputs]
         self._outputs = [_Buffer(t.bytes) for t in self.outputs]
@@ -208,13 +209,14 @@ class Simulator:
         handle = self._open()
         self._events = []
         self._watch, self._failure = watch, None
+        self._state_view = self.memory(Region.STATE)  # the driver gives it out only between runs
         sink = driver.EventSink(self._keep)  # made here: kept in the object it would be a cycle that delays its release
         driver.check(driver.library().neutronSetEventSink(handle, sink, None), handle, self._where)
         try:
             outputs = self.run(inputs)
         finally:
             driver.library().neutronSetEventSink(handle, driver.EventSink(), None)
-            self._watch = None
+            self._watch, self._state_view = None, None
         if self._failure is not None:
             raise self._failure
         return outputs, self._events
@@ -227,6 +229,8 @@ class Simulator:
         """
         buffers = {Region.INPUT: self._inputs, Region.OUTPUT: self._outputs, Region.WEIGHTS: self._blocks[1:2],
                    Region.SCRATCH: [self._scratch], Region.PREFETCH: [self._prefetch]}  # fmt: skip
+        if region is Region.STATE and self._state_view is not None:
+            return self._state_view
         if region in (Region.TCM, Region.STATE):
             address, size = (driver.tcm if region is Region.TCM else driver.state)(self._open())
             return (

@@ -22,15 +22,33 @@ from openneutron.run.runner import LiteRtRunner
 Array = npt.NDArray[Any]
 
 
+class Golden:
+    """A model whose every tensor can be seen, run after run: what it keeps from one to the next is kept.
+
+    Example:
+        >>> golden = Golden(Path("wake_word.tflite").read_bytes())
+        >>> values = [golden.run([frame]) for frame in frames]
+    """
+
+    def __init__(self, data: bytes, *, source: str = "<bytes>") -> None:
+        model = read_model(data, source=source)
+        graph = model.main
+        self._constants = {at: t.data for at, t in enumerate(graph.tensors) if t.data is not None}
+        self._inputs = graph.inputs
+        # Handles of variables have no value that could be fetched.
+        made = (t for op in graph.operators for t in op.outputs if not graph.tensors[t].dtype.is_opaque)
+        self._made = list(dict.fromkeys(made))
+        # Signatures name the outputs of the original; the graph with all tensors as outputs has none.
+        whole = replace(model, graphs=[replace(graph, outputs=self._made), *model.graphs[1:]], signatures=[])
+        self._runner = LiteRtRunner(write_model(whole), source=source)
+
+    def run(self, inputs: Sequence[Array]) -> dict[int, Array]:
+        """Tensor index → value, of every tensor that the main graph reads or computes."""
+        given = dict(zip(self._inputs, inputs, strict=True))
+        made = dict(zip(self._made, self._runner.run(inputs).outputs.values(), strict=True))
+        return self._constants | given | made
+
+
 def golden_values(data: bytes, inputs: Sequence[Array], *, source: str = "<bytes>") -> dict[int, Array]:
-    """Tensor index → value, of every tensor that the main graph reads or computes."""
-    model = read_model(data, source=source)
-    graph = model.main
-    values: dict[int, Array] = {at: t.data for at, t in enumerate(graph.tensors) if t.data is not None}
-    values |= dict(zip(graph.inputs, inputs, strict=True))
-    # Handles of variables have no value that could be fetched.
-    made = list(dict.fromkeys(t for op in graph.operators for t in op.outputs if not graph.tensors[t].dtype.is_opaque))
-    # Signatures name the outputs of the original; the graph with all tensors as outputs has none.
-    whole = replace(model, graphs=[replace(graph, outputs=made), *model.graphs[1:]], signatures=[])
-    outputs = LiteRtRunner(write_model(whole), source=source).run(inputs).outputs
-    return values | dict(zip(made, outputs.values(), strict=True))
+    """Tensor index → value, of one run."""
+    return Golden(data, source=source).run(inputs)

@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from openneutron.analyze.verify import Verification
+    from openneutron.cli.inputs.frames import Given
 
 
 def verify_onnx(
     file: Path,
-    given: Path | None,
-    seed: int,
+    given: Given,
     model: Mapping[str, Any],
     options: Mapping[str, Any],
     stage: Callable[[str], None],
@@ -25,20 +25,16 @@ def verify_onnx(
     `model` is the command line's sizes and calibration, `options` are those of `openneutron.compile`.
     """
     from openneutron.analyze.program_layers import verify_pte
-    from openneutron.cli.inputs.arrays import read_arrays
+    from openneutron.cli.inputs.frames import numbered
     from openneutron.cli.inputs.loading import compile_source
     from openneutron.executorch.run.arrays import run_arrays, tensors_of
     from openneutron.files import bundle_of, make_folder, write_file
-    from openneutron.litert.graph import DType, Tensor
     from openneutron.microcode.pte import read_plan
     from openneutron.onnx.sizes import fixed_inputs, parse_sizes
-    from openneutron.run.runner import bind_inputs, random_inputs
 
     program, loaded = compile_source(str(file), stage, dump_intermediates=True, **model, **options)
     plan = read_plan(program.data, where=str(file))
-    tensors = [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(plan.inputs)]
-    arrays = random_inputs(tensors, seed=seed) if given is None else read_arrays(given)
-    bound = bind_inputs(tensors, arrays, source=str(file))
+    frames = given.frames(numbered(plan.inputs), where=str(file))
     stage("verifying every layer")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{file.stem}.pte"
@@ -46,10 +42,10 @@ def verify_onnx(
         debug = make_folder(bundle_of(path))
         for name, content in program.intermediates.items():
             write_file(debug / name, content)
-        found = verify_pte(path, debug, tensors_of(bound))
+        found = verify_pte(path, debug, [tensors_of(frame) for frame in frames])
     stage("running onnxruntime")
     fixed = fixed_inputs(str(file), parse_sizes(model["sizes"]))
-    return found, _against_onnxruntime(file, bound, run_arrays(program.run, bound), loaded.model, fixed)
+    return found, _against_onnxruntime(file, frames[0], run_arrays(program.run, frames[0]), loaded.model, fixed)
 
 
 def _against_onnxruntime(

@@ -1,37 +1,36 @@
 """Tapping a program: what a delegate is given, from the program itself cut off right before the call.
 
 Example:
-    >>> taps = delegate_inputs(Path("model.pte").read_bytes(), [image])
-    >>> [value.shape for value in taps[0]]
+    >>> first = taps(Path("model.pte").read_bytes())[0]
+    >>> [value.shape for value in first.run(image)]
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
 
 from executorch.exir._serialize import _deserialize_pte_binary
 from executorch.exir._serialize._program import serialize_pte_binary
 from executorch.exir.schema import DelegateCall, Tensor
 
 from openneutron.errors import FormatError, UnsupportedError
-from openneutron.executorch.run.runtime import load_program
+from openneutron.executorch.run.runtime import LoadedProgram, load_program
 from openneutron.microcode.payload import BACKEND_ID
 
 
-def delegate_inputs(pte: bytes, inputs: Sequence[Any], *, where: str = "<pte>") -> list[list[Any]]:
-    """For each call of a Neutron delegate, in order, its arguments (inputs and outputs alike) as torch tensors.
+def taps(pte: bytes, *, where: str = "<pte>") -> list[LoadedProgram]:
+    """For each call of a Neutron delegate, in order, the program up to it: it returns the delegate's arguments.
 
-    The program runs once per delegate, up to it: memory is planned, so a tensor is only sure to be there until the next
-    instruction. The values of output arguments mean nothing.
+    One program for each, because memory is planned: a tensor is only sure to be there until the next instruction. Arguments
+    are inputs and outputs alike, as torch tensors; the values of outputs mean nothing. Delegates before the cut keep their
+    state from run to run; buffers that the program itself assigns at its end keep their first contents.
     """
     file = _deserialize_pte_binary(pte)
     if len(file.program.execution_plan) != 1 or len(file.program.execution_plan[0].chains) != 1:
         raise UnsupportedError("only programs with one method and one chain can be tapped", where=where)
     plan = file.program.execution_plan[0]
     instructions = plan.chains[0].instructions
-    found: list[list[Any]] = []
+    found: list[LoadedProgram] = []
     for at, instruction in enumerate(instructions):
         call = instruction.instr_args
         if isinstance(call, DelegateCall) and plan.delegates[call.delegate_index].id == BACKEND_ID:
@@ -44,6 +43,5 @@ def delegate_inputs(pte: bytes, inputs: Sequence[Any], *, where: str = "<pte>") 
             if len(arguments) != len(call.args):
                 raise FormatError(f"delegate call {at} has arguments that are no tensors", where=where)
             cut.program.execution_plan[0].outputs = arguments
-            program = load_program(bytes(serialize_pte_binary(cut)))
-            found.append(list(program.run(*inputs)))
+            found.append(load_program(bytes(serialize_pte_binary(cut))))
     return found
