@@ -120,7 +120,9 @@ NeutronError nd_check_container(nd_program *program, const NeutronModelConfig *c
 NeutronTensorRecord nd_tensor(const nd_program *program, uint32_t row);
 /* checksum.c */
 NeutronError nd_check_checksum(const nd_program *program, nd_text *detail);
-/* state.c: rows inside their region and the weights; first contents of a handle's state. */
+/* state.c: a row of the state table; rows inside their region and the weights; first contents of a
+ * handle's state. */
+NeutronStateRecord nd_state(const nd_program *program, uint32_t row);
 NeutronError nd_check_states(const nd_program *program, nd_text *detail);
 void nd_reset_state(struct NeutronModel *model);
 /* kernels_block.c: the block lists what is called, one bit per kernel id. */
@@ -143,8 +145,9 @@ NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text 
 /* Before the first section; and on to the next one, false where it is malformed. */
 nd_section nd_no_section(const nd_program *program);
 bool nd_next_section(const nd_program *program, nd_section *section);
-/* window.c: whether the window that the header asks for is enough to decode constants call by call;
- * a call's operands in it; bytes of region WEIGHTS that are copied. */
+/* window.c: whether the window that the header asks for is enough to decode constants call by call,
+ * and those that state begins with; a call's operands in it; bytes of region WEIGHTS that are
+ * copied. */
 bool nd_window_fits(const nd_program *program);
 void nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call);
 void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t bytes, uint8_t *to);

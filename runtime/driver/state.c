@@ -3,7 +3,7 @@
 
 #include "model.h"
 
-static NeutronStateRecord row_at(const nd_program *program, uint32_t row) {
+NeutronStateRecord nd_state(const nd_program *program, uint32_t row) {
     NeutronStateRecord record;
     nd_read(program, program->header.states_offset + row * (uint32_t)sizeof record, &record,
             sizeof record);
@@ -23,7 +23,7 @@ NeutronError nd_check_states(const nd_program *program, nd_text *detail) {
     const uint32_t weights = nd_weights_bytes(program);
     uint32_t end = 0; /* rows follow each other, so that every byte has its first contents */
     for (uint32_t row = 0; row < h->state_count; row++) {
-        const NeutronStateRecord s = row_at(program, row);
+        const NeutronStateRecord s = nd_state(program, row);
         const int whole = s.offset == end && s.bytes != 0 && s.bytes % NEUTRON_ALIGNMENT == 0;
         if (!whole || s.bytes > h->state_bytes - end) return malformed(program, row, &s, detail);
         const int filled = s.source == NEUTRON_NO_SOURCE;
@@ -39,7 +39,7 @@ NeutronError nd_check_states(const nd_program *program, nd_text *detail) {
 
 void nd_reset_state(struct NeutronModel *model) {
     for (uint32_t row = 0; row < model->program.header.state_count; row++) {
-        const NeutronStateRecord s = row_at(&model->program, row);
+        const NeutronStateRecord s = nd_state(&model->program, row);
         uint8_t *to = model->variables + s.offset;
         if (s.source != NEUTRON_NO_SOURCE) {
             if (model->window != NULL) nd_read_constants(model, s.source, s.bytes, to);

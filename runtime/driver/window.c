@@ -44,22 +44,33 @@ static uint32_t call_bytes(const nd_program *program, const nd_instruction *at) 
     return neutronKernels[record.kernel](NK_CHECK, &call) == 0 ? bytes : UINT32_MAX;
 }
 
-static uint32_t copy_bytes(const nd_program *program, const nd_instruction *at) {
-    NeutronDmaRecord d;
+/* Of the window that bytes of region WEIGHTS need which are read one section after the other. */
+static uint32_t range_bytes(const nd_program *program, uint32_t offset, uint32_t bytes) {
     nd_section s = nd_no_section(program);
     uint32_t most = 0;
-    nd_body(at, &d, sizeof d);
-    if (d.source_region != NEUTRON_REGION_WEIGHTS) return 0;
     for (uint32_t number = 0; number < program->header.section_count; number++) {
         if (!nd_next_section(program, &s)) return UINT32_MAX;
-        const bool read = s.plain < d.source_offset + d.bytes &&
-                          d.source_offset < s.plain + aligned(s.record.plain);
+        const bool read = s.plain < offset + bytes && offset < s.plain + aligned(s.record.plain);
         if (read && coded(&s) && aligned(s.record.plain) > most) most = aligned(s.record.plain);
     }
     return most;
 }
 
+static uint32_t copy_bytes(const nd_program *program, const nd_instruction *at) {
+    NeutronDmaRecord d;
+    nd_body(at, &d, sizeof d);
+    return d.source_region == NEUTRON_REGION_WEIGHTS
+               ? range_bytes(program, d.source_offset, d.bytes)
+               : 0;
+}
+
 bool nd_window_fits(const nd_program *program) {
+    for (uint32_t row = 0; row < program->header.state_count; row++) {
+        const NeutronStateRecord s = nd_state(program, row);
+        if (s.source != NEUTRON_NO_SOURCE &&
+            range_bytes(program, s.source, s.bytes) > program->header.window_bytes)
+            return false;
+    }
     uint8_t opcode = NEUTRON_OPCODE_CALL;
     for (uint32_t offset = program->header.code_offset; opcode != NEUTRON_OPCODE_END;) {
         uint32_t room[ND_MAX_WORDS], bytes = 0;

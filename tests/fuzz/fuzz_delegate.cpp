@@ -103,8 +103,14 @@ void run(openneutron::Model &model, const uint8_t *data, size_t size, bool in_or
                                payload.input_formats[row] == openneutron::kChannelsLast, in_order);
         values[at] = arguments.back().value();
     }
-    for (int twice = 0; twice < 2; ++twice) {
-        (void)model.run({values.data(), values.size()}, nullptr);
+    /* Memory of the model's own, the runtime's, and the runtime's where that is too small. */
+    (void)model.run({values.data(), values.size()}, nullptr, nullptr);
+    for (const size_t bytes : {size_t{FUZZ_REGION_BYTES}, size % 4096 + 1}) {
+        void *memory = fuzz_exactly(nullptr, bytes);
+        executorch::runtime::MemoryAllocator lent(static_cast<uint32_t>(bytes),
+                                                  static_cast<uint8_t *>(memory));
+        (void)model.run({values.data(), values.size()}, nullptr, &lent);
+        std::free(memory);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Fuzz target: microcode, weights and kernels from anywhere, through validation and, when accepted,
- * through a run of the plain and of the fastest loops, in buffers of exactly the declared sizes.
+ * through runs of the plain and of the fastest loops and of a context too small for all
+ * constants, in buffers of exactly the declared sizes.
  *
  * An input is microcode | weights | kernels, each padded to 16 bytes. The checksum is made right
  * before each try.
@@ -54,6 +55,23 @@ static void run(NeutronModelHandle model) {
     free(profile);
 }
 
+/* Again with constants that are decoded call by call, in a context of exactly the size for that. */
+static void run_windowed(const NeutronModelConfig *config, const NeutronModelSizes *sizes) {
+    NeutronHeaderRecord header;
+    NeutronModelHandle model = NULL;
+    memcpy(&header, config->microcode, sizeof header);
+    if (header.section_count == 0) return;
+    const size_t whole = neutronGetModelContextSize(config->microcode, sizes->microcode);
+    const size_t least =
+        whole - fuzz_align16(header.plain_bytes) + fuzz_align16(header.window_bytes);
+    void *context = fuzz_exactly(NULL, least);
+    if (neutronModelPrepareIn(context, least, config, sizes, &model) == NEUTRON_NONE) {
+        run(model);
+        neutronModelUnprepare(model);
+    }
+    free(context);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
     uint8_t *data = fuzz_exactly(input, size);
     fuzz_seal(data, size);
@@ -62,18 +80,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {
                          fuzz_exactly(data + at.weights_at, at.weights),
                          fuzz_exactly(data + at.kernels_at, at.kernels)};
     free(data);
+    NeutronHeaderRecord header = {0};
+    memcpy(&header, blocks[0], fuzz_least(at.microcode, sizeof header));
     const NeutronModelConfig config = {blocks[0], blocks[1], blocks[2], SECONDS};
     const NeutronModelSizes sizes = {at.microcode, at.weights, at.kernels, FUZZ_REGION_BYTES,
                                      FUZZ_REGION_BYTES};
     NeutronModelHandle model = NULL;
     char detail[256] = "";
+    const bool large = header.plain_bytes > FUZZ_REGION_BYTES; /* decoded constants */
     const NeutronError error = neutronModelPrepareChecked(&config, &sizes, &model);
-    if (error == NEUTRON_NONE) {
+    if (large) {
+        neutronModelUnprepare(model);
+    } else if (error == NEUTRON_NONE) {
         choose("portable");
         run(model);
         choose(NULL);
         run(model);
         neutronModelUnprepare(model);
+        run_windowed(&config, &sizes);
     } else if (neutronModelCheck(&config, &sizes, detail, sizeof detail) != error ||
                neutronErrorName(error) == NULL || detail[0] == 0) {
         abort(); /* every refusal has a name and says what was wrong where */

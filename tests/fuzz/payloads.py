@@ -1,7 +1,9 @@
-"""Seeds for the fuzz targets: small models, compiled for every target, that between them call every kernel."""
+"""Seeds for the fuzz targets: small models, compiled for every target, that between them call every
+kernel and have constants of every form."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,11 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import Compiled, blocks_of
+from openneutron.microcode.instructions import StateRow
 from openneutron.microcode.payload import build_payload
-from openneutron.microcode.table import ALIGNMENT
+from openneutron.microcode.table import ALIGNMENT, Storage
 from openneutron.microcode.walk import executed
 from openneutron.options import Options
 from tests import tiny
@@ -80,6 +84,30 @@ def _wide() -> bytes:
     return write_model(g.finish([x], [curved]))
 
 
+def _coded() -> bytes:
+    """Weights of every code: small ones (Rice), many zeros (static), those of a depthwise convolution."""
+    rng = np.random.default_rng(12)
+    g = GraphBuilder()
+    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    forms = {
+        "rice": np.rint(rng.laplace(0, 4, (20, 1, 1, 20))),
+        "static": rng.integers(-3, 4, (20, 3, 3, 20)) * (rng.random((20, 3, 3, 20)) < 0.2),
+    }
+    x = g.tensor("x", (1, 4, 5, 20), INT8, scale=0.05, zero_point=3)
+    last = x
+    for name, data in forms.items():
+        w = g.tensor(name, data.shape, INT8, scale=0.01, data=data.clip(-127, 127))
+        b = g.tensor(f"{name} bias", (20,), INT32, scale=0.0005, data=rng.integers(-99, 99, 20))
+        y = g.tensor(f"{name} output", (1, 4, 5, 20), INT8, scale=0.05, zero_point=3)
+        g.op("CONV_2D", [last, w, b], [y], **window)
+        last = y
+    deep = g.tensor("deep", (1, 3, 3, 20), INT8, scale=0.01, data=rng.integers(-2, 3, (1, 3, 3, 20)))
+    z = g.tensor("z", (1, 4, 5, 20), INT8, scale=0.1, zero_point=4)
+    g.op("DEPTHWISE_CONV_2D", [last, deep, g.tensor("c", (20,), INT32, scale=0.0005, data=range(20))], [z],
+         depth_multiplier=1, **window)  # fmt: skip
+    return write_model(g.finish([x], [z]))
+
+
 def _int16() -> bytes:
     """Every kernel of 16-bit activations."""
     rng = np.random.default_rng(11)
@@ -129,20 +157,37 @@ MODELS = {
     "rest_neutron_s": (_rest, {"target": "imx95"}),
     "int16": (_int16, {"target": "imxrt700"}),
     "int16_neutron_s": (_int16, {"target": "imx95"}),
+    "coded": (_coded, {"target": "imxrt700"}),
+    "coded_neutron_s": (_coded, {"target": "imx95"}),
+    "coded_prefetch": (_coded, {"target": "mcxn94x", "fetch_constants_to_sram": True}),
     "lstm": (Lstm(normalize=True, peephole=True, project=True).model, {"target": "imxrt700"}),
     "svdf": (Svdf().model, {"target": "mcxn94x"}),
     "streamed_pool": (_streamed_pool, {"target": "imxrt700", "fit_bytes": 2400}),
 }
 
 
-def write_seeds(folder: Path) -> set[str]:
-    """Write `microcode/` and `payload/` below `folder`; return the names of the kernels that the seeds call."""
+def _with_state(blocks: Compiled) -> Compiled:
+    """With state that begins as the first bytes of a coded section."""
+    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
+    assert program.sections[0].storage is not Storage.RAW
+    microcode, weights = encode_blocks(replace(program, states=(StateRow(0, 2 * ALIGNMENT, 0, 0),)))
+    return replace(blocks, microcode=microcode, weights=weights)
+
+
+def write_seeds(folder: Path) -> tuple[set[str], set[Storage]]:
+    """Write `microcode/` and `payload/` below `folder`; return what the seeds have: the names of the kernels they call,
+    and the ways in which constants are stored."""
     called: set[str] = set()
+    forms: set[Storage] = set()
     for name, (make, options) in MODELS.items():
         graph = read_model(convert(make(), Options(**options)).model).main
         (op,) = graph.operators
         blocks = blocks_of(graph, op, outputs=len(graph.outputs))
-        called |= _called(blocks)
+        if make is _coded:
+            blocks = _with_state(blocks)
+        program = decode(blocks.microcode, blocks.weights, blocks.kernels)
+        called |= {abi.by_id(call.kernel).name for call, _, _ in executed(program)}
+        forms |= {section.storage for section in program.sections}
         profiling = int(options.get("use_profiling", False))
         inputs, outputs = len(graph.inputs), len(graph.outputs)
         payload = build_payload(
@@ -153,9 +198,4 @@ def write_seeds(folder: Path) -> set[str]:
         for kind, data in (("microcode", b"".join(padded)), ("payload", payload)):
             (folder / kind).mkdir(parents=True, exist_ok=True)
             (folder / kind / name).write_bytes(data)
-    return called
-
-
-def _called(blocks: Compiled) -> set[str]:
-    program = decode(blocks.microcode, blocks.weights, blocks.kernels)
-    return {abi.by_id(call.kernel).name for call, _, _ in executed(program)}
+    return called, forms

@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 COMPILER = HERE / "fuzz.py"
 READER = HERE / "fuzz_onnx.py"
 BUILD = ROOT / "build" / "fuzz"
-PACKAGES = "clang and libclang-rt-14-dev"
+PACKAGES = "clang and libclang-rt-dev"
 SEEDS = {"fuzz_microcode": "microcode", "fuzz_payload": "payload", "fuzz_delegate": "payload"}
 # Sizes from damaged headers: a refused allocation is an answer that the code must cope with.
 ASAN = "allocator_may_return_null=1:max_allocation_size_mb=64"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 
 from openneutron.machine import targets
-from openneutron.microcode.encode import encode
+from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import Compiled
-from openneutron.microcode.instructions import Call, Instruction, Operand, Program, TensorRow
+from openneutron.microcode.instructions import Call, Instruction, Operand, Program, StateRow, TensorRow
+from openneutron.microcode.storage.sections import Section
 from openneutron.microcode.table import ElementType, Region, Rounding
 
 INPUT_BYTES = 64
@@ -28,6 +29,8 @@ def blocks(
     tcm: int = 0,
     kernels: tuple[int, ...] = (),
     weights: bytes = bytes(16),
+    sections: tuple[Section, ...] = (),
+    states: tuple[StateRow, ...] = (),
 ) -> Compiled:
     """One input and one output, and the instructions given; `kernels` are the ids that they call."""
     t = targets.load(target)
@@ -35,9 +38,10 @@ def blocks(
     program = Program(
         target, t.hw_version, t.cores, t.units, t.length, (0, 0, 0),
         (tensor(False, input_bytes), tensor(True, output_bytes)), instructions, weights, listed,
-        scratch_bytes=scratch, prefetch_bytes=prefetch, tcm_bytes=tcm,
+        scratch_bytes=scratch, prefetch_bytes=prefetch, tcm_bytes=tcm, sections=sections, states=states,
     )  # fmt: skip
-    return Compiled(encode(program), weights, listed, (0,), (1,))
+    microcode, stored = encode_blocks(program)
+    return Compiled(microcode, stored, listed, (0,), (1,))
 
 
 def operand(region: Region, batch: int, height: int, width: int, channels: int) -> Operand:

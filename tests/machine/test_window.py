@@ -11,10 +11,17 @@ from openneutron.convert import convert
 from openneutron.litert.read import read_model
 from openneutron.machine import driver
 from openneutron.machine.simulator import Simulator
+from openneutron.microcode import encode
 from openneutron.microcode.decode import header_of
 from openneutron.microcode.graph_op import Compiled, blocks_of
+from openneutron.microcode.instructions import Dma, StateRow
+from openneutron.microcode.storage.sections import choose, flat
+from openneutron.microcode.table import Region, Storage
 from openneutron.options import Options
 from tests import tiny
+from tests.hostile import crafted
+
+CODES = {name: word for word, name, _ in driver.errors()}
 
 
 def aligned(data: bytes) -> np.ndarray:
@@ -23,6 +30,14 @@ def aligned(data: bytes) -> np.ndarray:
     start = -room.ctypes.data % 16
     room[start : start + len(data)] = np.frombuffer(data, np.uint8)
     return room[start : start + len(data)]
+
+
+def context_bytes(blocks: Compiled) -> int:
+    """Of a context with all constants decoded."""
+    size = driver.library().neutronGetModelContextSize
+    size.restype, size.argtypes = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t)
+    code = aligned(blocks.microcode)
+    return int(size(code.ctypes.data, len(code)))
 
 
 def run_in(blocks: Compiled, size: int, image: bytes, outputs: int) -> tuple[int, bytes]:
@@ -64,10 +79,7 @@ def test_a_small_context_gives_the_same_results(options: dict[str, object]) -> N
     blocks = blocks_of(graph, op, outputs=1)
     header = header_of(blocks.microcode)
     assert 0 < header["window_bytes"] < header["plain_bytes"]
-    size = driver.library().neutronGetModelContextSize
-    size.restype, size.argtypes = ctypes.c_size_t, (ctypes.c_void_p, ctypes.c_size_t)
-    code = aligned(blocks.microcode)
-    whole = size(code.ctypes.data, len(code))
+    whole = context_bytes(blocks)
     least = whole - (header["plain_bytes"] - header["window_bytes"])
     image = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)
     with Simulator(blocks.microcode, blocks.weights, blocks.kernels) as simulator:
@@ -75,3 +87,21 @@ def test_a_small_context_gives_the_same_results(options: dict[str, object]) -> N
     for room in (whole, whole - 16, least):
         assert run_in(blocks, room, image.tobytes(), len(expected)) == (0, expected)
     assert run_in(blocks, least - 16, image.tobytes(), len(expected))[0] != 0
+
+
+@pytest.mark.parametrize("window", [16, 4096])
+def test_the_window_holds_what_state_begins_with(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a smaller one its section would be decoded over what lies behind."""
+    weights = bytes(4096)
+    section = choose(flat(len(weights)), weights, 8, 8)
+    assert section.storage is not Storage.RAW
+    copy = Dma(0, Region.INPUT, 0, Region.SCRATCH, 0, 0, 16)
+    given = {"scratch": 16, "weights": weights, "sections": (section,), "states": (StateRow(0, 16, 0, 0),)}
+    honest = header_of(crafted.blocks(copy, **given).microcode)["window_bytes"]
+    assert honest == len(weights)
+    monkeypatch.setattr(encode, "window_bytes", lambda program: window)
+    blocks = crafted.blocks(copy, **given)
+    room = context_bytes(blocks) - len(weights) + window
+    image = bytes(crafted.INPUT_BYTES)
+    error, _ = run_in(blocks, room, image, len(image))
+    assert error == (0 if window == honest else CODES["CONTEXT_TOO_SMALL"])

@@ -178,14 +178,19 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
 
 
 def window_bytes(program: Program) -> int:
-    """Plain bytes of the coded sections that one call or copy reads, at the most: what decoding call by call takes."""
+    """Plain bytes of the coded sections that one call reads, or of one that a copy or a state's first contents come from,
+    at the most: what decoding call by call takes."""
     places: list[tuple[int, int]] = []
     at = 0
     for section in program.sections:
         if section.storage is not Storage.RAW:
             places.append((at, at + align(section.plain)))
         at += align(section.plain)
-    most = 0
+
+    def largest(start: int, size: int) -> int:
+        return max((last - first for first, last in places if first < start + size and start < last), default=0)
+
+    most = max((largest(row.source, row.bytes) for row in program.states), default=0)  # NO_SOURCE is behind all
     for item in program.instructions:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call):
@@ -194,9 +199,7 @@ def window_bytes(program: Program) -> int:
                     most, sum(last - first for first, last in places for start in starts if first <= start < last)
                 )
             elif isinstance(step, Dma) and step.source_region is Region.WEIGHTS:
-                end = step.source_offset + step.bytes
-                read = [last - first for first, last in places if first < end and step.source_offset < last]
-                most = max(most, *read, 0)
+                most = max(most, largest(step.source_offset, step.bytes))
     return most
 
 

@@ -44,6 +44,7 @@ PROGRAMS = {
         "`make firmware`",
     ),
     "browser": (("chromium", "chromedriver"), "chromium chromium-driver", "the report's tests in a real browser"),
+    "libFuzzer": (("clang", "clang++"), "clang libclang-rt-dev", "the native targets of `make fuzz`"),
 }
 _COMPATIBLE = "openneutron-eiq-compat"
 _SDK = "eiq_neutron_sdk"
