@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import lru_cache
 from typing import Any
 
 from openneutron.certify.kernels import rule
@@ -41,8 +42,12 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
         return
     if {given, made} - {"INT8", "UINT8"}:
         raise m.unknown(call, first, f"it rescales {given} to {made}")
-    table = table_of(lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], *ends), given, made)
-    _mapped(m, call, first, last, table)
+    _mapped(m, call, first, last, _rescaling(given, made, zeros, factor, ends))
+
+
+@lru_cache(maxsize=256)
+def _rescaling(given: str, made: str, zeros: tuple[int, int], factor: tuple[int, int], ends: tuple[int, int]) -> bytes:
+    return table_of(lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], *ends), given, made)
 
 
 def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None:

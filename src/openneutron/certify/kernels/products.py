@@ -45,8 +45,8 @@ def unpacked(m: Any, call: Any, role: str, parts: list[tuple[int, int]], taps: i
             first = start + block * taps * tap + unit * length
             line = bytearray()
             for at in range(first, first + taps * tap, tap):
-                pixel = b"".join(data[at + k * units * length :][:length] for k in range(blocks))
-                line += pixel[:depth]
+                pieces = range(at, at + tap, units * length)
+                line += b"".join([data[one : one + length] for one in pieces])[:depth]
             matrix.append(bytes(line))
         made.append(matrix)
         start += size

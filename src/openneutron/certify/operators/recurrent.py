@@ -84,7 +84,7 @@ def _plain(tensor: Tensor) -> bool:
 
 def _folded(bias: int, weights: bytes, zero: int) -> int:
     """A bias less what the input's zero point adds."""
-    return wrap(bias - zero * (sum(weights) - 256 * sum(1 for one in weights if one > 127)))
+    return wrap(bias - zero * sum(array("b", weights)))
 
 
 @rule("SVDF")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from openneutron.certify.read.prefix import Damaged, rice, static
 from openneutron.certify.refused import Refused
 
 _SIZES = (0, 1, 2, 4)
 _RAW, _PACKED, _RICE, _STATIC, _COLUMNS = range(5)
-_SYMBOLS, _UNUSED, _LONGEST = 258, 256, 15
 _MOST = 1 << 28  # plain bytes of all sections
 
 
@@ -86,7 +86,10 @@ def plain_weights(block: bytes, weights: bytes, at: int, count: int, size: int, 
         total += -(-section.plain // 16) * 16
         if packing > 2 or place + section.stored > len(weights) or total > _MOST or section.plain == 0:
             raise section.damaged()
-        decoded = _plain(section, weights[place : place + section.stored])
+        try:
+            decoded = _plain(section, weights[place : place + section.stored])
+        except Damaged:
+            raise section.damaged() from None
         if len(decoded) != section.plain:
             raise section.damaged()
         found.append(decoded + bytes(-len(decoded) % 16))
@@ -110,10 +113,11 @@ def _plain(section: _Section, stored: bytes) -> bytes:
     padded = -(-section.inputs // section.length) * section.length
     if blocks * section.units * section.taps * padded != section.plain or section.parameter > 7:
         raise section.damaged()
-    codes: dict[str, int] = {}
-    at = 0
+    code, at = None, 0
     if section.storage == _STATIC:
-        codes, at = _codes(section, stored)
+        code, at = static(stored)
+    elif section.storage == _RICE:
+        code = rice(section.parameter)
     index = at
     at += blocks * section.width
     made: list[bytes] = []
@@ -122,93 +126,17 @@ def _plain(section: _Section, stored: bytes) -> bytes:
         channels = min(section.units, section.channels - first)
         count = channels * section.taps * section.inputs
         size = count
-        if section.storage != _PACKED:
+        if code is not None:
             size = int.from_bytes(stored[index : index + section.width], "little")
             index += section.width
         stream = stored[at : at + size]
         at += size
         if at > len(stored):
             raise section.damaged()
-        weights = _weights(section, stream, codes, count)
-        if len(weights) != count:
-            raise section.damaged()
-        made.append(_padded(section, weights, channels))
+        made.append(_padded(section, stream if code is None else code.weights(stream, count), channels))
     if at != len(stored):
         raise section.damaged()
     return b"".join(made)
-
-
-def _weights(section: _Section, stream: bytes, codes: dict[str, int], count: int) -> bytes:
-    """The weights of one block, without padding."""
-    if section.storage == _PACKED:
-        return stream
-    bits = f"{int.from_bytes(stream, 'big'):0{8 * len(stream)}b}" if stream else ""
-    weights, at = (_rice if section.storage == _RICE else _static)(section, bits, codes, count)
-    if at > len(bits) or len(bits) - at >= 8 or "1" in bits[at:]:
-        raise section.damaged()
-    return bytes(weights)
-
-
-def _rice(section: _Section, bits: str, _: dict[str, int], count: int) -> tuple[bytearray, int]:
-    made, at, low = bytearray(), 0, section.parameter
-    for _one in range(count):
-        stop = bits.find("0", at)
-        value = (stop - at << low) | int(bits[stop + 1 : stop + 1 + low] or "0", 2)
-        if stop < 0 or value > 255 or low > 7 or stop - at > 15:
-            raise section.damaged()
-        made.append((-(value + 1 >> 1) if value & 1 else value >> 1) & 0xFF)
-        at = stop + 1 + low
-    return made, at
-
-
-def _static(section: _Section, bits: str, codes: dict[str, int], count: int) -> tuple[bytearray, int]:
-    made, at, digit = bytearray(), 0, 0
-    sizes = sorted({len(code) for code in codes})
-    while len(made) < count:
-        symbol = next((codes[bits[at : at + size]] for size in sizes if bits[at : at + size] in codes), None)
-        if symbol is None:
-            raise section.damaged()
-        at += next(size for size in sizes if bits[at : at + size] in codes)
-        if symbol < 2:
-            zeros = symbol + 1 << digit
-            if len(made) + zeros > count:
-                raise section.damaged()
-            made += bytes(zeros)
-            digit += 1
-        else:
-            made.append((-(symbol >> 1) if symbol & 1 else symbol >> 1) & 0xFF)
-            digit = 0
-    return made, at
-
-
-def _codes(section: _Section, stored: bytes) -> tuple[dict[str, int], int]:
-    """Symbols by their codes, and the bytes that describe them."""
-    bits = "".join(f"{byte:08b}" for byte in stored[: _SYMBOLS + 4])
-    count, at, last = int(bits[:9] or "0", 2), 9, 8
-    lengths: list[int] = []
-    while len(lengths) < count:
-        ones = 4 - len(bits[at : at + 4].lstrip("1")) if at + 4 <= len(bits) else 5
-        if ones == 4:
-            last = int(bits[at + 4 : at + 8] or "0", 2)
-        elif ones < 3:
-            last += (0, 1, -1)[ones]
-        at += 8 if ones == 4 else ones + 1
-        lengths.append(0 if ones == 3 else last)
-        if not 0 < last <= _LONGEST or ones > 4:
-            raise section.damaged()
-    codes: dict[str, int] = {}
-    code = 0
-    for length in range(1, _LONGEST + 1):
-        for symbol, one in enumerate(lengths):
-            if one == length:
-                codes[f"{code:0{length}b}"] = symbol
-                code += 1
-        if code > 1 << length:
-            raise section.damaged()
-        code <<= 1
-    if _UNUSED in codes.values() or count > _SYMBOLS:
-        raise section.damaged()
-    return codes, -(-at // 8)
 
 
 def _padded(section: _Section, weights: bytes, channels: int) -> bytes:
