@@ -37,12 +37,12 @@ static nk_operand flat(size_t size) {
 }
 
 /* bias, multiplier and shift per channel. */
-static nk_operand table(uint32_t channels) {
+static nk_operand table(uint32_t channels, int32_t shift) {
     const uint32_t padded = nk_blocks(channels, 8) * 8;
     nk_operand o = flat((size_t)12 * padded);
     int32_t *at = (int32_t *)(void *)o.data;
     for (uint32_t c = 0; c < padded; ++c)
-        at[c] = 100, at[padded + c] = 1518500250, at[2 * padded + c] = -9;
+        at[c] = 100, at[padded + c] = 1518500250, at[2 * padded + c] = shift;
     return o;
 }
 
@@ -70,7 +70,7 @@ int main(int count, char **arguments) {
         o[NK_CONV2D_INPUT] = image(height, width, inputs);
         o[NK_CONV2D_WEIGHTS] =
             flat((size_t)nk_blocks(outputs, 8) * taps * nk_blocks(inputs, 8) * 64);
-        o[NK_CONV2D_TABLE] = table(outputs);
+        o[NK_CONV2D_TABLE] = table(outputs, -9);
         o[NK_CONV2D_OUTPUT] = image(oh, ow, outputs);
         run = nk_conv2d;
     } else if (!strcmp(kernel, "depthwise_conv2d")) {
@@ -81,16 +81,17 @@ int main(int count, char **arguments) {
         p->clamp_low = -128, p->clamp_high = 127;
         o[NK_DEPTHWISE_CONV2D_INPUT] = image(height, width, inputs);
         o[NK_DEPTHWISE_CONV2D_WEIGHTS] = flat((size_t)nk_blocks(inputs, 8) * 8 * taps);
-        o[NK_DEPTHWISE_CONV2D_TABLE] = table(inputs);
+        o[NK_DEPTHWISE_CONV2D_TABLE] = table(inputs, -9);
         o[NK_DEPTHWISE_CONV2D_OUTPUT] = image(oh, ow, inputs);
         run = nk_depthwise_conv2d;
     } else if (!strcmp(kernel, "fully_connected")) {
         nk_fully_connected_params *p = (nk_fully_connected_params *)(void *)params;
         p->clamp_low = -128, p->clamp_high = 127;
+        call.rounding = NEUTRON_ROUNDING_EXACT31; /* as the compiler makes it */
         o[NK_FULLY_CONNECTED_INPUT] = image(height, width, inputs);
         o[NK_FULLY_CONNECTED_WEIGHTS] =
             flat((size_t)nk_blocks(outputs, 8) * nk_blocks(inputs, 8) * 64);
-        o[NK_FULLY_CONNECTED_TABLE] = table(outputs);
+        o[NK_FULLY_CONNECTED_TABLE] = table(outputs, 40);
         o[NK_FULLY_CONNECTED_OUTPUT] = image(height, width, outputs);
         run = nk_fully_connected;
     } else if (!strcmp(kernel, "add")) {

@@ -116,6 +116,15 @@ static inline uint8_t *nk_broadcast_row(const nk_operand *o, uint32_t image, int
     return nk_row(o, o->batch == 1 ? 0 : image, o->height == 1 ? 0 : y);
 }
 
+/* Rows from y on, at most `rows` of them, that are one run: they lie one after the other without
+ * gaps, or are one element that repeats. */
+static inline int32_t nk_rows_in_run(const nk_operand *o, int32_t y, int32_t rows) {
+    const int repeats = o->width == 1 && o->channels == 1;
+    if (o->height == 1) return repeats ? rows : 1;
+    if (repeats || o->pitch != (uint64_t)o->width * o->channels * nk_item(o)) return 1;
+    return nk_min((int32_t)(o->ring - (uint32_t)y % o->ring), rows);
+}
+
 /* Call `run` for every run of output rows [row0, row1) of a kernel whose operands 0 and 1 broadcast
  * to operand 2. */
 static inline void nk_walk2(const nk_call *call, nk_run2 run) {
@@ -126,12 +135,15 @@ static inline void nk_walk2(const nk_call *call, nk_run2 run) {
     const uint32_t step_b = b->channels > 1 || (whole && b->width > 1) ? nk_item(b) : 0,
                    move_b = b->width > 1 ? b->pixel : 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
-        for (int32_t y = call->row0; y < call->row1; ++y) {
+        for (int32_t y = call->row0, rows = 1; y < call->row1; y += rows) {
             const uint8_t *from_a = nk_broadcast_row(a, image, y),
                           *from_b = nk_broadcast_row(b, image, y);
             uint8_t *to = nk_row(out, image, y);
             if (whole) {
-                run(call, from_a, step_a, from_b, step_b, to, out->width * out->channels);
+                rows = nk_rows_in_run(out, y, call->row1 - y);
+                rows = nk_min(nk_rows_in_run(a, y, rows), nk_rows_in_run(b, y, rows));
+                run(call, from_a, step_a, from_b, step_b, to,
+                    (uint32_t)rows * out->width * out->channels);
                 continue;
             }
             for (uint32_t x = 0; x < out->width; ++x) {
@@ -171,11 +183,12 @@ static inline void nk_walk1(const nk_call *call, const nk_operand *in, const nk_
                             nk_run1 run) {
     const int whole = nk_row_is_run(in, out) && nk_row_is_run(out, out);
     for (uint32_t image = 0; image < out->batch; ++image) {
-        for (int32_t y = call->row0; y < call->row1; ++y) {
+        for (int32_t y = call->row0, rows = 1; y < call->row1; y += rows) {
             const uint8_t *from = nk_row(in, image, y);
             uint8_t *to = nk_row(out, image, y);
             if (whole) {
-                run(call, from, to, out->width * out->channels);
+                rows = nk_rows_in_run(in, y, nk_rows_in_run(out, y, call->row1 - y));
+                run(call, from, to, (uint32_t)rows * out->width * out->channels);
                 continue;
             }
             for (uint32_t x = 0; x < out->width; ++x) {

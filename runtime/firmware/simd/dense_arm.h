@@ -58,6 +58,13 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
     }
 }
 
+/* The next 8 inputs of a pixel, twice; from any address, which the intrinsic for LD1R does not
+ * allow. */
+NK_INLINE int8x16_t nk_twice(const uint8_t *at) {
+    typedef int64_t unaligned __attribute__((aligned(1), may_alias));
+    return vreinterpretq_s8_s64(vdupq_n_s64(*(const unaligned *)(const void *)at));
+}
+
 /* Sums of the weights of 8 outputs over `blocks` blocks. */
 static inline void nk_weight_sums(const int8_t *weights, uint32_t blocks, int32x4_t sums[2]) {
     int32x4_t pairs[4];
@@ -85,17 +92,17 @@ static __attribute__((noinline)) void nk_store_slowly(const nk_slab *l, uint8x16
 NK_INLINE void nk_leave_tile(const nk_slab *l, int32x4_t (*sum)[2], uint8_t *to, const int P) {
     const nk_leave *k = &l->leave;
     const size_t pixel = l->d->out->pixel;
+    const int whole = k->count == NK_PACK && !k->stage->lut;
     if (k->form == NK_PLAIN) {
         uint8x16_t bytes[4]; /* stored at the end: a store to bytes may change any constant */
 #pragma GCC unroll 8
         for (int p = 0; p < P; p += 2) {
             const int q = p + 1 < P ? p + 1 : p;
-            bytes[p / 2] = nk_bytes16(&k->clamps, nk_rescale4(&k->lanes[0], sum[p][0], 1),
+            bytes[p / 2] = nk_bytes16(&k->clamps[1], nk_rescale4(&k->lanes[0], sum[p][0], 1),
                                       nk_rescale4(&k->lanes[1], sum[p][1], 1),
                                       nk_rescale4(&k->lanes[0], sum[q][0], 1),
-                                      nk_rescale4(&k->lanes[1], sum[q][1], 1), 1);
+                                      nk_rescale4(&k->lanes[1], sum[q][1], 1), 1, 0);
         }
-        const int whole = k->count == NK_PACK && !k->stage->lut;
 #pragma GCC unroll 8
         for (int p = 0; p < P && whole; p += 2, to += 2 * pixel) {
             vst1_u8(to, vget_low_u8(bytes[p / 2]));
@@ -116,14 +123,22 @@ NK_INLINE void nk_leave_tile(const nk_slab *l, int32x4_t (*sum)[2], uint8_t *to,
             nk_leave_slowly(k, acc + p * NK_PACK, k->count, to);
             continue;
         }
-        const int32x4_t low = nk_rescale4(&k->lanes[0], vld1q_s32(acc + p * NK_PACK), 0);
-        const int32x4_t high = nk_rescale4(&k->lanes[1], vld1q_s32(acc + p * NK_PACK + 4), 0);
-        nk_store_slowly(l, nk_bytes16(&k->clamps, low, high, low, high, 0), to, 0);
+        int32x4_t low = vld1q_s32(acc + p * NK_PACK), high = vld1q_s32(acc + p * NK_PACK + 4);
+        if (k->form == NK_EXACT) {
+            low = nk_exact4(&k->lanes[0], low), high = nk_exact4(&k->lanes[1], high);
+        } else {
+            low = nk_rescale4(&k->lanes[0], low, 0), high = nk_rescale4(&k->lanes[1], high, 0);
+        }
+        const uint8x16_t bytes = nk_bytes16(&k->clamps[0], low, high, low, high, 0, 0);
+        if (whole) vst1_u8(to, vget_low_u8(bytes));
+        else nk_store_slowly(l, bytes, to, 0);
     }
 }
 
 /* Products of `count` <= NK_TILE_MOST pixels, from `panel` on, to `to`. */
 static void nk_tile(const nk_slab *l, const uint8_t *panel, uint32_t count, uint8_t *to);
+/* Of a block that is one pixel. */
+NK_INLINE void nk_lone_tile(const nk_slab *l, const uint8_t *panel, uint8_t *to);
 /* Once per slab. */
 static void nk_look_at_weights(nk_slab *l, uint32_t blocks);
 
@@ -144,24 +159,46 @@ static void nk_slab_rows(const nk_slab *l) {
     }
 }
 
-static void nk_product_arm(const nk_dense *d, const nk_block *b, const void *state) {
-    const int is_signed = d->out->dtype == NEUTRON_DTYPE_INT8;
-    const uint32_t blocks = b->outer * b->length;
-    (void)state;
+NK_INLINE void nk_slab_start(nk_slab *l, const nk_dense *d, const nk_block *b) {
+    l->d = d, l->b = b;
+    nk_leave_start(&l->leave, d->stage, d->out->dtype == NEUTRON_DTYPE_INT8);
+}
+
+/* Go to 8 outputs from `channel` on. */
+NK_INLINE void nk_slab_at(nk_slab *l, uint32_t channel) {
+    const nk_dense *d = l->d;
+    const uint32_t count = d->outputs - channel < NK_PACK ? d->outputs - channel : NK_PACK;
+    l->weights = d->weights + channel / NK_PACK * d->group_bytes;
+    nk_leave_by(&l->leave, d->first_out + channel, count, 2);
+    l->start[0] = l->leave.bias[0], l->start[1] = l->leave.bias[1];
+    if (d->flip) return;
+    int32x4_t sums[2];
+    nk_weight_sums(l->weights, l->b->outer * l->b->length, sums);
+    for (int h = 0; h < 2; ++h) l->start[h] = nk_wrap_add4(l->start[h], vshlq_n_s32(sums[h], 7));
+}
+
+/* A block of one pixel, as fully connected layers have it. */
+static __attribute__((noinline)) void nk_product_lone(const nk_dense *d, const nk_block *b) {
+    uint8_t *to = nk_row(d->out, b->image, b->y) + (size_t)b->x * d->out->pixel + d->first_out;
+    nk_slab l;
+    nk_slab_start(&l, d, b);
     for (uint32_t channel = 0; channel < d->outputs; channel += NK_PACK) {
-        const uint32_t count = d->outputs - channel < NK_PACK ? d->outputs - channel : NK_PACK;
-        nk_slab l;
-        l.d = d, l.b = b, l.paired = 0;
-        l.weights = d->weights + channel / NK_PACK * d->group_bytes;
-        nk_leave_by(&l.leave, d->stage, is_signed, d->first_out + channel, count, 2);
-        l.start[0] = l.leave.bias[0], l.start[1] = l.leave.bias[1];
-        if (!d->flip) {
-            int32x4_t sums[2];
-            nk_weight_sums(l.weights, blocks, sums);
-            for (int h = 0; h < 2; ++h)
-                l.start[h] = nk_wrap_add4(l.start[h], vshlq_n_s32(sums[h], 7));
-        }
-        nk_look_at_weights(&l, blocks);
+        nk_slab_at(&l, channel);
+        nk_lone_tile(&l, b->panel, to + channel);
+    }
+}
+
+static void nk_product_arm(const nk_dense *d, const nk_block *b, const void *state) {
+    nk_slab l;
+    (void)state;
+    if (b->rows * b->columns == 1) {
+        nk_product_lone(d, b);
+        return;
+    }
+    nk_slab_start(&l, d, b);
+    for (uint32_t channel = 0; channel < d->outputs; channel += NK_PACK) {
+        nk_slab_at(&l, channel);
+        nk_look_at_weights(&l, b->outer * b->length);
         nk_slab_rows(&l);
     }
 }

@@ -16,6 +16,36 @@ NK_INLINE int32x4x2_t four(const int8_t *w) { return vld2q_s32((const int32_t *)
 
 #define DOT(sum, w, x, lane) vdotq_laneq_s32(sum, vreinterpretq_s8_s32(w), x, lane)
 
+/* One pixel uses its weights once, so they stay as they lie: 8 inputs of two outputs in a vector
+ * meet the pixel's 8 inputs twice, and halves are added at the end. */
+NK_INLINE void nk_lone_tile(const nk_slab *l, const uint8_t *panel, uint8_t *to) {
+    const nk_block *b = l->b;
+    const int8_t *w = l->weights;
+    int32x4_t part[4], sum[1][2];
+    for (int j = 0; j < 4; ++j) part[j] = vdupq_n_s32(0);
+    for (uint32_t o = 0; o < b->outer; ++o, panel += b->outer_step) {
+        const uint8_t *a = panel;
+        uint32_t i = b->length;
+        for (; i >= 4; i -= 4, a += 32, w += 256)
+#pragma GCC unroll 4
+            for (int k = 0; k < 4; ++k) {
+                const int8x16_t x = nk_twice(a + 8 * k);
+                const int8x16x4_t now = vld1q_s8_x4(w + 64 * k);
+#pragma GCC unroll 4
+                for (int j = 0; j < 4; ++j) part[j] = vdotq_s32(part[j], now.val[j], x);
+            }
+        for (; i; --i, a += 8, w += 64) {
+            const int8x16_t x = nk_twice(a);
+            const int8x16x4_t now = vld1q_s8_x4(w);
+#pragma GCC unroll 4
+            for (int j = 0; j < 4; ++j) part[j] = vdotq_s32(part[j], now.val[j], x);
+        }
+    }
+    sum[0][0] = nk_wrap_add4(vpaddq_s32(part[0], part[1]), l->start[0]);
+    sum[0][1] = nk_wrap_add4(vpaddq_s32(part[2], part[3]), l->start[1]);
+    nk_leave_tile(l, sum, to, 1);
+}
+
 NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const int P) {
     const nk_block *b = l->b;
     const size_t step = b->step;

@@ -90,6 +90,10 @@ NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const i
     nk_leave_tile(l, whole, to, P);
 }
 
+NK_INLINE void nk_lone_tile(const nk_slab *l, const uint8_t *panel, uint8_t *to) {
+    tile(l, panel, to, 1);
+}
+
 static void nk_tile(const nk_slab *l, const uint8_t *panel, uint32_t count, uint8_t *to) {
     switch (count) {
     case 8: tile(l, panel, to, 8); break;

@@ -8,21 +8,13 @@
 #define NK_TILE_MOST 2 /* 16 accumulators; 3 pixels would spill */
 #include "dense_arm.h"
 
-/* A single pixel uses the weights once; looking at them first would cost more than pairs win. */
 static void nk_look_at_weights(nk_slab *l, uint32_t blocks) {
     int8x16_t least = vdupq_n_s8(0);
-    l->paired = l->b->rows * l->b->columns > 2;
+    l->paired = l->b->rows * l->b->columns > 2; /* else it would cost more than pairs win */
     if (!l->paired) return;
     for (uint32_t i = 0; i < 4 * blocks; ++i)
         least = vminq_s8(least, vld1q_s8(l->weights + 16 * (size_t)i));
     l->paired = vminvq_s8(least) != -128;
-}
-
-/* The next 8 inputs of a pixel, twice; from any address, which the intrinsic for LD1R does not
- * allow. */
-NK_INLINE int8x16_t twice(const uint8_t *at) {
-    typedef int64_t unaligned __attribute__((aligned(1), may_alias));
-    return vreinterpretq_s8_s64(vdupq_n_s64(*(const unaligned *)(const void *)at));
 }
 
 NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const int P,
@@ -42,7 +34,7 @@ NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const i
             int8x16_t x[2][2];
 #pragma GCC unroll 2
             for (int p = 0; p < P; ++p)
-                x[p][0] = twice(a + p * step), x[p][1] = twice(a + p * step + 8);
+                x[p][0] = nk_twice(a + p * step), x[p][1] = nk_twice(a + p * step + 8);
 #pragma GCC unroll 4
             for (int j = 0; j < 4; ++j) {
                 const int8x16_t w0 = vld1q_s8(w + 16 * j), w1 = vld1q_s8(w + 64 + 16 * j);
@@ -60,10 +52,12 @@ NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const i
         for (; i < b->length; ++i, a += 8, w += 64) {
             int8x16_t x[2];
 #pragma GCC unroll 2
-            for (int p = 0; p < P; ++p) x[p] = twice(a + p * step);
+            for (int p = 0; p < P; ++p) x[p] = nk_twice(a + p * step);
+            int8x16x4_t now;
+            if (P == 1) now = vld1q_s8_x4(w); /* more pixels leave no four registers in a row */
 #pragma GCC unroll 4
             for (int j = 0; j < 4; ++j) {
-                const int8x16_t w0 = vld1q_s8(w + 16 * j);
+                const int8x16_t w0 = P == 1 ? now.val[j] : vld1q_s8(w + 16 * j);
 #pragma GCC unroll 2
                 for (int p = 0; p < P; ++p) {
                     const int16x8_t low = vmull_s8(vget_low_s8(w0), vget_low_s8(x[p]));
@@ -83,6 +77,11 @@ NK_INLINE void tile(const nk_slab *l, const uint8_t *panel, uint8_t *to, const i
             whole[p][h] = nk_wrap_add4(four, l->start[h]);
         }
     nk_leave_tile(l, whole, to, P);
+}
+
+/* Looking at the weights first would cost more than pairs win: they are used once. */
+NK_INLINE void nk_lone_tile(const nk_slab *l, const uint8_t *panel, uint8_t *to) {
+    tile(l, panel, to, 1, 0);
 }
 
 static void nk_tile(const nk_slab *l, const uint8_t *panel, uint32_t count, uint8_t *to) {

@@ -77,10 +77,10 @@ NK_INLINE void leave(const block *b, const sums *s, uint8_t *to, const int part,
         return;
     }
     const int plain = form == NK_PLAIN;
-    uint8x16_t v = nk_bytes16(&k->clamps, nk_rescale4(&k->lanes[0], s->v[0], plain),
+    uint8x16_t v = nk_bytes16(&k->clamps[plain], nk_rescale4(&k->lanes[0], s->v[0], plain),
                               nk_rescale4(&k->lanes[1], s->v[1], plain),
                               nk_rescale4(&k->lanes[2], s->v[2], plain),
-                              nk_rescale4(&k->lanes[3], s->v[3], plain), plain);
+                              nk_rescale4(&k->lanes[3], s->v[3], plain), plain, 0);
     if (k->stage->lut) v = nk_look_up16(k->stage->lut, v);
     if (!part) {
         vst1q_u8(to, v);
@@ -187,7 +187,7 @@ static void output_row(const block *b, uint32_t image, int32_t y) {
 }
 
 /* Weights of the block's channels tap by tap, whether one is -128, and the start of the sums. */
-static void fill_block(block *b, const nk_stage *stage, const int8_t *packed, uint32_t channel) {
+static void fill_block(block *b, const int8_t *packed, uint32_t channel) {
     const uint32_t left = b->out->channels - channel, count = left < LANES ? left : LANES;
     const int8_t *low = packed + (size_t)channel * b->taps, *high = low + (size_t)PACK * b->taps;
     int32x4_t total[4];
@@ -206,7 +206,7 @@ static void fill_block(block *b, const nk_stage *stage, const int8_t *packed, ui
         total[3] = vaddw_high_s16(total[3], odd);
     }
     b->paired = vminvq_s8(least) != -128;
-    nk_leave_by(&b->leave, stage, b->out->dtype == NEUTRON_DTYPE_INT8, channel, count, 4);
+    nk_leave_by(&b->leave, channel, count, 4);
     for (int i = 0; i < 4; ++i) {
         const int32x4_t moved = nk_flip(b->in) ? vdupq_n_s32(0) : vshlq_n_s32(total[i], 7);
         b->start[i] = nk_wrap_add4(b->leave.bias[i], moved);
@@ -228,8 +228,9 @@ int nk_depthwise_conv2d_neon(const nk_call *call, const nk_stage *stage) {
     b.taps = (uint32_t)p->kernel_h * (uint32_t)p->kernel_w;
     b.toggle = vdupq_n_u8(nk_flip(in) ? 0 : 0x80);
     memset(b.absent, (uint8_t)p->input_zero, sizeof b.absent);
+    nk_leave_start(&b.leave, stage, out->dtype == NEUTRON_DTYPE_INT8);
     for (uint32_t channel = 0; channel < out->channels; channel += LANES) {
-        fill_block(&b, stage, weights, channel);
+        fill_block(&b, weights, channel);
         for (uint32_t image = 0; image < out->batch; ++image)
             for (int32_t y = call->row0; y < call->row1; ++y) output_row(&b, image, y);
     }

@@ -7,7 +7,8 @@
 
 #include "stage_neon.h"
 
-#define BYTES 16  /* channels of a maximum at a time */
+#define BYTES 16  /* channels in a vector of a maximum */
+#define WIDE 4    /* such vectors at a time: 64 channels, a usual width, walk the window once */
 #define WORDS 8   /* channels of a sum at a time */
 #define SHORT 128 /* taps whose sum fits 16 bits: 128 * 255 < 2^15 */
 /* Up to this many taps the float quotient below is exact. */
@@ -53,26 +54,35 @@ NK_INLINE uint8x16_t smaller(uint8x16_t a, uint8x16_t b, const int is_signed) {
     return vreinterpretq_u8_s8(vminq_s8(vreinterpretq_s8_u8(a), vreinterpretq_s8_u8(b)));
 }
 
-/* Largest of the taps for 16 channels, and of `low`: a clamp's lower end is one more tap. */
-NK_INLINE uint8x16_t max16(const taps *t, uint32_t channel, uint8x16_t low, const int is_signed) {
+/* Largest of the taps for `vectors` times 16 channels, and of the clamp's lower end, which is one
+ * more tap: every row and column is walked once for all of them. */
+NK_INLINE void max_channels(const taps *t, uint32_t channel, const nk_stage *stage, uint8_t *to,
+                            const int vectors, const int is_signed) {
     const size_t first = (size_t)t->columns.first * t->pixel + channel;
     const int32_t columns = t->columns.last - t->columns.first;
-    uint8x16_t best = low;
+    const uint8x16_t high = vdupq_n_u8((uint8_t)stage->high);
+    uint8x16_t best[WIDE];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) best[v] = vdupq_n_u8((uint8_t)stage->low);
     for (int32_t i = 0; i < t->count; ++i) {
         const uint8_t *at = t->rows[i] + first;
         for (int32_t x = columns; x > 0; --x, at += t->pixel)
-            best = larger(best, vld1q_u8(at), is_signed);
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; ++v)
+                best[v] = larger(best[v], vld1q_u8(at + v * BYTES), is_signed);
     }
-    return best;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v)
+        vst1q_u8(to + channel + v * BYTES, smaller(best[v], high, is_signed));
 }
 
 NK_INLINE void max_pixel(const taps *t, uint32_t channels, const nk_stage *stage, uint8_t *to,
                          const int is_signed) {
-    const uint8x16_t low = vdupq_n_u8((uint8_t)stage->low), high = vdupq_n_u8((uint8_t)stage->high);
-    for (uint32_t c = 0; c < channels; c += BYTES) {
-        const uint32_t from = c + BYTES <= channels ? c : channels - BYTES;
-        vst1q_u8(to + from, smaller(max16(t, from, low, is_signed), high, is_signed));
-    }
+    uint32_t c = 0;
+    for (; c + WIDE * BYTES <= channels; c += WIDE * BYTES)
+        max_channels(t, c, stage, to, WIDE, is_signed);
+    for (; c < channels; c += BYTES)
+        max_channels(t, c + BYTES <= channels ? c : channels - BYTES, stage, to, 1, is_signed);
 }
 
 int nk_max_pool2d_neon(const nk_call *call, const nk_stage *stage) {

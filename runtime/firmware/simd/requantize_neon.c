@@ -23,7 +23,7 @@ NK_INLINE void block(const constants *k, const uint8_t *in, uint8_t *out, const 
     const int32x4_t v1 = nk_rescale4(&k->lanes, vmovl_high_s16(low), plain);
     const int32x4_t v2 = nk_rescale4(&k->lanes, vmovl_s16(vget_low_s16(high)), plain);
     const int32x4_t v3 = nk_rescale4(&k->lanes, vmovl_high_s16(high), plain);
-    vst1q_u8(out, nk_bytes16(&k->clamps, v0, v1, v2, v3, plain));
+    vst1q_u8(out, nk_bytes16(&k->clamps, v0, v1, v2, v3, plain, 0));
 }
 
 static constants constants_of(const nk_call *call, int *fits) {
