@@ -17,6 +17,7 @@ from openneutron.errors import FormatError, OpenNeutronError, OptionError, Runti
 from openneutron.report.model import from_json, to_json
 from tests import tiny
 from tests.executorch.ordered import ordered
+from tests.streaming import running_sum
 
 IMAGE = torch.zeros(1, 3, 8, 8)
 
@@ -112,6 +113,14 @@ def test_a_litert_program_takes_tensors_and_names() -> None:
     program = on.compile(tiny.convnet())
     image = torch.zeros(1, 8, 8, 3, dtype=torch.int8)
     assert np.array_equal(program.run(image)[0], program.run({"image": image.numpy()})[0])
+
+
+def test_a_stream_begins_anew_after_a_reset() -> None:
+    program = on.compile(running_sum())
+    frame = np.full((1, 4), 10, np.int8)
+    assert [program.run(frame)[0][0, 0] for _ in range(3)] == [5, 10, 15]
+    program.reset()
+    assert program.run(frame)[0][0, 0] == 5
 
 
 def test_stages_are_announced_in_order() -> None:

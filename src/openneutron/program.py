@@ -101,6 +101,15 @@ class Program:
             named, inputs = dict(inputs[0]), ()
         return self._loaded(*(self._ordered(inputs, named) if named else inputs))
 
+    def reset(self) -> None:
+        """Begin a new stream: what the model keeps from run to run is as it was before the first.
+
+        Example:
+            >>> program.run(frame), program.run(frame)
+            >>> program.reset()
+        """
+        self.__dict__.pop("_loaded", None)
+
     def _ordered(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Inputs given by name in their order; a LiteRT file knows its own names."""
         if self.kind == "tflite" and not inputs:

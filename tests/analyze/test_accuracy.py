@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.analyze.accuracy import Labelled, fit_samples, labelled, score
+from openneutron.analyze.accuracy import Asked, Labelled, fit_samples, in_frames, labelled, score
 from openneutron.errors import OptionError
 from openneutron.litert.graph import DType, Quantization, Tensor
 
@@ -16,15 +16,15 @@ def test_every_sample_is_asked_once_and_the_last_batch_is_filled_up() -> None:
         seen.append(len(x))
         return x
 
-    found = score("x", predict, data, batch=2)
+    found = score("x", Asked(predict), data, batch=2)
     assert (found.correct, found.total, found.accuracy, seen) == (5, 5, 1.0, [2, 2, 2])
-    wrong = score("y", lambda x: -x, data, batch=5)
+    wrong = score("y", Asked(lambda x: -x), data, batch=5)
     assert wrong.correct == 0 and wrong.agreement(found) == 0.0
 
 
 def test_progress_names_the_form_and_the_count() -> None:
     lines: list[str] = []
-    score(".pte", lambda x: x, labelled(np.eye(3), np.arange(3)), progress=lines.append)
+    score(".pte", Asked(lambda x: x), labelled(np.eye(3), np.arange(3)), progress=lines.append)
     assert lines == [".pte: 0 of 3", ".pte: 1 of 3", ".pte: 2 of 3"]
 
 
@@ -59,3 +59,37 @@ def test_samples_of_another_shape_or_type_are_refused(x, message: str) -> None:
     tensor = Tensor("x", (1, 2), DType.INT8, Quantization((0.5,), (3,)))
     with pytest.raises(OptionError, match=message):
         fit_samples(Labelled(x, np.arange(1)), tensor, where="m")
+
+
+class Counter:
+    """Answers with the sum of what it heard since it was reset."""
+
+    def __init__(self) -> None:
+        self.total = np.zeros((1, 3))
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        self.total = self.total + x
+        return self.total
+
+    def reset(self) -> None:
+        self.total = np.zeros((1, 3))
+
+
+def test_a_sequence_is_heard_from_its_beginning_and_its_last_frame_answers() -> None:
+    x = np.array([[[1, 0, 0], [0, 3, 0], [0, 0, 2]], [[0, 0, 5], [1, 0, 0], [0, 1, 0]], [[1, 0, 0]] * 3])
+    counter = Counter()
+    data = in_frames(labelled(x, np.array([1, 2, 0])), (3,), where="x")
+    assert data.frames
+    assert score("x", Asked(counter.predict, counter.reset), data).correct == 3
+    # What the first sequence left would decide the last.
+    assert score("x", Asked(counter.predict), data).correct < 3
+
+
+def test_samples_and_sequences_are_told_apart_by_their_shape() -> None:
+    y = np.array([0, 1])
+    assert not in_frames(labelled(np.zeros((2, 3)), y), (3,), where="x").frames
+    with pytest.raises(OptionError, match=r"a sample of x is \[4\].*takes \[3\], or a sequence"):
+        in_frames(labelled(np.zeros((2, 4)), y), (3,), where="x")
+    tensor = Tensor("x", (1, 3), DType.INT8, Quantization((0.5,), (1,)))
+    fitted = fit_samples(labelled(np.ones((2, 7, 3), np.float32), y), tensor, where="x")
+    assert fitted.frames and fitted.x.dtype == np.int8 and fitted.x.shape == (2, 7, 3)

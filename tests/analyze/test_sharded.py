@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from openneutron.analyze.accuracy import Form, Labelled
+from openneutron.analyze.accuracy import Asked, Form, Labelled
 from openneutron.analyze.sharded import score_shards
 from openneutron.errors import FormatError, OptionError
 
@@ -33,7 +33,10 @@ def broken() -> Labelled:
     raise FormatError("it is damaged", where="part 2")
 
 
-FORMS = [Form("first", lambda: lambda x: x), Form("other", lambda: lambda x: np.where(x[:, :1] > 1.2, -x, x))]
+FORMS = [
+    Form("first", lambda: Asked(lambda x: x)),
+    Form("other", lambda: Asked(lambda x: np.where(x[:, :1] > 1.2, -x, x))),
+]
 
 
 @pytest.mark.parametrize("read", [False, True], ids=["read there", "read here"])

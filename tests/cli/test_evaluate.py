@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.streaming import running_sum
+
 
 @pytest.fixture
 def data(folder: Path) -> Path:
@@ -67,3 +69,26 @@ def test_what_cannot_be_evaluated_is_refused(refused, data: Path, arguments: lis
     np.save("one.npy", np.zeros(3))
     np.savez("z.npz", z=np.zeros(3))
     assert message in refused("evaluate", *arguments)
+
+
+def sequences() -> tuple[np.ndarray, np.ndarray]:
+    """Sequences whose class is that of the largest sum; frames of one would decide the next if they were kept."""
+    rng = np.random.default_rng(5)
+    x = rng.uniform(-1, 1, (12, 4, 3)).astype(np.float32)
+    return x, x.sum(1).argmax(1)
+
+
+def test_sequences_are_heard_by_every_form_of_a_pytorch_model(command, folder: Path) -> None:
+    x, y = sequences()
+    np.savez("spoken.npz", x=x, y=y)
+    found = json.loads(command("evaluate", "tests.cli.spotter:spotter", "--data", "spoken.npz", "--json").out)
+    assert [one["form"] for one in found] == ["float", "PT2E", ".pte"]
+    assert found[0]["correct"] == 12 and found[1]["correct"] == found[2]["correct"] >= 10
+
+
+def test_sequences_are_heard_by_a_litert_model(command, folder: Path) -> None:
+    Path("sum.tflite").write_bytes(running_sum())
+    x = np.random.default_rng(2).integers(-60, 60, (20, 3, 1, 4)).astype(np.int8)
+    np.savez("spoken.npz", x=x[:, :, 0], y=x.astype(int).sum(1)[:, 0].argmax(1))
+    found = json.loads(command("evaluate", "sum.tflite", "--data", "spoken.npz", "--json").out)
+    assert found[0]["correct"] == found[1]["correct"] >= 17 and found[1]["agreement"] == 1

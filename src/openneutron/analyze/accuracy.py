@@ -2,7 +2,7 @@
 
 Example:
     >>> data = labelled(samples, classes)
-    >>> score("float", lambda batch: predict(batch), data, batch=1).accuracy
+    >>> score("float", Asked(lambda batch: predict(batch)), data, batch=1).accuracy
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,11 @@ _STEPS = 200
 
 @dataclass(frozen=True)
 class Labelled:
-    """Samples and the classes they belong to."""
+    """Samples and the classes they belong to; with `frames` each sample is a sequence of what the model takes."""
 
     x: Array
     y: Array
+    frames: bool = False
 
     def __len__(self) -> int:
         return len(self.y)
@@ -90,12 +91,24 @@ class Score:
         return found, found - half, found + half
 
 
+def _keeps_nothing() -> None:
+    """For models that answer the same whatever they were asked before."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A model that can be asked: `predict` gives a row of scores per sample, `reset` lets it forget earlier frames."""
+
+    predict: Predict
+    reset: Callable[[], None] = _keeps_nothing
+
+
 @dataclass(frozen=True)
 class Form:
-    """A form of a model to ask: `make` gives its predict function, in the process that asks; `fit` samples as it takes them."""
+    """A form of a model: `make` gives what is asked, in the process that asks; `fit` gives samples as it takes them."""
 
     name: str
-    make: Callable[[], Predict]
+    make: Callable[[], Asked]
     batch: int = 1
     fit: Callable[[Labelled], Labelled] = lambda data: data
 
@@ -112,10 +125,10 @@ def labelled(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled
     return Labelled(x[:count], y[:count])
 
 
-def score(name: str, predict: Predict, data: Labelled, *, batch: int = 1, progress: Progress | None = None) -> Score:
+def score(name: str, asked: Asked, data: Labelled, *, batch: int = 1, progress: Progress | None = None) -> Score:
     """Ask a model about every sample, `batch` at a time; the last batch is filled up by repeating its last sample.
 
-    `predict` gives one row of scores per sample, whose largest is the answer.
+    The largest score is the answer; of a sequence, which the model hears from its beginning, that of the last frame.
     """
     began = time.perf_counter()
     answers = np.empty(len(data), np.int64)
@@ -125,27 +138,45 @@ def score(name: str, predict: Predict, data: Labelled, *, batch: int = 1, progre
             progress(f"{name}: {start:,} of {len(data):,}")
         x = data.x[start : start + batch]
         filled = x if len(x) == batch else np.concatenate([x, np.repeat(x[-1:], batch - len(x), axis=0)])
-        rows = np.asarray(predict(filled)).reshape(batch, -1)[: len(x)]
+        rows = np.asarray(_heard(asked, filled) if data.frames else asked.predict(filled))
+        rows = rows.reshape(batch, -1)[: len(x)]
         answers[start : start + len(x)] = rows.argmax(axis=1)
     return Score(name, int((answers == data.y).sum()), len(data), time.perf_counter() - began, answers)
+
+
+def _heard(asked: Asked, sequences: Array) -> Array:
+    """What a model answers to the last frame of sequences that it hears from the beginning."""
+    asked.reset()
+    answers = [asked.predict(np.ascontiguousarray(sequences[:, at])) for at in range(sequences.shape[1])]
+    return answers[-1]
+
+
+def in_frames(data: Labelled, sample: tuple[int, ...], *, where: str) -> Labelled:
+    """The data, marked as sequences where they have one more axis than a sample of the model; refused where neither fits."""
+    given = tuple(data.x.shape[1:])
+    if given == sample:
+        return data
+    if given[1:] == sample and given[0]:
+        return replace(data, frames=True)
+    raise OptionError(
+        f"a sample of x is {list(given)}", where=where,
+        hint=f"the model takes {list(sample)}, or a sequence of them ([frames, …])",
+    )  # fmt: skip
 
 
 def fit_samples(data: Labelled, tensor: Tensor, *, where: str) -> Labelled:
     """The samples as a LiteRT input takes them: float ones are quantized, others must have its type already."""
     wanted = tensor.dtype.numpy
-    if data.x.shape[1:] != tensor.shape[1:]:
-        raise OptionError(
-            f"a sample of x is {list(data.x.shape[1:])}", where=where, hint=f"the model takes {list(tensor.shape[1:])}"
-        )
+    data = in_frames(data, tensor.shape[1:], where=where)
     if data.x.dtype == wanted:
         return data
     quantized = tensor.quantization is not None and len(tensor.quantization.scale) == 1
     if data.x.dtype.kind != "f" or not (quantized or wanted.kind == "f"):
         raise OptionError(f"x is {data.x.dtype}", where=where, hint=f"give {wanted}, or float to have it quantized")
     if wanted.kind == "f":
-        return Labelled(data.x.astype(wanted), data.y)
+        return replace(data, x=data.x.astype(wanted))
     assert tensor.quantization is not None
     scale, zero_point = tensor.quantization.scalar
     limits = np.iinfo(wanted)
     steps = np.clip(np.rint(data.x / scale) + zero_point, limits.min, limits.max)
-    return Labelled(steps.astype(wanted), data.y)
+    return replace(data, x=steps.astype(wanted))

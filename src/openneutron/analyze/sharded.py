@@ -4,7 +4,7 @@ Processes are forked once the model is compiled, so nothing is imported or compi
 counted in their order, whoever is done first, so that scores and an early stop do not depend on the number of processes.
 
 Example:
-    >>> found = score_shards([Form("float", lambda: predict)], shards, workers=2)
+    >>> found = score_shards([Form("float", lambda: Asked(predict))], shards, workers=2)
     >>> found.scores[0].accuracy
 """
 
@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from openneutron.analyze.accuracy import Array, Form, Labelled, Predict, Score, score
+from openneutron.analyze.accuracy import Array, Asked, Form, Labelled, Score, score
 from openneutron.errors import OpenNeutronError, OptionError
 
 Progress = Callable[[str], None]
@@ -120,7 +120,7 @@ def _decided(scores: list[Score], labels: Array, margin: float) -> bool:
 
 def _parts(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[_Part]:
     if workers < 2:
-        made: dict[str, Predict] = {}
+        made: dict[str, Asked] = {}
         for shard in shards:
             yield _scored(forms, made, shard)
         return
@@ -200,7 +200,7 @@ class _Read:
         return lambda: self.content
 
 
-def _scored(forms: Sequence[Form], made: dict[str, Predict], shard: Shard) -> _Part:
+def _scored(forms: Sequence[Form], made: dict[str, Asked], shard: Shard) -> _Part:
     try:
         data = shard.load()
         answers, seconds = [], []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -193,15 +194,12 @@ def asked(
     return forms, shards
 
 
-def check_shape(data: Labelled, loaded: Loaded) -> None:
-    """Refuse samples that the model does not take."""
+def check_shape(data: Labelled, loaded: Loaded) -> Labelled:
+    """Refuse samples that the model does not take; sequences of them are marked."""
+    from openneutron.analyze.accuracy import in_frames
     from openneutron.cli.inputs.labelled import wanted_by
-    from openneutron.errors import OptionError
 
-    wanted = wanted_by(loaded).shape
-    if tuple(data.x.shape[1:]) != wanted:
-        hint = f"the model takes {list(wanted)}"
-        raise OptionError(f"a sample of x is {list(data.x.shape[1:])}", where=loaded.name, hint=hint)
+    return in_frames(data, wanted_by(loaded).shape, where=loaded.name)
 
 
 def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
@@ -222,29 +220,32 @@ def _scores(forms: list[Form], data: Labelled, stage: Callable[[str], None]) -> 
 
 def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> list[Form]:
     """A PyTorch model in float, its PT2E form, and the compiled program."""
-    from openneutron.analyze.accuracy import Form
+    from openneutron.analyze.accuracy import Asked, Form
     from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.errors import OptionError
-    from openneutron.executorch.run.arrays import predictor
+    from openneutron.executorch.run.arrays import exported_module, forgetter, predictor
+    from openneutron.program import Program
 
     if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
     example = loaded.example_inputs[0]
-    forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program.run}
+    forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program}
     if program.quantized is None:  # it came with its own scales
-        forms = {"quantized": loaded.model, ".pte": program.run}
+        forms = {"quantized": loaded.model, ".pte": program}
     if silicon:
         board = silicon_file(program.data, where=loaded.name)
-        forms[SILICON] = dataclasses.replace(program, data=board).run
+        forms[SILICON] = dataclasses.replace(program, data=board)
 
     def fit(data: Labelled) -> Labelled:
-        check_shape(data, loaded)
-        return data
+        return check_shape(data, loaded)
 
-    return [
-        Form(name, lambda form=form: predictor(form, example), int(example.shape[0]), fit)  # type: ignore[misc]
-        for name, form in forms.items()
-    ]
+    def make(form: Any) -> Asked:
+        if isinstance(form, Program):
+            return Asked(predictor(form.run, example), form.reset)
+        form = exported_module(form)
+        return Asked(predictor(form, example), forgetter(form))
+
+    return [Form(name, partial(make, form), int(example.shape[0]), fit) for name, form in forms.items()]
 
 
 def _of_litert(
@@ -271,7 +272,7 @@ def _of_litert(
 
 def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
     """LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
-    from openneutron.analyze.accuracy import Form, fit_samples
+    from openneutron.analyze.accuracy import Asked, Form, fit_samples
     from openneutron.errors import OptionError
     from openneutron.litert.read import read_model
     from openneutron.run.runner import LiteRtRunner
@@ -283,9 +284,9 @@ def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
             raise OptionError(f"only models with one input can be evaluated, this has {len(graph.inputs)}", where=model)
         only = graph.tensors[graph.inputs[0]]
 
-        def make(form: bytes = form) -> Callable[[Any], Any]:
+        def make(form: bytes = form) -> Asked:
             runner = LiteRtRunner(form, source=model)
-            return lambda x: next(iter(runner.run([x]).outputs.values()))
+            return Asked(lambda x: next(iter(runner.run([x]).outputs.values())), runner.reset)
 
         def fit(data: Labelled, only: Any = only) -> Labelled:
             return fit_samples(data, only, where=model)
@@ -295,7 +296,7 @@ def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
 
 
 def _of_pte(model: str, data: Data, silicon: bool) -> tuple[list[Form], Iterable[Shard]]:
-    from openneutron.analyze.accuracy import Form, fit_samples
+    from openneutron.analyze.accuracy import Asked, Form, fit_samples
     from openneutron.board.rounding import SILICON, silicon_file
     from openneutron.cli.inputs.labelled import Wanted
     from openneutron.errors import OptionError
@@ -310,15 +311,15 @@ def _of_pte(model: str, data: Data, silicon: bool) -> tuple[list[Form], Iterable
     only = program.inputs[0]
     tensor = Tensor("input_0", only.shape, DType(only.dtype))
 
-    def make(content: Any) -> Callable[[Any], Any]:
+    def make(content: Any) -> Asked:
         loaded = load_program(content)  # in the process that asks
-        return lambda x: run_arrays(loaded.run, [x])[0]
+        return Asked(lambda x: run_arrays(loaded.run, [x])[0], loaded.reset)
 
     contents: dict[str, Any] = {".pte": model}
     if silicon:
         contents[SILICON] = silicon_file(read_file(model), where=model)
     forms = [
-        Form(name, lambda one=one: make(one), int(only.shape[0]), lambda data: fit_samples(data, tensor, where=model))  # type: ignore[misc]
+        Form(name, partial(make, one), int(only.shape[0]), lambda data: fit_samples(data, tensor, where=model))
         for name, one in contents.items()
     ]
     return forms, data.shards(Wanted(tuple(only.shape[1:])))

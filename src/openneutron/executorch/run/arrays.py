@@ -28,13 +28,32 @@ def run_arrays(run: Callable[..., tuple[torch.Tensor, ...]], arrays: Sequence[Ar
     return [value.numpy() for value in run(*tensors_of(arrays))]
 
 
+def exported_module(model: Any) -> Any:
+    """An exported program as a module; anything else as it is."""
+    return model.module() if isinstance(model, torch.export.ExportedProgram) else model
+
+
+def forgetter(model: Any) -> Callable[[], None]:
+    """What gives a module the buffers back that it has now, whatever it changes of them when it runs."""
+    if not isinstance(model, torch.nn.Module):
+        return lambda: None
+    kept = {name: value.detach().clone() for name, value in model.named_buffers()}
+
+    def forget() -> None:
+        with torch.no_grad():
+            for name, value in model.named_buffers():
+                value.copy_(kept[name])
+
+    return forget
+
+
 def predictor(model: Any, example: torch.Tensor) -> Callable[[Array], Array]:
     """What gives the first output of a module, an exported program or a function for samples of the example's type.
 
     A module is asked in evaluation mode, and on one thread: single samples are small, and threads of torch that wait for
     each other beside those of the runtime take several times as long.
     """
-    form = model.module() if isinstance(model, torch.export.ExportedProgram) else model
+    form = exported_module(model)
     plain = isinstance(form, torch.nn.Module) and not isinstance(form, torch.fx.GraphModule)
 
     def predict(x: Array) -> Array:
