@@ -23,8 +23,8 @@ from openneutron.executorch.capture.export import Inputs, check_program
 from openneutron.executorch.compile_spec import spec_options, to_specs
 from openneutron.executorch.fx import is_dequantize, is_quantize, source_line
 from openneutron.executorch.lower.encoding import Constants, Rejected
-from openneutron.executorch.lower.lowering import Lowered, lower
-from openneutron.executorch.partition.clusters import Check
+from openneutron.executorch.lower.lowering import Lowered, Region, lower
+from openneutron.executorch.partition.attempts import Check
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.accuracy import GOOD
@@ -80,7 +80,7 @@ class _Whole(NeutronPartitioner):
         nodes = [node for node in graph.nodes if node.op == "call_function" and node not in {*entering, *leaving}]
         stored = [node.args[0] if node in leaving else node for node in outputs]
         try:
-            self.lowered = lower(nodes, entering, stored, constants, self.options)  # type: ignore[arg-type]
+            self.lowered = lower(Region(nodes, entering, stored), constants, self.options)  # type: ignore[arg-type]
         except Rejected as rejected:
             self.problem = rejected
         except KeyError as error:  # an output that nothing stores

@@ -11,10 +11,11 @@ from torch.fx import Node
 
 from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import conversion_options, from_specs
+from openneutron.executorch.deliver import tried
 from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.deliver.intermediates import write_intermediates
 from openneutron.executorch.lower.encoding import Constants, Rejected
-from openneutron.executorch.lower.lowering import Lowered, State, lower
+from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -116,15 +117,19 @@ def compile_partition(program: ExportedProgram, options: Options) -> tuple[Parti
 
 
 def lower_program(program: ExportedProgram, options: Options) -> Lowered:
-    """A delegated subgraph as a LiteRT model, the L0 passes done."""
+    """A delegated subgraph as a LiteRT model, the L0 passes done; as it was lowered on trial, if it was."""
     constants = Constants(program)
     graph = program.graph
     states = states_of(program)
     nodes = [node for node in graph.nodes if node.op == "call_function"]
     written = {state.written for state in states}
     results = [node for node in graph.output_node().args[0] if isinstance(node, Node) and node not in written]
+    region = Region(nodes, _arguments(program, states), results, states)
+    found = tried.take(region, constants, options)
+    if found is not None:
+        return found
     try:
-        return lower(nodes, _arguments(program, states), results, constants, options, states)
+        return lower(region, constants, options)
     except Rejected as rejected:
         raise ConverterError(
             f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",

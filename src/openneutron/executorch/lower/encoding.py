@@ -87,9 +87,13 @@ class Constants:
         dtype = DTYPES.get(value_of(node).dtype, DType.FLOAT32)
         return np.zeros(shape_of(node), dtype.numpy)
 
+    def known_first_contents(self, node: Node) -> npt.NDArray[Any] | None:
+        """What a buffer that the program changes holds at first, None where that is not known."""
+        return self._data(self._states[node.name])
+
     def first_contents(self, node: Node) -> npt.NDArray[Any]:
         """What a buffer that the program changes holds at first, zeros where that is not known."""
-        found = self._data(self._states[node.name])
+        found = self.known_first_contents(node)
         return np.zeros(shape_of(node), np.float32) if found is None else found
 
     def required(self, node: Node, reader: Node, what: str) -> npt.NDArray[Any]:

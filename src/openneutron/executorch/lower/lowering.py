@@ -72,23 +72,26 @@ class State:
         return [*self.read.users, self.written]
 
 
-def lower(
-    nodes: Sequence[Node],
-    inputs: Sequence[Node],
-    outputs: Sequence[Node],
-    constants: Constants,
-    options: Options,
-    states: Sequence[State] = (),
-) -> Lowered:
+@dataclass(frozen=True)
+class Region:
+    """Nodes of a graph in its order, the stored values that they read and make, and the buffers that they keep."""
+
+    nodes: Sequence[Node]
+    inputs: Sequence[Node]
+    outputs: Sequence[Node]
+    states: Sequence[State] = ()
+
+
+def lower(region: Region, constants: Constants, options: Options) -> Lowered:
     """Lower quantized nodes to a LiteRT model and run the L0 passes that `options` does not switch off.
 
     Example:
-        >>> lowered = lower(nodes, inputs, outputs, Constants(program), Options(target="imxrt700"))
+        >>> lowered = lower(Region(nodes, inputs, outputs), Constants(program), Options(target="imxrt700"))
         >>> data = write_model(lowered.model)
     """
     # NXP's converter takes no composites.
     tables = options.converter == "open"
-    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(nodes, inputs, outputs, states)
+    lowered = Lowering(constants, options.use_neutron_for_format_conversion, tables).run(region)
     operators = lowered.model.main.operators
     place = {id(op): position for position, op in enumerate(operators)}
     off = set(with_flags(options).passes_off) & set(PASSES)
@@ -119,10 +122,9 @@ class Lowering:
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder, self.emit, convert_inside=self.convert_inside)
 
-    def run(
-        self, nodes: Sequence[Node], inputs: Sequence[Node], outputs: Sequence[Node], states: Sequence[State] = ()
-    ) -> Lowered:
-        """Lower `nodes` (in order), which read the stored values `inputs` and produce the stored values `outputs`."""
+    def run(self, region: Region) -> Lowered:
+        """Lower the nodes of a region, in order."""
+        nodes, inputs, outputs, states = region.nodes, region.inputs, region.outputs, region.states
         inside = set(nodes)
         self._look_ahead(nodes, outputs)
         self.tables = find_tables(nodes, self.constants) if self.with_tables else {}

@@ -6,21 +6,15 @@ quantizes. A cluster is delegated whole or not at all, because inside it values 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
 
-from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
-from openneutron.executorch.lower.encoding import Constants, Rejected
-from openneutron.executorch.lower.lowering import Lowered, lower
-from openneutron.executorch.operators import lowerings
+from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.partition.attempts import Attempts, is_stored
 from openneutron.litert.codes import VIEWS
-from openneutron.options import Options
-from openneutron.verdict import Reason, Verdict
-
-Check = Callable[[OpSignature], Verdict]
+from openneutron.verdict import Reason
 
 
 @dataclass
@@ -58,12 +52,6 @@ def is_border(node: Node) -> bool:
     return is_quantize(node) or is_dequantize(node)
 
 
-def is_stored(node: Node) -> bool:
-    """Whether the node's result is a stored value: quantized, or an integer that its operator makes."""
-    rule = lowerings().get(operator_name(node))
-    return is_quantize(node) or (rule is not None and rule.stored)
-
-
 def find_clusters(graph: Graph) -> list[Cluster]:
     """All clusters that lie between stored values on both sides, in graph order.
 
@@ -94,52 +82,18 @@ def _is_between_stored_values(nodes: list[Node]) -> bool:
     return any(is_stored(node) for node in nodes) and any(is_dequantize(node) for node in nodes)
 
 
-def stored_inputs(nodes: Sequence[Node], constants: Constants) -> list[Node]:
-    """The stored values that nodes read from outside, in order of first use."""
-    inside = set(nodes)
-    found: dict[Node, None] = {}
-    for node in nodes:
-        if is_dequantize(node):
-            source = node.args[0]
-            if isinstance(source, Node) and source not in inside and source not in constants:
-                found[source] = None
-    return list(found)
-
-
-def stored_outputs(nodes: Sequence[Node]) -> list[Node]:
-    """The stored values that something outside reads."""
-    inside = set(nodes)
-    return [node for node in nodes if is_stored(node) and any(user not in inside for user in node.users)]
-
-
-def examine(cluster: Cluster, constants: Constants, check: Check, options: Options) -> None:
+def examine(cluster: Cluster, attempts: Attempts) -> None:
     """Lower the cluster without data and ask `check` about each operator; refuse it when something does not fit."""
-    problem = _float_border(cluster, constants)
+    problem = _float_border(cluster, attempts.constants)
     if problem is not None:
         cluster.refuse(*problem)
         return
-    problem, lowered = try_lower(cluster.nodes, constants, check, options)
-    if problem is not None:
-        cluster.refuse(*problem)
-    elif lowered is not None:
-        cluster.operators = [op.code for op in lowered.model.main.operators]
+    attempt = attempts.lower(cluster.nodes)
+    if attempt.problem is not None:
+        cluster.refuse(*attempt.problem)
+    elif attempt.lowered is not None:
+        cluster.operators = [op.code for op in attempt.lowered.model.main.operators]
         cluster.no_op = all(code in VIEWS for code in cluster.operators)
-
-
-def try_lower(
-    nodes: list[Node], constants: Constants, check: Check, options: Options
-) -> tuple[tuple[Node, Reason] | None, Lowered | None]:
-    """Lower nodes and check every operator: the first problem and whose it is, or the result."""
-    try:
-        lowered = lower(nodes, stored_inputs(nodes, constants), stored_outputs(nodes), constants, options)
-    except Rejected as rejected:
-        return (rejected.node, rejected.reason), None
-    graph = lowered.model.main
-    for position, op in enumerate(graph.operators):
-        verdict = check(of_operator(graph, op))
-        if verdict.reason is not None:
-            return (lowered.nodes[position], verdict.reason), None
-    return None, lowered
 
 
 def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:

@@ -7,7 +7,7 @@ partition whole. The graph is never edited and no random number is drawn.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,21 +19,14 @@ from torch.fx import Node
 from openneutron.board.cpu import PORTABLE, CpuCosts
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import from_specs, to_specs
+from openneutron.executorch.deliver import conversion, tried
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
-from openneutron.executorch.deliver.conversion import forget
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
-from openneutron.executorch.lower.lowering import Lowered, State, lower
+from openneutron.executorch.lower.lowering import Lowered, Region
 from openneutron.executorch.operators import lowerings
-from openneutron.executorch.partition.clusters import (
-    Check,
-    Cluster,
-    examine,
-    find_clusters,
-    stored_inputs,
-    stored_outputs,
-    try_lower,
-)
+from openneutron.executorch.partition.attempts import Attempt, Attempts, Check
+from openneutron.executorch.partition.clusters import Cluster, examine, find_clusters
 from openneutron.executorch.partition.delegation import CustomDelegationOptions
 from openneutron.executorch.partition.excluded import Excluded
 from openneutron.executorch.partition.levels import cut, split
@@ -117,30 +110,32 @@ class NeutronPartitioner(Partitioner):
         """Tag the nodes of each partition; the program itself is not changed."""
         graph = exported_program.graph
         constants = Constants(exported_program, self._take_known(exported_program))
-        check = self._check()
+        attempts = Attempts(constants, self._check(), self.options)
         clusters = find_clusters(graph)
         for cluster in clusters:
-            self._examine(cluster, constants, check)
-        order = {node: index for index, node in enumerate(graph.nodes)}
-        found = self._fitting(cut(graph, clusters), order, constants, check)
+            self._examine(cluster, attempts)
+        found = self._fitting(cut(graph, clusters), exported_program, attempts)
         while found is None:
-            found = self._fitting(cut(graph, clusters), order, constants, check)
-        partitions = self._without_no_ops([fitted.members for fitted in found])
+            found = self._fitting(cut(graph, clusters), exported_program, attempts)
+        found = self._without_no_ops(found)
         if self.placement == "fastest":
-            partitions = [fitted.members for fitted in found if fitted.members in partitions and self._worth(fitted)]
-        keep_order_between([fitted.lowered for fitted in found if fitted.members in partitions])
+            found = [fitted for fitted in found if self._worth(fitted)]
+        for fitted in found:
+            tried.remember(fitted.region, constants, self.options, fitted.lowered)
+        # What this changes the backend sees, so it lowers those partitions again.
+        keep_order_between([fitted.lowered for fitted in found])
         tags: dict[str, DelegationSpec] = {}
         borders: set[Node] = set()  # of buffers that a partition keeps
         first = len(self.partitions)
-        for index, members in enumerate(partitions, start=first):
+        for index, fitted in enumerate(found, start=first):
             tag = f"neutron_{index}"
             specs = to_specs(_numbered(self.options, index))
             tags[tag] = DelegationSpec(NeutronBackend.__name__, specs)
-            states = self._states(exported_program, members, order, constants)
+            states = fitted.region.states
             borders.update(node for state in states for node in state.borders())
-            inside = [node for cluster in members for node in cluster.nodes]
-            for node in (*inside, *(node for state in states for node in (state.read, *state.borders()))):
+            for node in (*fitted.region.nodes, *(state.read for state in states)):
                 node.meta["delegation_tag"] = tag
+        partitions = [fitted.members for fitted in found]
         tag_constant_data(exported_program)
         self.partitions += partitions
         self.verdicts += verdicts_of(graph, clusters, partitions, first, borders)
@@ -160,6 +155,7 @@ class NeutronPartitioner(Partitioner):
         if self._finished:
             decompose_leftovers(ep.graph_module, self._asks_to_stay_whole)
             self.copies += make_islands_contiguous(ep.graph_module)
+            tried.forget()
         names = {operator_name(node) for node in ep.graph.nodes if self._asks_to_stay_whole(node)}
         if not names:
             return [], None
@@ -174,7 +170,8 @@ class NeutronPartitioner(Partitioner):
         ExecuTorch calls this for every method of a program and only then partitions them, in the same order.
         """
         if not self._waiting or self._finished:
-            forget()
+            conversion.forget()
+            tried.forget()
         if self._finished:
             self.verdicts, self.partitions, self._waiting, self._finished = [], [], [], False
             self.copies = Copies(0, 0)
@@ -205,43 +202,46 @@ class NeutronPartitioner(Partitioner):
 
     def _delegable(self, ep: ExportedProgram, names: set[str]) -> set[Node]:
         """The nodes of these operators whose clusters would be delegated."""
-        constants, check = Constants(ep, self._given), self._check()
+        attempts = Attempts(Constants(ep, self._given), self._check(), self.options)
         kept: set[Node] = set()
         for cluster in find_clusters(ep.graph):
             found = [node for node in cluster.nodes if operator_name(node) in names and not self._vetoed(node)]
             if found:
-                self._examine(cluster, constants, check)
+                self._examine(cluster, attempts)
                 kept.update(found if cluster.accepted else ())
         return kept
 
-    def _examine(self, cluster: Cluster, constants: Constants, check: Check) -> None:
+    def _examine(self, cluster: Cluster, attempts: Attempts) -> None:
         for node in cluster.cores:
             pattern = self.excluded.pattern(node)
             if pattern:
                 message = f"operators_not_to_delegate names it ({pattern})"
                 cluster.refuse(node, Reason("excluded", message, node.name, "remove it from the list"))
                 return
-        examine(cluster, constants, check, self.options)
+        examine(cluster, attempts)
 
     def _fitting(
-        self, partitions: list[list[Cluster]], order: dict[Node, int], constants: Constants, check: Check
+        self, partitions: list[list[Cluster]], program: ExportedProgram, attempts: Attempts
     ) -> list[_Fitted] | None:
         """Each partition as a whole, or in pieces that fit the memory; None when clusters were refused on the way.
 
         Only a whole partition shows which transposes it needs, so checking clusters alone would not be enough.
         """
         waiting, done = list(partitions), []
+        order = {node: index for index, node in enumerate(program.graph.nodes)}
         while waiting:
             members = waiting.pop(0)
             position = {node: cluster for cluster in members for node in cluster.nodes}
-            nodes = sorted(position, key=order.__getitem__)
-            problem, lowered = try_lower(nodes, constants, check, self.options)
-            problems = [problem] if problem is not None else []
+            attempt = self._with_states(position, program, order, attempts)
+            if attempt is None:
+                attempt = attempts.lower(sorted(position, key=order.__getitem__))
+            lowered = attempt.lowered
+            problems = [attempt.problem] if attempt.problem is not None else []
             if lowered is not None:
                 outcome = self.trials.outcome(lowered)
                 problems = [(lowered.nodes[at], reason) for at, reason in outcome.left]
                 if outcome.whole:
-                    done.append(_Fitted(members, lowered))
+                    done.append(_Fitted(members, attempt.region, lowered))
                     continue
                 if not problems:
                     pieces = split(members, _last_graphs(lowered, outcome.graphs))
@@ -254,20 +254,19 @@ class NeutronPartitioner(Partitioner):
             return None
         return done
 
-    def _states(
-        self, program: ExportedProgram, members: list[Cluster], order: dict[Node, int], constants: Constants
-    ) -> list[State]:
-        """The buffers that a partition keeps itself. What NXP's converter does with variables is not public."""
-        inside = {node for cluster in members for node in cluster.nodes}
+    def _with_states(
+        self, inside: Collection[Node], program: ExportedProgram, order: Mapping[Node, int], attempts: Attempts
+    ) -> Attempt | None:
+        """A partition that keeps its buffers itself; None where it has none, or does not become one NeutronGraph with them.
+
+        What NXP's converter does with variables is not public.
+        """
         states = kept_by(program, inside, program.graph.output_node().args[0])  # type: ignore[arg-type]
         if not states or self.options.converter == "nxp":
-            return []
+            return None
         nodes = sorted({*inside, *(node for state in states for node in state.borders())}, key=order.__getitem__)
-        kept = {state.read for state in states} | {state.written.args[0] for state in states}
-        inputs = [node for node in stored_inputs(nodes, constants) if node not in kept]
-        outputs = [node for node in stored_outputs(nodes) if node in inside]
-        lowered = lower(nodes, inputs, outputs, constants, self.options, states)
-        return states if self.trials.outcome(lowered).whole else []
+        attempt = attempts.lower(nodes, states)
+        return attempt if attempt.lowered is not None and self.trials.outcome(attempt.lowered).whole else None
 
     def _worth(self, fitted: _Fitted) -> bool:
         """Whether a partition is faster on the NPU; refuses its clusters when not."""
@@ -280,15 +279,15 @@ class NeutronPartitioner(Partitioner):
                 cluster.refuse(node, Reason("slower_on_npu", trip.reason, node.name, hint))
         return trip.worth
 
-    def _without_no_ops(self, partitions: list[list[Cluster]]) -> list[list[Cluster]]:
+    def _without_no_ops(self, partitions: list[_Fitted]) -> list[_Fitted]:
         if self.custom.allow_no_op_partitions:
             return partitions
         kept = []
-        for members in partitions:
-            if not all(cluster.no_op for cluster in members):
-                kept.append(members)
+        for fitted in partitions:
+            if not all(cluster.no_op for cluster in fitted.members):
+                kept.append(fitted)
                 continue
-            for cluster in members:
+            for cluster in fitted.members:
                 node = cluster.first
                 message, hint = (
                     "its partition would compute nothing",
@@ -313,6 +312,7 @@ class _Fitted:
     """A partition that becomes one NeutronGraph, as it was lowered on trial."""
 
     members: list[Cluster]
+    region: Region
     lowered: Lowered
 
 

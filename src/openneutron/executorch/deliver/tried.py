@@ -1,0 +1,84 @@
+"""Lowerings of partitions, each made once: what the partitioner lowered on trial is what the backend delivers.
+
+ExecuTorch cuts a partition out as a program of its own before it asks the backend, and hands over no more than compile specs.
+So a lowering is found by everything that decides it: nodes, values, options, and the data of constants. What differs in any
+of these, or was lowered without its data, is lowered again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+from torch.fx import Node
+from torch.fx.node import map_arg
+
+from openneutron.executorch.fx import debug_handles, label, operator_name, value_of
+from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.lower.lowering import Lowered, Region
+from openneutron.options import Options
+
+_tried: dict[str, Lowered] = {}
+
+
+def remember(region: Region, constants: Constants, options: Options, lowered: Lowered) -> None:
+    """Keep a lowering for delivery, if the data of every constant was known when it was made."""
+    key = _key(region, constants, options)
+    if key is not None:
+        _tried[key] = lowered
+
+
+def take(region: Region, constants: Constants, options: Options) -> Lowered | None:
+    """The lowering that was made of the same region, told in the nodes of this one; None when there is none."""
+    key = _key(region, constants, options)
+    found = None if key is None else _tried.pop(key, None)
+    if found is None:
+        return None
+    here = {node.name: node for node in _all(region)}
+    nodes, inputs, outputs = ([here[node.name] for node in kind] for kind in (found.nodes, found.inputs, found.outputs))
+    return dataclasses.replace(found, nodes=nodes, inputs=inputs, outputs=outputs)
+
+
+def forget() -> None:
+    """Drop what no delivery asked for."""
+    _tried.clear()
+
+
+def _all(region: Region) -> list[Node]:
+    return [*region.inputs, *(state.read for state in region.states), *region.nodes]
+
+
+def _key(region: Region, constants: Constants, options: Options) -> str | None:
+    """A digest of all that lowering reads, None when the data of a constant is missing.
+
+    Constants are known by number: ExecuTorch gives those that several partitions read another name in each.
+    """
+    inside, read = set(region.nodes), dict.fromkeys(source for node in region.nodes for source in node.all_input_nodes)
+    fixed = [node for node in read if node in constants]
+    names = {node: node.name for node in _all(region)} | {node: f"constant {at}" for at, node in enumerate(fixed)}
+    # The name of the source and the number of the partition change nothing.
+    text: list[Any] = [dataclasses.replace(options, source="", partition=0)]
+    text += [[node.name for node in nodes] for nodes in (region.inputs, region.outputs)]
+    text += [(state.name, state.read.name, state.written.name) for state in region.states]
+    for node, name in names.items():
+        text.append((name, [user.name for user in node.users if user in inside], _shown(value_of(node))))
+    for node in region.nodes:
+        given = map_arg((node.args, node.kwargs), lambda one: names.get(one, one.name))
+        text.append((operator_name(node), given, label(node), debug_handles(node)))
+    digest = hashlib.sha256(repr(text).encode())
+    contents = [constants.known(node) for node in fixed]
+    contents += [constants.known_first_contents(state.read) for state in region.states]
+    for data in contents:
+        if data is None:
+            return None
+        digest.update(repr((data.dtype, data.shape)).encode())
+        digest.update(data.data)
+    return digest.hexdigest()
+
+
+def _shown(value: Any) -> Any:
+    """What a lowering sees of a node's tensors: sizes, type and the order of dimensions in memory."""
+    if isinstance(value, (tuple, list)):
+        return [_shown(one) for one in value]
+    return (tuple(value.shape), value.dtype, value.stride()) if hasattr(value, "stride") else value
