@@ -64,6 +64,13 @@ def test_a_model_that_nothing_of_runs_on_the_npu_does_not_fit() -> None:
     net = Layers((1, 16))
     stock, ours = fits([net.finish(net.dequantize(net.input))], ["mcxn94x"], Limits())
     assert not stock.fits and not ours.fits and "nothing of it runs on the NPU" in stock.short
+    assert not stock.changes and not ours.changes
+
+
+def test_a_chip_that_has_a_row_is_not_told_again_as_a_change(cifarnet: bytes) -> None:
+    for names, others in ((["mcxn94x"], {"imx95", "imxrt700"}), (["mcxn94x", "imxrt700"], {"imx95"})):
+        stock = fits([cifarnet], names, Limits(sram_bytes=4_096))[0]
+        assert {one.option.removeprefix("--target ") for one in stock.changes if "--target" in one.option} == others
 
 
 def test_what_surrounds_a_pytorch_program_goes_with_the_clock(cifarnet: bytes) -> None:

@@ -82,6 +82,10 @@ def test_a_wrong_file_is_refused_by_name(refused, budgets: Path, old: str, new: 
     assert message in refused("check")
 
 
+def test_a_model_is_no_file_of_budgets(refused, folder: Path) -> None:
+    assert "convnet.tflite: this is a model, not a file of budgets. Hint: " in refused("check", "convnet.tflite")
+
+
 def test_a_missing_file_or_baseline_is_refused(refused, budgets: Path) -> None:
     assert "no such file" in refused("check", "gone.toml")
     Path("base.json").write_text("[]")

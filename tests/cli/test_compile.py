@@ -43,6 +43,12 @@ def test_json_alone_writes_no_file(command: Command, folder: Path) -> None:
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("verb", ["compile", "fits", "report"])
+def test_a_compiled_model_is_not_compiled_again(verb: str, command: Command, refused: Refused, folder: Path) -> None:
+    assert command("compile", "convnet.tflite", "-o", "out.tflite").code == 0
+    assert "out.tflite: it was compiled for Neutron already. Hint: give the .tflite" in refused(verb, "out.tflite")
+
+
 def test_what_has_no_kernel_stays_with_its_reason(command: Command, folder: Path) -> None:
     outcome = command("compile", "sandwich.tflite")
     assert outcome.code == 0

@@ -31,6 +31,19 @@ def test_the_exit_code_says_no_and_the_text_why(model: str, capsys: pytest.Captu
     assert "3,808 bytes of SRAM short" in text and "the open schedule" in text
 
 
+def test_one_sentence_for_a_model_of_which_nothing_runs_on_the_npu(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["fits", str(folder / "floats.tflite")]) == 1
+    assert capsys.readouterr().out.count("nothing of it runs on the NPU") == 1
+
+
+def test_the_open_schedule_of_a_file_is_the_npu_alone(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model, "--target", "imxrt700"]) == 0
+    stock, ours = (line for line in capsys.readouterr().out.splitlines() if line.startswith(" imxrt700"))
+    assert "(NPU)" in ours and "(NPU)" not in stock
+
+
 def test_json_has_every_row(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["fits", model, "--target", "mcxn94x", "--target", "imxrt700", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)

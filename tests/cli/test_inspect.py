@@ -99,3 +99,9 @@ def test_a_changed_byte_of_the_weights_is_found(refused: Refused, command: Comma
     (folder / "bad.tflite").write_bytes(data)
     for verb in ("inspect", "disasm", "run"):
         assert "checksum" in refused(verb, "bad.tflite")
+
+
+def test_an_exported_program_is_named_with_the_way_in(refused: Refused, folder: Path) -> None:
+    (folder / "m.pt2").write_bytes(b"PK\x03\x04 and so on")
+    said = refused("inspect", "m.pt2")
+    assert "m.pt2: this is an exported program of PyTorch" in said and "openneutron compile m.pt2 --trust" in said

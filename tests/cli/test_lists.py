@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+import pytest
+
 from openneutron import zoo
 from openneutron.compiler import kernels
 from openneutron.machine import targets
@@ -14,6 +16,13 @@ from tests.cli.conftest import Command
 def test_operators_are_found_as_people_write_them(command: Command, refused: Callable[..., str]) -> None:
     assert "CONV_2D runs in kernel" in command("ops", "conv2d").out
     assert "did you mean" in refused("ops", "conv_2e")
+    assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in refused("ops", "lstm")
+
+
+@pytest.mark.parametrize("name", ["nn.Linear", "linear", "aten.linear.default"])
+def test_operators_of_pytorch_are_found_too(name: str, command: Command) -> None:
+    out = command("ops", name).out
+    assert "aten.linear.default is translated to LiteRT's operators" in out and "the bias must be constant" in out
 
 
 def test_ddr_is_not_called_sram(command: Command) -> None:
@@ -42,7 +51,7 @@ def test_an_operator_shows_its_limits(command: Command) -> None:
 
 
 def test_an_operator_without_kernel_is_an_error(refused: Callable[..., str]) -> None:
-    assert "operator SIN has no kernel" in refused("ops", "SIN")
+    assert "operator RFFT2D has no kernel" in refused("ops", "RFFT2D")
 
 
 def test_the_zoo_is_listed_with_descriptions(command: Command) -> None:

@@ -49,6 +49,7 @@ class Need:
     milliseconds_low: float
     milliseconds_high: float
     on_npu: bool = True  # whether any operator is
+    whole: bool = True  # whether the time is the program's, not the NPU's alone
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ class _Case:
     limits: Limits
     around: Around | None
     source: str
+    asked: Sequence[str] = ()  # the chips that have rows of their own
 
     def reports(self, **changed: object) -> list[Report]:
         options = replace(Options(target=self.target.name, source=self.source), **changed)  # type: ignore[arg-type]
@@ -142,7 +144,8 @@ class _Case:
             time = (whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)
             memory = whole.arena_bytes + delegate_bytes(graphs, whole.graph_copy_bytes)
         memory += self._resident(flash, totals.prefetch_bytes)
-        return Need(memory, flash + self._left_bytes(reports), *time, on_npu=totals.neutron_graphs > 0)
+        flash += self._left_bytes(reports)
+        return Need(memory, flash, *time, on_npu=totals.neutron_graphs > 0, whole=self.around is not None)
 
     def _left_bytes(self, reports: Sequence[Report]) -> int:
         """Constants of operators that stay on the CPU: they are in flash too."""
@@ -198,7 +201,7 @@ def fits(
     stage = progress or (lambda text: None)
     rows: list[Row] = []
     for name in names:
-        case = _Case(models, targets.load(name), limits, around, source)
+        case = _Case(models, targets.load(name), limits, around, source, names)
         stage(f"planning for {name}")
         stock, ours, reports = case.both()
         rows.append(_row(case, STOCK, stock, reports, _stock_changes(case, stock, stage), ours))
@@ -227,8 +230,8 @@ def _row(
     ours: Need | None = None,
 ) -> Row:
     lacking = case.missing(need)
-    tried = list(changes) if lacking else []
-    if lacking and ours is not None:
+    tried = list(changes) if lacking and need.on_npu else []
+    if lacking and ours is not None and ours.on_npu:
         tried.append(Change("the open schedule, in the simulator only", "", ours, case.missing(ours)))
     notes = tuple(dict.fromkeys(note for report in reports for note in report.stock.notes)) if schedule == STOCK else ()
     return Row(
@@ -261,7 +264,7 @@ def _open_changes(case: _Case, need: Need, stage: Progress) -> Iterator[Change]:
 
 def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
     for name in targets.names():
-        if name != case.target.name:
+        if name not in case.asked:
             moved = replace(case, target=targets.load(name))
             for change in _tried(moved, stage, f"on {name}", schedule):
                 yield replace(change, option=f"--target {name}")
@@ -309,4 +312,5 @@ def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) 
 def spoken(need: Need) -> str:
     """Memory, flash and time of a need, for people."""
     time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
+    time += "" if need.whole else " (NPU)"
     return f"{need.sram_bytes:,} bytes of SRAM, {need.flash_bytes:,} of flash, {time}"

@@ -46,7 +46,7 @@ def check_budgets(
     if markdown is not None:
         check_target(markdown)
     if not file.exists():
-        hint = "write one with a [[model]] table per model; docs/profiling.md and examples/ci show how"
+        hint = "write one with a [[model]] table per model; docs/ci.md and examples/ci show how"
         raise OptionError("there is no such file", where=str(file), hint=hint)
     entries = read_budgets(file)
     before = _baseline(baseline) if baseline is not None else {}

@@ -193,14 +193,24 @@ def _column(
         contents = contents_of(data, model)
         if contents.graphs or kind_of(data) != "tflite":
             return path.name, data, contents, None, None
-    of_kind = {".onnx": ("sizes", "calibration"), ".pt2": ("trust",)}
-    wanted = {name: given[name] for name in of_kind.get(path.suffix, ())}
+    of_kind = {".onnx": ("sizes", "calibration"), ".pt2": ("calibration", "trust")}
+    wanted = {name: given[name] for name in of_kind.get(path.suffix, ("calibration",))}
+    if path.suffix == ".tflite" and not _is_float(path):
+        wanted = {}
     program, loaded = compile_source(
         model, lambda text: stage(f"{model} for {target}: {text}"), target=target, **wanted
     )
     name = f"{loaded.name} for {target}, compiled now"
     total = program.report.totals.operators_total if program.kind == "tflite" else None
     return name, program.data, contents_of(program.data, loaded.name), total, program.report.stock
+
+
+def _is_float(path: Path) -> bool:
+    from openneutron.files import read_file
+    from openneutron.litert.read import read_model
+    from openneutron.run.quantize import is_float
+
+    return is_float(read_model(read_file(path), source=str(path)))
 
 
 def _side(

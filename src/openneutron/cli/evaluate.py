@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openneutron.analyze.accuracy import Form, Labelled, Score
     from openneutron.analyze.sharded import Evaluation, Shard
     from openneutron.cli.inputs.labelled import Wanted
-    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.executorch.capture.sources import Loaded, Source
     from openneutron.program import Program
 
 
@@ -181,7 +181,7 @@ def asked(
     if source is None:
         return _of_pte(model, data, silicon)
     if source.kind == "tflite":
-        return _of_litert(model, data, target, stage, silicon)
+        return _of_litert(source, data, target, stage, silicon)
     stage("loading the model")
     loaded = source.load()
     shards = data.shards(wanted_by(loaded), zoo=model)
@@ -249,7 +249,7 @@ def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> l
 
 
 def _of_litert(
-    model: str, data: Data, target: str, stage: Callable[[str], None], silicon: bool
+    source: Source, data: Data, target: str, stage: Callable[[str], None], silicon: bool
 ) -> tuple[list[Form], Iterable[Shard]]:
     from openneutron.analyze.litert_layers import is_compiled
     from openneutron.board.rounding import SILICON, silicon_file
@@ -259,12 +259,16 @@ def _of_litert(
     from openneutron.litert.read import read_model
     from openneutron.options import Options
 
+    model = source.text
     content = read_file(model)
     shards = data.shards(wanted_by_litert(read_model(content, source=model).main, model))
     forms = {"compiled": content}
     if not is_compiled(content, source=model):
+        made = source.litert_model().model
         stage("compiling")
-        forms = {"reference": content, "compiled": convert(content, Options(target=target, source=model)).model}
+        forms = {"reference": made, "compiled": convert(made, Options(target=target, source=model)).model}
+        if source.calibration:
+            forms = {"float": content, **forms}
     if silicon:
         forms[SILICON] = silicon_file(forms["compiled"], where=model)
     return litert_forms(model, forms), shards

@@ -107,15 +107,13 @@ def _rows(
     trust: bool = False,
 ) -> list[Row]:
     from openneutron.analyze.fits import Around, fits
-    from openneutron.cli.inputs.loading import compile_source
+    from openneutron.cli.inputs.loading import compile_source, found_source
     from openneutron.cli.shared.reporting import litert_models
     from openneutron.errors import UnsupportedError
-    from openneutron.executorch.capture.sources import find
-    from openneutron.files import read_file
 
-    found = find(source)
+    found = found_source(source, sizes, calibration, trust=trust)
     if found.kind == "tflite":
-        return fits([read_file(found.text)], names, limits, source=found.text, progress=stage)
+        return fits([found.litert_model().model], names, limits, source=found.text, progress=stage)
     # Each chip has limits of its own, so a PyTorch program is cut anew for each.
     given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
     rows: list[Row] = []
@@ -148,6 +146,7 @@ def _print(rows: list[Row]) -> None:
     for row in rows:
         need = row.need
         time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
+        time += "" if need.whole else " (NPU)"
         table.add_row(
             row.target, row.schedule, Text("yes" if row.fits else "no", style="green" if row.fits else "red"),
             f"{need.sram_bytes:,}", f"{row.sram_limit:,}", f"{need.flash_bytes:,}",
@@ -155,6 +154,9 @@ def _print(rows: list[Row]) -> None:
         )  # fmt: skip
     screen = console.stdout()
     screen.print(table)
+    if not any(row.need.on_npu for row in rows):
+        screen.print(Text("nothing of it runs on the NPU: `openneutron compile` says why", style="red"))
+        return
     for row in rows:
         for note in row.notes:
             screen.print(Text(f"{row.target}: {note}"))
@@ -165,6 +167,6 @@ def _print(rows: list[Row]) -> None:
             option = f" ({change.option})" if change.option else ""
             answer = f"fits: {spoken(change.need)}" if change.fits else change.short
             screen.print(Text(f"  {change.change}{option}: {answer}"))
-        if not row.changes:
+        if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
     screen.print(Text(WHICH, style="dim"))

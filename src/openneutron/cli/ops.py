@@ -1,53 +1,48 @@
-"""`openneutron ops`: the LiteRT operators that have kernels, with their limits, from the compiler's own rules."""
+"""`openneutron ops`: the operators that run on the NPU, with their limits, from the compiler's own rules."""
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 
 
+@dataclass(frozen=True)
+class _Operator:
+    """An operator and its limits; the kernel of a PyTorch operator is that of the LiteRT operators it becomes."""
+
+    operator: str
+    kernel: str
+    limits: list[str]
+
+
 def list_operators(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these operators, e.g. CONV_2D.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Only these, LiteRT's or PyTorch's, e.g. CONV_2D or nn.Linear.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the LiteRT operators that run on the NPU; name some to see all their limits.
+    """List the LiteRT operators that run on the NPU; name some, or PyTorch's, to see all their limits.
 
     Example: openneutron ops CONV_2D
     """
-    import difflib
     import json
 
-    from openneutron.compiler import kernels
-    from openneutron.errors import OptionError
     from openneutron.terminal import console
 
-    rules = kernels.rules()
-    spelled = {_plain(name): name for name in rules}
-    wanted = [spelled.get(_plain(name), name.upper()) for name in names or rules]
-    for name in wanted:
-        if name not in rules:
-            near = [spelled[one] for one in difflib.get_close_matches(_plain(name), spelled, n=3)]
-            about = f"did you mean {' or '.join(near)}? " if near else ""
-            raise OptionError(
-                f"operator {name} has no kernel", hint=f"{about}`openneutron ops` lists those that have one"
-            )
-    rows = [
-        {
-            "operator": name,
-            "kernel": rules[name].kernel_file.rpartition(".")[2],
-            "limits": [limit.rule for limit in rules[name].limits],
-        }
-        for name in wanted
-    ]
+    litert = _litert()
+    rows = [one for name in names for one in _named(name, litert)] if names else list(litert.values())
     if as_json:
-        console.put(json.dumps(rows, indent=2))
+        console.put(json.dumps([asdict(row) for row in rows], indent=2))
         return
     screen = console.stdout()
     if names:
         for row in rows:
-            screen.print(f"[bold]{row['operator']}[/bold] runs in kernel {row['kernel']}; it must keep these limits:")
-            for rule in row["limits"]:
+            runs = f"runs in kernel {row.kernel}" if row.kernel else "is translated to LiteRT's operators"
+            must = "it must keep these limits:" if row.limits else "the translation has no limits of its own"
+            screen.print(f"[bold]{row.operator}[/bold] {runs}; {must}")
+            for rule in row.limits:
                 screen.print(f"  - {rule}", markup=False)
         return
     from rich.table import Table
@@ -57,9 +52,59 @@ def list_operators(
         table.add_column(heading)
     table.add_column("limits", justify="right")
     for row in rows:
-        table.add_row(str(row["operator"]), str(row["kernel"]), str(len(row["limits"])))
+        table.add_row(row.operator, row.kernel, str(len(row.limits)))
     screen.print(table)
-    screen.print(f"{len(rows)} operators; `openneutron ops NAME` shows the limits of one.", markup=False)
+    screen.print(
+        f"{len(rows)} operators; `openneutron ops NAME` shows the limits of one, also PyTorch's.", markup=False
+    )
+
+
+def _litert() -> dict[str, _Operator]:
+    """LiteRT's operators by their plain names."""
+    from openneutron.compiler import kernels
+
+    return {
+        _plain(name): _Operator(name, rule.kernel_file.rpartition(".")[2], [limit.rule for limit in rule.limits])
+        for name, rule in kernels.rules().items()
+    }
+
+
+def _named(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
+    """The operators a name means: LiteRT's, else PyTorch's where that is installed."""
+    import difflib
+
+    from openneutron.errors import OptionError
+    from openneutron.terminal import console
+
+    if (plain := _plain(name)) in litert:
+        return [litert[plain]]
+    with console.progress("looking among PyTorch's operators"):
+        found = _torch(name)
+    if found:
+        return found
+    near = [one for key, one in litert.items() if len(plain) >= 3 and plain in key]
+    near = near or [litert[key] for key in difflib.get_close_matches(plain, litert, n=3)]
+    about = f"did you mean {' or '.join(one.operator for one in near[:3])}? " if near else ""
+    raise OptionError(
+        f"operator {name.upper()} has no kernel", hint=f"{about}`openneutron ops` lists those that have one"
+    )
+
+
+def _torch(name: str) -> list[_Operator]:
+    """Edge operators of that name (linear, nn.Linear, aten.linear.default); none where ExecuTorch is not installed."""
+    from openneutron.terminal.quiet import quiet
+
+    try:
+        with quiet():
+            from openneutron.executorch.operators import lowerings
+    except ImportError:
+        return []
+    parts = [_plain(part) for part in name.split(".")]
+    return [
+        _Operator(edge, "", [limit.rule for limit in rule.limits])
+        for edge, rule in lowerings().items()
+        if _plain(edge.split(".")[1]) in parts
+    ]
 
 
 def _plain(name: str) -> str:

@@ -88,7 +88,7 @@ def verify_file(
             options = {"target": target, "optimize": optimize}
             found, steps = verify_onnx(file, given, model, options, stage)
         else:
-            found = _verify(file, given, bundle, reference, target, optimize, rounding)
+            found = _verify(file, given, bundle, reference, target, optimize, rounding, calibration)
     if dump:
         _dump(found, dump, output, str(file))
     if as_json:
@@ -117,6 +117,7 @@ def _verify(
     target: str,
     optimize: str,
     rounding: str,
+    calibration: str,
 ) -> Verification:
     from openneutron.analyze.litert_layers import is_compiled, verify_compiled, verify_litert
     from openneutron.board.rounding import SILICON, silicon_file
@@ -140,6 +141,10 @@ def _verify(
     if not is_compiled(data, source=where):
         if reference is not None:
             raise OptionError("--reference is for compiled models, this one is none", where=where)
+        if calibration:
+            from openneutron.cli.inputs.loading import found_source
+
+            data = found_source(where, calibration=calibration).litert_model().model
         options = Options(target=targets.named(target), optimize=optimize, source=where)
         frames = given.frames(_inputs(data, where), where=where)
         if rounding == SILICON:

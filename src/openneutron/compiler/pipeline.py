@@ -42,7 +42,7 @@ from openneutron.machine import targets
 from openneutron.machine.targets import Target
 from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode_blocks
-from openneutron.microcode.graph_op import add_graph_op
+from openneutron.microcode.graph_op import add_graph_op, is_graph_op
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.selection import selection_code
 from openneutron.options import OPTIMIZE, Options
@@ -190,6 +190,11 @@ def compile_model(data: bytes, options: Options) -> Result:
     target = targets.load(options.target)
     model = read_model(data, source=options.source)
     graph = model.main
+    if any(is_graph_op(op) for op in graph.operators):
+        raise OptionError(
+            "it was compiled for Neutron already", where=options.source,
+            hint="give the .tflite it was made from; `openneutron inspect` reads this one",
+        )  # fmt: skip
     folded = fold_constants(graph)
     variables = variables_of(model)
     cut, units = _cut_and_compiled(graph, target, options, folded, variables)

@@ -158,7 +158,7 @@ def compile_to_litert(
         notes=(*result.report.notes, *remarks),
     )  # fmt: skip
     if quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
-        warning = loss(report, source, quantized, calibration[:1])
+        warning = loss(report, source, quantized, calibration)
         report = dataclasses.replace(report, warnings=(*report.warnings, warning))
     return Program(
         result.model, "tflite", report, result.kernel_selection_code, {LITERT_MODEL: data, **result.intermediates},

@@ -37,7 +37,7 @@ from openneutron.executorch.fx import is_quantize, operator_name, source_line, v
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.whole_program import whole_program
-from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES
 from openneutron.executorch.quantize.aware import quantize_aware
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
@@ -214,7 +214,7 @@ def build(
     )
     if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
         with stages("looking for the layer that loses accuracy"):
-            samples = [in_layout(batch, channels_last) for batch in calibration[:1]]
+            samples = [in_layout(batch, channels_last) for batch in calibration[:SAMPLES]]
             states = states_of(quantized)
             report = dataclasses.replace(report, warnings=(*report.warnings, loss(report, source, quantized, samples)))
             restore(quantized, states)

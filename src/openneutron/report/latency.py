@@ -16,5 +16,7 @@ def latency(milliseconds: float, low: float, high: float) -> str:
 
 
 def _figure(milliseconds: float) -> str:
-    """Three decimals below a hundred, one above: more would pretend to know them."""
+    """Three decimals below a hundred, one above: more would pretend to know them; four where three leave one digit."""
+    if 0 < milliseconds < 0.01:
+        return f"{milliseconds:.4f}"
     return f"{milliseconds:.3f}" if milliseconds < 100 else f"{milliseconds:,.1f}"

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from openneutron.api import compile
 from openneutron.errors import InternalError, MissingExtraError, OpenNeutronError
 from openneutron.executorch.capture.sources import Source, find
-from openneutron.files import read_file
 from openneutron.program import Program
 from openneutron.sweeps.figures import FIGURES, figures
 from openneutron.sweeps.limit import TimeLimit, time_limit
@@ -141,8 +140,9 @@ def _source(model: Model) -> Source:
 
 def _loaded(source: Source, work: Work, name: str) -> Shared:
     if source.kind == "tflite":
-        source.load()  # refuses sizes and calibration data
-        return Shared(name, "tflite", read_file(source.text))
+        made = source.litert_model()
+        notes = (f"quantized here by {made.made_by}",) if made.made_by else ()
+        return Shared(name, "tflite", made.model, min(made.sqnr, default=None), notes)
     from openneutron.terminal.quiet import quiet, without_torch_internals
 
     with quiet(), without_torch_internals():
@@ -174,14 +174,18 @@ def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
 
 def _compiled(shared: Shared, options: dict[str, Any]) -> Program:
     if shared.kind == "tflite":
-        return compile(shared.data, name=shared.name, **options)
+        return _told(compile(shared.data, name=shared.name, **options), shared)
     from openneutron.terminal.quiet import quiet
 
     with quiet():  # another process than the one that quantized imports torch here
         from openneutron.executorch.shared_program import program_of
 
     rest = {name: value for name, value in options.items() if name == "recipe" or name not in QUANTIZING}
-    program = compile(program_of(shared.data), name=shared.name, **rest)
+    return _told(compile(program_of(shared.data), name=shared.name, **rest), shared)
+
+
+def _told(program: Program, shared: Shared) -> Program:
+    """The program with what its quantizing found."""
     report = dataclasses.replace(program.report, output_sqnr=shared.sqnr, notes=(*program.report.notes, *shared.notes))
     return dataclasses.replace(program, report=report)
 

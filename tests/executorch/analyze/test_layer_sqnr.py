@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -42,7 +43,19 @@ def test_every_kernel_is_compared_with_its_own_layer() -> None:
     assert all(20 < kernel.sqnr < 60 for kernel in report.kernels)
     # Noise adds up: the last layer is no closer to float than the first.
     assert report.kernels[-1].sqnr < report.kernels[0].sqnr
-    assert report.output_sqnr == report.kernels[-1].sqnr
+    assert report.output_sqnr == program.report.output_sqnr
+
+
+def test_a_report_and_its_compile_agree_however_many_samples_there_are() -> None:
+    """The last of forty samples are far larger, so another number of samples would give another figure."""
+    source = loaded()
+    samples = [(torch.randn(SHAPE) * (1 if at < 20 else 8),) for at in range(40)]
+    program = on.compile(source.model, source.example_inputs, calibration=samples)
+    report = with_sqnr(program.report, source.model, program.quantized, samples)
+    assert report.output_sqnr == program.report.output_sqnr
+    assert report.kernels[-1].sqnr == pytest.approx(program.report.output_sqnr, abs=0.01)
+    fewer = with_sqnr(program.report, source.model, program.quantized, samples[:2])
+    assert fewer.kernels[-1].sqnr != pytest.approx(program.report.output_sqnr, abs=0.01)
 
 
 def test_a_layer_with_a_bad_range_stands_out() -> None:
@@ -54,7 +67,7 @@ def test_a_layer_with_a_bad_range_stands_out() -> None:
     report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
     first, second = report.kernels[:2]
     assert second.sqnr < first.sqnr - 10
-    (what_if,) = per_channel_what_if(source, source.calibration, {"target": "imxrt700"})
+    (what_if,) = per_channel_what_if(source, {"target": "imxrt700"})
     assert what_if.option == "--per-channel" and what_if.cycles > 0
     assert what_if.output_sqnr > report.output_sqnr + 3
 
@@ -64,4 +77,4 @@ def test_what_equals_float_is_full_and_not_infinite() -> None:
     floating = torch.export.export(source.model, source.example_inputs).module()
     report = with_sqnr(on.compile(source.model, source.example_inputs, calibration=source.calibration).report,
                        source.model, floating, source.calibration)  # fmt: skip
-    assert report.output_sqnr == FULL
+    assert {kernel.sqnr for kernel in report.kernels} == {FULL}

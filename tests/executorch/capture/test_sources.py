@@ -39,6 +39,7 @@ def four(): return Net(), (IMAGE,), [], 1
 def wrong_calibration(): return Net(), (IMAGE,), 3
 def wrong_inputs(): return Net(), (3,)
 def fails(): raise ValueError("no weights\\nhere")
+def cuda(): raise RuntimeError("operator torchvision::nms does not exist")
 def program(): return torch.export.export(Net(), (IMAGE,))
 class Own(Net):
     example_inputs = (IMAGE,)
@@ -55,6 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "own" / "models.py").write_text(NET)
     (tmp_path / "own" / "broken.py").write_text("import nothing_of_that_name\n")
     (tmp_path / "own" / "raises.py").write_text("raise RuntimeError('at import')\n")
+    (tmp_path / "own" / "cuda.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')\n")
     before = list(sys.path)
     yield tmp_path
     assert sys.path == before
@@ -150,6 +152,8 @@ def test_finding_imports_no_torch() -> None:
         ("nobody.models:net", "there is no module 'nobody'.*where nobody is importable"),
         ("own.broken:net", "there is no module 'nothing_of_that_name'.*own.broken imports it"),
         ("own.raises:net", "importing own.raises failed: RuntimeError: at import"),
+        ("own.cuda:net", "importing own.cuda failed.*torchvision is built for CUDA.*download.pytorch.org/whl/cpu"),
+        ("own.models:cuda", "the factory failed.*torchvision is built for CUDA"),
         ("own.models:nets", "own.models has no 'nets'.*it has"),
         ("own.models:bare", "a module without example inputs"),
         ("own.models:number", "the factory gave a int"),

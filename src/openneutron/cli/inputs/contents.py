@@ -67,7 +67,11 @@ def contents_of(data: bytes, where: str) -> Contents:
     """
     kind = kind_of(data)
     if kind == "zip":
-        raise FormatError("this is a zip archive (a .pt2 or .npz?), not a compiled model", where=where)
+        what, hint = "a zip archive, not a model", "`openneutron run --input` and `--calibration` take an .npz"
+        if where.endswith(".pt2"):
+            what = "an exported program of PyTorch, which is not read without running its author's code"
+            hint = f"if you trust it: `openneutron compile {where} --trust` says what is in it"
+        raise FormatError(f"this is {what}", where=where, hint=hint)
     if kind == "onnx" or where.endswith(".onnx"):
         return _of_onnx(data, where)
     graphs = tuple(_graph(blocks) for blocks in blocks_of_file(data, where))

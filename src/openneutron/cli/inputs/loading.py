@@ -62,9 +62,8 @@ def compile_loaded(loaded: Loaded, stage: Callable[[str], None], **options: Any)
 
     import openneutron
 
-    inputs: dict[str, Any] = {}
-    if not isinstance(loaded.model, str):
-        inputs = {"example_inputs": loaded.example_inputs, "calibration": loaded.calibration}
-    program = openneutron.compile(loaded.model, name=loaded.name, progress=stage, **inputs, **options)
+    program = openneutron.compile(
+        loaded.model, loaded.example_inputs, calibration=loaded.calibration, name=loaded.name, progress=stage, **options
+    )
     report = dataclasses.replace(program.report, notes=(*program.report.notes, *loaded.notes))
     return dataclasses.replace(program, report=report)

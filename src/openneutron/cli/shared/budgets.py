@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import FormatError, OptionError
-from openneutron.files import read_file
+from openneutron.files import kind_of, read_file
 from openneutron.machine.targets import load as load_target
 from openneutron.options import OPTIMIZE
 from openneutron.terminal.sizes import parse_size
@@ -119,8 +119,12 @@ def compare(entry: Entry, measured: Mapping[str, float], before: Mapping[str, fl
 def read_budgets(path: Path) -> list[Entry]:
     """The `[[model]]` tables of a file; an error names the file, the model and the key that is wrong."""
     where = str(path)
+    data = read_file(path)
+    if kind_of(data):
+        hint = "name it in an openneutron.toml with its budgets (docs/ci.md); `openneutron fits` asks about one model"
+        raise FormatError("this is a model, not a file of budgets", where=where, hint=hint)
     try:
-        table = tomllib.loads(read_file(path).decode())
+        table = tomllib.loads(data.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"this is no TOML: {error}", where=where) from None
     models = table.get("model")

@@ -13,9 +13,6 @@ if TYPE_CHECKING:
     from openneutron.program import Program
     from openneutron.report.model import Report
 
-# Samples that layers are measured on: with fewer, a softmax at the end moves by decibels; users wait for each.
-SAMPLES = 32
-
 
 def completed(
     program: Program,
@@ -54,10 +51,9 @@ def completed(
     if accuracy and program.quantized is not None and loaded.calibration:
         from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
 
-        samples = loaded.calibration[:SAMPLES]
-        report = with_sqnr(report, loaded.model, program.quantized, samples, progress=stage)
+        report = with_sqnr(report, loaded.model, program.quantized, loaded.calibration, progress=stage)
         if what_if and not compiled_with.per_channel:
-            found += per_channel_what_if(loaded, samples, {**options, "name": loaded.name}, progress=stage)
+            found += per_channel_what_if(loaded, {**options, "name": loaded.name}, progress=stage)
     return dataclasses.replace(report, what_ifs=found)
 
 
@@ -66,7 +62,8 @@ def litert_models(program: Program, loaded: Loaded) -> list[bytes]:
     from openneutron.files import read_file
 
     if program.kind == "tflite":
-        own = program.intermediates.get("model.tflite")  # of an ONNX model
+        made = ("model.tflite", "quantized.tflite")  # of an ONNX model, of a float file
+        own = next((program.intermediates[name] for name in made if name in program.intermediates), None)
         return [read_file(loaded.model) if own is None else bytes(own)]  # type: ignore[arg-type]
     graphs = range(program.report.totals.neutron_graphs)
     return [bytes(program.intermediates[f"partition_{at}.tflite"]) for at in graphs]  # type: ignore[arg-type]

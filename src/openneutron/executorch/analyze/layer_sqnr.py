@@ -1,4 +1,4 @@
-"""The SQNR of layers in a report: of each kernel's output, and of the program's.
+"""The SQNR of layers in a report, on the samples that the compile measured the program's on.
 
 A node of the report knows what it was called when the model was first captured, as nodes of the quantized module do.
 
@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.export import Inputs
+from openneutron.executorch.quantize.accuracy import SAMPLES
 from openneutron.executorch.quantize.layer_sqnr import LayerSqnr, measure
 from openneutron.report.model import Kernel, Report, WhatIf
 
@@ -33,17 +34,17 @@ def with_sqnr(
     *,
     progress: Progress | None = None,
 ) -> Report:
-    """The report with the SQNR of each kernel's output and of the program's."""
+    """The report with the SQNR of each kernel's output; the program's stays as the compile measured it."""
     if progress is not None:
         progress("comparing every layer with float")
-    layers, output = measure(model, quantized, samples)
+    layers, _ = measure(model, quantized, samples[:SAMPLES])
     members = _members(report)
     kernels = tuple(dataclasses.replace(k, sqnr=_of_kernel(members(k), layers, k)) for k in report.kernels)
-    return dataclasses.replace(report, kernels=kernels, output_sqnr=output)
+    return dataclasses.replace(report, kernels=kernels)
 
 
 def per_channel_what_if(
-    loaded: Any, samples: Sequence[Inputs], options: dict[str, Any], *, progress: Progress | None = None
+    loaded: Any, options: dict[str, Any], *, progress: Progress | None = None
 ) -> tuple[WhatIf, ...]:
     """The program compiled again with a weight scale for each output channel, and the SQNR that it then has."""
     from openneutron.executorch.pipeline import compile_module
@@ -59,11 +60,10 @@ def per_channel_what_if(
     if program.quantized is None:
         return ()
     totals = program.report.totals
-    _, output = measure(loaded.model, program.quantized, samples)
     return (
         WhatIf(
             "Quantize weights per output channel", "--per-channel", program.report.target, totals.cycles,
-            totals.milliseconds, totals.peak_bytes, output_sqnr=output,
+            totals.milliseconds, totals.peak_bytes, output_sqnr=program.report.output_sqnr,
             milliseconds_low=totals.milliseconds_low, milliseconds_high=totals.milliseconds_high,
         ),
     )  # fmt: skip

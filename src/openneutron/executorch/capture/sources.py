@@ -17,13 +17,16 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron import zoo
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.executorch.capture.pickles import scan
 from openneutron.files import kind_of, read_file
 from openneutron.foreign import refuse_foreign_file
+
+if TYPE_CHECKING:
+    from openneutron.run.quantize import QuantizedModel
 
 Kind = Literal["zoo", "factory", "pt2", "onnx", "tflite"]
 
@@ -109,6 +112,15 @@ class Source:
 
         samples = read_calibration(self.calibration, loaded.example_inputs)
         return replace(loaded, calibration=samples, notes=())
+
+    def litert_model(self) -> QuantizedModel:
+        """The LiteRT model of a file as it is, or, where calibration data is given, quantized."""
+        from openneutron.run.quantize import QuantizedModel, quantize_float
+
+        data, samples = read_file(self.text), self.load().calibration
+        if samples is None:
+            return QuantizedModel(data, (), "")
+        return quantize_float(data, samples, source=self.text)
 
     def _litert_calibration(self) -> Any:
         """Samples for a float LiteRT model; what they are `openneutron.compile` checks."""
@@ -282,7 +294,7 @@ def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
         except Exception as error:
             raise OptionError(
                 f"the factory failed: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
-                where=text, hint=f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
+                where=text, hint=_known(error) or f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
             ) from error  # fmt: skip
     elif arguments:
         raise OptionError(f"it takes no arguments, {spoken} was given", where=text, hint="name a function or class")
@@ -314,6 +326,16 @@ def _parts(made: Any, text: str) -> tuple[Any, Any, Any]:
     return made[0], made[1], made[2] if len(made) == 3 else None
 
 
+def _known(error: Exception) -> str:
+    """What helps against failures of other packages that many people meet; "" for others."""
+    if "torchvision::nms" in str(error):
+        return (
+            "this torchvision is built for CUDA, torch is not: pip install --no-deps torchvision==0.28.0+cpu "
+            "--index-url https://download.pytorch.org/whl/cpu (docs/install.md)"
+        )
+    return ""
+
+
 def imported(text: str) -> Any:
     """The object at `package.module:name`, with the current folder first on the path, as `python -m` has it."""
     module_name, _, path = text.partition(":")
@@ -330,7 +352,9 @@ def imported(text: str) -> Any:
         raise OptionError(f"there is no module {missing!r}", where=text, hint=hint) from error
     except Exception as error:
         message = " ".join(str(error).split()) or "no message"
-        raise OptionError(f"importing {module_name} failed: {type(error).__name__}: {message}", where=text) from error
+        raise OptionError(
+            f"importing {module_name} failed: {type(error).__name__}: {message}", where=text, hint=_known(error)
+        ) from error
     finally:
         if added and here in sys.path:
             sys.path.remove(here)

@@ -8,7 +8,7 @@ import torch
 from torch.fx import GraphModule
 
 from openneutron.errors import OpenNeutronError
-from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES
 from openneutron.executorch.quantize.layer_sqnr import LayerSqnr, measure
 from openneutron.report.model import Report
 
@@ -27,7 +27,7 @@ def loss(
     """
     assert report.output_sqnr is not None
     try:
-        layers, _ = measure(model, quantized, samples)
+        layers, _ = measure(model, quantized, samples[:SAMPLES])
     except OpenNeutronError:
         layers = []
     first = next((layer for layer in layers if layer.sqnr < GOOD and layer.elements > 1), None)
