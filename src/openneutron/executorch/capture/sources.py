@@ -294,7 +294,7 @@ def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
         except Exception as error:
             raise OptionError(
                 f"the factory failed: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
-                where=text, hint=_known(error) or f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
+                where=text, hint=_remedy(error) or f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
             ) from error  # fmt: skip
     elif arguments:
         raise OptionError(f"it takes no arguments, {spoken} was given", where=text, hint="name a function or class")
@@ -326,7 +326,7 @@ def _parts(made: Any, text: str) -> tuple[Any, Any, Any]:
     return made[0], made[1], made[2] if len(made) == 3 else None
 
 
-def _known(error: Exception) -> str:
+def _remedy(error: Exception) -> str:
     """What helps against failures of other packages that many people meet; "" for others."""
     if "torchvision::nms" in str(error):
         return (
@@ -353,7 +353,7 @@ def imported(text: str) -> Any:
     except Exception as error:
         message = " ".join(str(error).split()) or "no message"
         raise OptionError(
-            f"importing {module_name} failed: {type(error).__name__}: {message}", where=text, hint=_known(error)
+            f"importing {module_name} failed: {type(error).__name__}: {message}", where=text, hint=_remedy(error)
         ) from error
     finally:
         if added and here in sys.path:
