@@ -292,9 +292,10 @@ def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
         except OpenNeutronError:
             raise
         except Exception as error:
+            called = f"it is called with {spoken or 'no arguments'}; --debug shows where it fails"
             raise OptionError(
                 f"the factory failed: {type(error).__name__}: {' '.join(str(error).split()) or 'no message'}",
-                where=text, hint=_remedy(error) or f"it is called with {spoken or 'no arguments'}; --debug shows where it fails",
+                where=text, hint=_remedy(error) or called,
             ) from error  # fmt: skip
     elif arguments:
         raise OptionError(f"it takes no arguments, {spoken} was given", where=text, hint="name a function or class")
