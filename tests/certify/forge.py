@@ -29,13 +29,35 @@ def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     plain = replace(stored, sections=(), packed=False)  # where every field and weight is at a place of its own
     blocks = tuple(map(bytearray, (*encode_blocks(plain), plain.kernels)))
     change(blocks)  # type: ignore[arg-type]
+    seal(blocks)  # type: ignore[arg-type]
+    for tensor, block in zip(tensors, blocks, strict=True):
+        tensor.data, tensor.shape = np.frombuffer(bytes(block), np.uint8), (len(block),)
+    return write_model(model)
+
+
+def resealed(compiled: bytes, change: Callable[[Blocks], None]) -> tuple[bytes, int]:
+    """A compiled model with blocks changed as they are stored, checksum right again, and the byte of its microcode."""
+    model = read_model(compiled)
+    op = next(op for op in model.main.operators if is_graph_op(op))
+    found = [model.main.tensors[index].data for index in op.inputs[-3:]]
+    stored = [one.tobytes() for one in found if one is not None]
+    blocks = tuple(map(bytearray, stored))
+    change(blocks)  # type: ignore[arg-type]
+    seal(blocks)  # type: ignore[arg-type]
+    start = compiled.index(stored[0])
+    for before, after in zip(stored, blocks, strict=True):
+        if before != after:
+            assert len(before) == len(after) and compiled.count(before) == 1
+            compiled = compiled.replace(before, bytes(after))
+    return compiled, start
+
+
+def seal(blocks: Blocks) -> None:
+    """Write the checksum of the blocks."""
     identity = struct.unpack_from("<I", blocks[0], 16)[0]
     blocks[0][identity + 28 : identity + 32] = bytes(4)
     crc = zlib.crc32(blocks[2], zlib.crc32(blocks[1], zlib.crc32(blocks[0])))
     struct.pack_into("<I", blocks[0], identity + 28, crc)
-    for tensor, block in zip(tensors, blocks, strict=True):
-        tensor.data, tensor.shape = np.frombuffer(bytes(block), np.uint8), (len(block),)
-    return write_model(model)
 
 
 def calls(block: bytes) -> list[tuple[int, int, int]]:

@@ -54,6 +54,13 @@ def test_a_changed_file_is_refused(folder: Path, command: Command) -> None:
     assert (outcome.code, outcome.err) == (1, "") and json.loads(outcome.out)["refused"]
 
 
+def test_a_bundle_stands_for_its_litert_model(folder: Path, command: Command) -> None:
+    command("compile", "convnet.tflite", "-o", "out.tflite")
+    Path("out.debug").mkdir()
+    Path("out.debug/model.tflite").write_bytes(Path("convnet.tflite").read_bytes())
+    assert command("certify", "out.tflite").code == command("certify", "out.tflite", "out.debug").code == 0
+
+
 def test_what_cannot_be_certified(folder: Path, command: Command, refused: Callable[..., str]) -> None:
     command("compile", "convnet.tflite", "-o", "out.tflite")
     Path("text.json").write_text("{")
@@ -61,5 +68,8 @@ def test_what_cannot_be_certified(folder: Path, command: Command, refused: Calla
     assert outcome.code == 1 and "no JSON" in outcome.err
     assert "no such file" in refused("certify", "none.tflite", "convnet.tflite")
     assert "needs its source" in refused("certify", "out.tflite")
+    Path("model.onnx").write_bytes(bytes([8, 7, 0x12, 0, 0, 0, 0, 0]))
+    said = refused("certify", "out.tflite", "model.onnx")
+    assert "the LiteRT model that it was made from, and this is none" in said and "out.debug/model.tflite" in said
     assert "certificate is for LiteRT models" in refused("compile", "cifarnet", "--certificate", "proof.json")
     assert ".json" in refused("compile", "convnet.tflite", "--certificate", "proof.txt")

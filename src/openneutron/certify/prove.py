@@ -63,7 +63,7 @@ def _guarded(work: Callable[[], Proof]) -> Proof:
 
 def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
     _load()
-    ours, theirs = read_model(compiled), read_model(source)
+    ours, theirs = read_model(compiled), _source(source)
     if not ours or not theirs:
         raise Refused("a model has no graph", 0)
     _same_border(ours[0], theirs[0])
@@ -77,6 +77,13 @@ def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
     if effects != world.effects:
         raise Refused("operators with effects are not those of the source")
     return found.proof()
+
+
+def _source(data: bytes) -> list[Graph]:
+    try:
+        return read_model(data)
+    except Refused as error:
+        raise error.of("source") from None
 
 
 def _same_variables(found: Walk, wanted: Walk) -> None:
@@ -125,6 +132,29 @@ def _same_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]])
         raise Refused(text, wrote[-1]) if wrote else Refused(text)
 
 
+class Values(dict[int, "array[int]"]):
+    """Tags by tensor. Those of constants are made when they are read, once for each buffer: blocks of microcode never are."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__()
+        self.tensors = graph.tensors
+        self.made: dict[tuple[int, int], array[int]] = {}
+
+    def known(self, index: int) -> bool:
+        """Is this a constant, or was it computed?"""
+        return index in self or self.tensors[index].data is not None
+
+    def __missing__(self, index: int) -> array[int]:
+        tensor = self.tensors[index]
+        if tensor.data is None:
+            raise KeyError(index)
+        key = tensor.at, len(tensor.data)
+        if key not in self.made:
+            self.made[key] = constant(tensor.data)
+        self[index] = self.made[key]
+        return self[index]
+
+
 def _input(world: World, graph: Graph, at: int) -> array[int]:
     tensor = graph.tensors[graph.inputs[at]]
     return world.symbols.tags(("input", at), tensor.size)
@@ -160,7 +190,7 @@ class Walk:
     def outputs(self) -> list[array[int]]:
         """Tags of the outputs."""
         graph = self.models[0]
-        values = {at: constant(t.data) for at, t in enumerate(graph.tensors) if t.data is not None}
+        values = Values(graph)
         for at, index in enumerate(graph.inputs):
             values[index] = _input(self.world, graph, at)
         for op in graph.operators:
@@ -170,14 +200,14 @@ class Walk:
                 if index >= 0:
                     values[index] = tags
         for index in graph.outputs:
-            if index not in values:
+            if not values.known(index):
                 raise Refused(f"{self.name}: output {graph.tensors[index].name!r} is never computed")
         return [values[index] for index in graph.outputs]
 
-    def operator(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+    def operator(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
         """Tags of an operator's outputs."""
         for index in op.inputs:
-            if index >= 0 and index not in values:
+            if index >= 0 and not values.known(index):
                 tensor = graph.tensors[index]
                 if not tensor.variable:
                     text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
@@ -214,11 +244,11 @@ class Walk:
         self.variables[name] = Variable(first_contents(tensor), start)
         return start
 
-    def _keep(self, graph: Graph, index: int, values: dict[int, array[int]], tags: array[int]) -> None:
+    def _keep(self, graph: Graph, index: int, values: Values, tags: array[int]) -> None:
         values[index] = tags
         self.variables[self._name(graph, index)].end = tags
 
-    def variable(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+    def variable(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
         """Variables are known by name; what one holds at the start of a run is a symbol."""
         if op.code == "VAR_HANDLE":
             name = b"/".join(part for part in (op.options.get("Container"), op.options.get("SharedName")) if part)
@@ -246,7 +276,7 @@ class Walk:
 
     def _initialize(self, graph: Graph) -> None:
         inner = Walk(self.world, [graph], self.name, self.expected)
-        values = {at: constant(t.data) for at, t in enumerate(graph.tensors) if t.data is not None}
+        values = Values(graph)
         for op in graph.operators:
             for index, tags in zip(op.outputs, inner.operator(graph, op, values), strict=False):
                 values[index] = tags
@@ -254,7 +284,7 @@ class Walk:
             if variable.end is not None:
                 self.variables.setdefault(name, Variable()).initial = value_of(variable.end)
 
-    def opaque(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+    def opaque(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
         """A function of attributes and inputs, nothing else known."""
 
         def form(tensor: Tensor) -> tuple[object, ...]:
@@ -276,7 +306,7 @@ class Walk:
             for at, index in enumerate(op.outputs)
         ]
 
-    def graph(self, graph: Graph, op: Operator, values: dict[int, array[int]]) -> list[array[int]]:
+    def graph(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
         """A NeutronGraph, replayed."""
         where = f"operator {op.number} (NeutronGraph)"
         blocks = []
@@ -285,14 +315,19 @@ class Walk:
             if data is None:
                 raise Refused(f"{where}: its blocks are no constants", op.offset)
             blocks.append(bytes(data))
+        starts = tuple(graph.tensors[index].at for index in op.inputs[-_BLOCKS:])
         if len(blocks) < _BLOCKS:
             raise Refused(f"{where}: it has {len(op.inputs)} inputs", op.offset)
         given = [graph.tensors[i] for i in op.inputs[:-_BLOCKS]]
         outputs = [graph.tensors[i] for i in op.outputs]
         microcode, weights, kernels_block = blocks
         inputs = [values[i] for i in op.inputs[:-_BLOCKS]]
-        machine = self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
-        self.writers |= {index: machine.writers.get(at, []) for at, index in enumerate(op.outputs)}
+        try:
+            machine = self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
+        except Refused as error:
+            raise error.of(where).inside(starts) from None
+        for at, index in enumerate(op.outputs):
+            self.writers[index] = [(low, end, starts[0] + call) for low, end, call in machine.writers.get(at, ())]
         return [machine.regions["output", at] for at in range(len(op.outputs)) if ("output", at) in machine.regions]
 
     def _is_open(self, graph: Graph, op: Operator) -> bool:
@@ -314,27 +349,24 @@ class Walk:
         where: str,
     ) -> Machine:
         """Run the microcode of one NeutronGraph on tags."""
-        try:
-            program = decode(*blocks)
-        except Refused as error:
-            raise Refused(f"{where}: {error}") from None
-        _has_rules(program, where)
-        memory, most = sum(program.sizes.values()), _ROOM * (self.world.size + len(blocks[1])) + _LEAST_ROOM
-        if memory > most:
-            raise Refused(f"{where}: it asks for {memory} bytes, which no schedule of the source needs", 36)
+        most = _ROOM * (self.world.size + len(blocks[1])) + _LEAST_ROOM
+        program = decode(*blocks, most)
+        _has_rules(program)
+        if (memory := sum(program.sizes.values())) > most:
+            raise Refused(f"it asks for {memory} bytes, which no schedule of the source needs", 36)
         rows = [[t for t in program.tensors if t["kind"] == kind] for kind in (0, 1)]
         if len(rows[0]) != len(inputs) or len(rows[1]) > len(outputs):
-            raise Refused(f"{where}: it has {len(rows[0])} inputs and {len(rows[1])} outputs")
+            raise Refused(f"it has {len(rows[0])} inputs and {len(rows[1])} outputs")
         for kind, tensors in ((0, given), (1, outputs)):
             for row, tensor in zip(rows[kind], tensors, strict=False):
                 scale, zero = tensor.quantization
                 same = (row["dtype"], row["bytes"]) == (tensor.dtype, tensor.size)
                 if not same or (len(tensor.scale) == 1 and (row["scale"], row["zero"]) != (scale, zero)):
-                    raise Refused(f"{where}: row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
+                    raise Refused(f"row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
         machine = self._settled(program, program.weights, inputs, where)
         for index, tags in enumerate(inputs):
             if machine.regions["input", index] != tags:
-                raise Refused(f"{where}: input {index} is not left as it was")
+                raise Refused(f"input {index} is not left as it was")
         self.graphs += 1
         self.calls += machine.calls
         self.copies += machine.copies
@@ -342,7 +374,7 @@ class Walk:
 
     def _settled(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:
         """The machine after a run with each state as a variable of the source, found by size and first contents."""
-        refusal = Refused(f"{where}: its state is no variable of the source")
+        refusal = Refused("its state is no variable of the source")
         for tried, names in enumerate(self._assignments(program)):
             if tried == _MOST_ASSIGNMENTS:
                 break
@@ -352,7 +384,7 @@ class Walk:
             try:
                 machine.run()
                 for state, name in zip(program.states, names, strict=True):
-                    self._left(machine, state, name, where)
+                    self._left(machine, state, name)
             except Refused as error:
                 refusal = error
                 continue
@@ -370,13 +402,12 @@ class Walk:
         assert start is not None
         return start
 
-    def _left(self, machine: Machine, state: State, name: bytes, where: str) -> None:
+    def _left(self, machine: Machine, state: State, name: bytes) -> None:
         assert self.expected is not None
         start = self._start(name)
         wanted = self.expected[name].end or start
         if machine.regions["state", 0][state.offset : state.offset + len(wanted)] != wanted:
-            text = f"the state at {state.offset} is not left as the source leaves {_shown(name)}"
-            raise Refused(f"{where}: {text}")
+            raise Refused(f"the state at {state.offset} is not left as the source leaves {_shown(name)}")
 
     def _assignments(self, program: Program) -> Iterator[tuple[bytes, ...]]:
         """Variables that the states may be, in order of the source first."""
@@ -387,9 +418,9 @@ class Walk:
         return assignments(program.states, free)
 
 
-def _has_rules(program: Program, where: str) -> None:
+def _has_rules(program: Program) -> None:
     """Refuse a kernel without a rule by name, before anything else is found wrong with it."""
     for item in program.steps:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call) and step.kernel not in kernels.RULES:
-                raise Refused(f"{where}: the checker has no rule for kernel {step.kernel}", step.at)
+                raise Refused(f"the checker has no rule for kernel {step.kernel}", step.at)

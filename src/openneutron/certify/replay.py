@@ -65,7 +65,7 @@ class Machine:
             self.regions[key] = constant(weights) if key[0] == "weights" else filled(NOTHING, size)
         for index, tags in enumerate(inputs):
             if self.program.sizes.get(("input", index)) != len(tags):
-                raise Refused(f"{self.where}: input {index} has {len(tags)} bytes")
+                raise Refused(f"input {index} has {len(tags)} bytes")
             self.regions["input", index] = array("Q", tags)
         for state, tags in zip(self.program.states, states, strict=True):
             self.regions["state", 0][state.offset : state.offset + len(tags)] = tags
@@ -80,7 +80,7 @@ class Machine:
             else:
                 self.step(item, 0)
         if self.pending:
-            raise Refused(f"{self.where}: a copy is never waited for", self.pending[0].copy.at)
+            raise Refused("a copy is never waited for", self.pending[0].copy.at)
 
     def step(self, step: Call | Copy | Wait, iteration: int) -> None:
         """One instruction."""
@@ -97,7 +97,7 @@ class Machine:
         self.copies += 1
         for (name, index, start), size in ((copy.source, copy.size), (copy.target, copy.size)):
             if start + size > self.program.sizes.get((name, index), 0):
-                raise Refused(f"{self.where}: a copy leaves {name} {index}", copy.at)
+                raise Refused(f"a copy leaves {name} {index}", copy.at)
         self.spend(copy.at, copy.size)
         name, index, start = copy.source
         arriving = self.regions[name, index][start : start + copy.size]
@@ -121,13 +121,11 @@ class Machine:
         """Refuse a write to what may not be written, or to bytes that a copy under way uses."""
         name, index, start, end = place
         if name in ("input", "weights"):
-            raise Refused(f"{self.where}: {name} is written", at)
+            raise Refused(f"{name} is written", at)
         for one in self.pending:
             for other, number, first in (one.copy.source, one.copy.target):
                 if (other, number) == (name, index) and first < end and start < first + one.copy.size:
-                    raise Refused(
-                        f"{self.where}: byte {max(first, start)} of {name} is written while a copy uses it", at
-                    )
+                    raise Refused(f"byte {max(first, start)} of {name} is written while a copy uses it", at)
 
     def call(self, call: Call, iteration: int) -> None:
         """Recognise a call and let its result be in memory."""
@@ -138,14 +136,14 @@ class Machine:
         self.calls += 1
         rule = RULES.get(call.kernel)
         if rule is None:
-            raise Refused(f"{self.where}: the checker has no rule for kernel {call.kernel}", call.at)
+            raise Refused(f"the checker has no rule for kernel {call.kernel}", call.at)
         if call.at not in self.memo:
             for role, operand in call.operands.items():
                 self._inside(call, role, operand)
             for name, value in call.params.items():
                 low, top = _LIMITS.get(name, (value, value))
                 if not low <= value <= top:
-                    raise Refused(f"{self.where}: {call.kernel}: {name} is {value}, not {low} to {top}", call.at)
+                    raise Refused(f"{call.kernel}: {name} is {value}, not {low} to {top}", call.at)
             self.memo[call.at] = None
         self.reads, self.writes = [], []
         rule(self, call, first, last)
@@ -159,15 +157,15 @@ class Machine:
         if not RULES[call.kernel].flat:
             end += (o.batch - 1) * o.plane + (o.ring - 1) * o.pitch + (o.width - 1) * o.pixel
         if end > size:
-            raise Refused(f"{self.where}: {call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
+            raise Refused(f"{call.kernel}: {role} ends at byte {end} of {o.region} with {size}", call.at)
         if o.batch * o.height * o.width * o.channels * o.item > MOST_BYTES:
-            raise Refused(f"{self.where}: {call.kernel}: {role} has {o.shape} elements", call.at)
+            raise Refused(f"{call.kernel}: {role} has {o.shape} elements", call.at)
         if o.width > 1 and o.pixel < o.channels * o.item and not RULES[call.kernel].flat:
-            raise Refused(f"{self.where}: {call.kernel}: pixels of {role} overlap", call.at)
+            raise Refused(f"{call.kernel}: pixels of {role} overlap", call.at)
         if o.ring > o.height and not RULES[call.kernel].flat:
-            raise Refused(f"{self.where}: {call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
+            raise Refused(f"{call.kernel}: {role} holds {o.ring} rows of {o.height}", call.at)
         if any(one % o.item for one in (o.offset, o.plane, o.pitch, o.pixel)):
-            raise Refused(f"{self.where}: {call.kernel}: {role} is not aligned", call.at)
+            raise Refused(f"{call.kernel}: {role} is not aligned", call.at)
 
     def _commit(self, call: Call) -> None:
         events = sorted([(*place, 0) for place in self.reads] + [(*place, 1) for place, _ in self.writes])
@@ -175,13 +173,13 @@ class Machine:
         for name, index, start, end, written in events:
             if ends.get((name, index, 1 - written), -1) > start:
                 text = f"byte {start} of {name} is read and written by the same call"
-                raise Refused(f"{self.where}: {call.kernel}: {text}", call.at)
+                raise Refused(f"{call.kernel}: {text}", call.at)
             if written and RULES[call.kernel].keeps and ends.get((name, index, 1), -1) > start:
-                raise Refused(f"{self.where}: {call.kernel}: byte {start} of {name} is written twice", call.at)
+                raise Refused(f"{call.kernel}: byte {start} of {name} is written twice", call.at)
             ends[name, index, written] = max(ends.get((name, index, written), -1), end)
         for place, tags in self.writes:
             if place[0] == "prefetch":
-                raise Refused(f"{self.where}: {call.kernel}: constants that were fetched are written", call.at)
+                raise Refused(f"{call.kernel}: constants that were fetched are written", call.at)
             self.writable(place, call.at)
             name, index, start, end = place
             self.regions[name, index][start:end] = tags
@@ -194,7 +192,7 @@ class Machine:
         """Count bytes that are looked at; refuse a file that makes more of them than a real one would."""
         self.work += count
         if self.work > self.most_work:
-            raise Refused(f"{self.where}: more work than {self.most_work} bytes read and written", at)
+            raise Refused(f"more work than {self.most_work} bytes read and written", at)
 
     def row(self, call: Call, role: str, image: int, y: int) -> array[int]:
         """Tags of one row of an operand, without gaps."""
@@ -224,7 +222,7 @@ class Machine:
         width = o.channels * o.item
         self.spend(call.at, len(tags))
         if len(tags) != o.width * width:
-            raise Refused(f"{self.where}: {call.kernel}: a row of {len(tags)} bytes", call.at)
+            raise Refused(f"{call.kernel}: a row of {len(tags)} bytes", call.at)
         if o.pixel == width:
             self.writes.append(((o.region, o.index, start, start + len(tags)), tags))
             return
@@ -237,7 +235,7 @@ class Machine:
         o = call.operands[role]
         low = o.offset + start
         if low < 0 or low + count > self.program.sizes.get((o.region, o.index), 0):
-            raise Refused(f"{self.where}: {call.kernel}: {role} leaves {o.region}", call.at)
+            raise Refused(f"{call.kernel}: {role} leaves {o.region}", call.at)
         self.spend(call.at, count)
         self.reads.append((o.region, o.index, low, low + count))
         return self.regions[o.region, o.index][low : low + count]
@@ -246,16 +244,14 @@ class Machine:
         """Bytes of a constant operand."""
         o = call.operands[role]
         if o.width * o.channels * o.item < count:
-            raise Refused(
-                f"{self.where}: {call.kernel}: {role} has {o.width * o.channels * o.item} bytes of {count}", call.at
-            )
+            raise Refused(f"{call.kernel}: {role} has {o.width * o.channels * o.item} bytes of {count}", call.at)
         tags = self.flat(call, role, 0, count)
         found = self.memo.get((call.at, role))
         if found is not None and found[0] == tags:
             return bytes(found[1])
         data = value_of(tags)
         if data is None:
-            raise Refused(f"{self.where}: {call.kernel}: {role} holds bytes that are no constants", call.at)
+            raise Refused(f"{call.kernel}: {role} holds bytes that are no constants", call.at)
         self.memo[call.at, role] = (tags, data)
         return data
 
@@ -287,7 +283,7 @@ class Machine:
         """What the call leaves in an operand that it changes."""
         o = call.operands[role]
         if o.offset + len(tags) > self.program.sizes.get((o.region, o.index), 0):
-            raise Refused(f"{self.where}: {call.kernel}: {role} leaves {o.region}", call.at)
+            raise Refused(f"{call.kernel}: {role} leaves {o.region}", call.at)
         self.writes.append(((o.region, o.index, o.offset, o.offset + len(tags)), tags))
 
     def finished(self, call: Call, tags: array[int]) -> array[int]:
@@ -326,4 +322,4 @@ class Machine:
 
     def unknown(self, call: Call, first: int, why: str) -> Refused:
         """The refusal of a call that is no part of the source."""
-        return Refused(f"{self.where}: {call.kernel} (node {call.tag}), row {first}: {why}", call.at)
+        return Refused(f"{call.kernel} (node {call.tag}), row {first}: {why}", call.at)

@@ -11,11 +11,16 @@ if TYPE_CHECKING:
     from openneutron.certify.prove import Proof
 
 
+_LITERT = "model.tflite"  # in the debug bundle of a model that was lowered to LiteRT
+
+
 def certify_file(
     compiled: Annotated[Path, typer.Argument(help="The compiled .tflite or .pte.")],
     source: Annotated[
         Path | None,
-        typer.Argument(help="The .tflite it was compiled from; of a .pte its debug bundle (default: NAME.debug)."),
+        typer.Argument(
+            help="The .tflite it was compiled from, or a debug bundle: of a .pte, or of an .onnx (default: NAME.debug)."
+        ),
     ] = None,
     certificate: Annotated[
         Path | None,
@@ -27,11 +32,15 @@ def certify_file(
 
     The checker decodes the microcode itself and shares no code with the compiler. Exit code 1 when it refuses the file.
 
+    What PyTorch or ONNX models were quantized and lowered to is a LiteRT model in the debug bundle; the proof begins there.
+
     Examples:
 
     openneutron compile model.tflite -o out.tflite && openneutron certify out.tflite model.tflite
 
     openneutron compile cifarnet -o cifarnet.pte --intermediates cifarnet.debug && openneutron certify cifarnet.pte
+
+    openneutron compile model.onnx -o out.tflite --intermediates out.debug && openneutron certify out.tflite
     """
     import json
 
@@ -66,17 +75,28 @@ def _model(data: bytes, compiled: Path, source: Path | None, certificate: Path |
     from openneutron.certify.certificate import read
     from openneutron.certify.prove import prove
     from openneutron.errors import OptionError
-    from openneutron.files import read_file
+    from openneutron.files import bundle_of, kind_of, read_file
 
-    if source is None:
+    bundle = source if source is not None and source.is_dir() else bundle_of(compiled)
+    if source is None and not (bundle / _LITERT).is_file():
         raise OptionError(
-            "a .tflite needs its source", where=str(compiled), hint="name the .tflite it was compiled from"
+            "a .tflite needs its source",
+            where=str(compiled),
+            hint=f"name the .tflite it was compiled from; {_bundled(bundle)}",
         )
-    if source.is_dir():
-        raise OptionError("the source is a folder", where=str(source), hint="name the .tflite it was compiled from")
-    original = read_file(source)
+    chosen = bundle / _LITERT if source is None or source.is_dir() else source
+    original = read_file(chosen)
+    if kind_of(original) != "tflite":
+        raise OptionError(
+            "a compiled file is proved against the LiteRT model that it was made from, and this is none",
+            where=str(chosen), hint=_bundled(bundle),
+        )  # fmt: skip
     hints = None if certificate is None else read(read_file(certificate), data, original)
     return prove(data, original, hints)
+
+
+def _bundled(bundle: Path) -> str:
+    return f"of an .onnx or PyTorch model, keep that model with --intermediates {bundle} and name {bundle / _LITERT}"
 
 
 def _program(data: bytes, compiled: Path, source: Path | None) -> list[Proof]:
@@ -85,7 +105,12 @@ def _program(data: bytes, compiled: Path, source: Path | None) -> list[Proof]:
     from openneutron.files import bundle_of, read_file
 
     bundle = source or bundle_of(compiled)
-    how = f"openneutron compile … -o {compiled} --intermediates {bundle}"
+    how = f"openneutron compile … -o {compiled} --intermediates {bundle_of(compiled)}"
+    if bundle.is_file():
+        raise OptionError(
+            "a .pte is proved against the LiteRT models of its debug bundle, and this is a file",
+            where=str(bundle), hint=f"make the bundle, {how}, and name the folder",
+        )  # fmt: skip
 
     def part(name: str) -> bytes:
         if not (bundle / name).is_file():

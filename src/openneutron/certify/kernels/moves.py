@@ -74,7 +74,7 @@ def copy(m: Any, call: Any, first: int, last: int) -> None:
     tags = gathered(source, item, dims, reads, p["input_offset"] - low)
     end = p["output_offset"] + sum((n - 1) * s for n, s in zip(dims, writes, strict=True)) + 1
     if o.offset + end * item > m.program.sizes.get((o.region, o.index), 0):
-        raise Refused(f"{m.where}: copy: output leaves {o.region}", call.at)
+        raise Refused(f"copy: output leaves {o.region}", call.at)
     run, step = dims[-1], writes[-1]
     pieces = [(0, run)] if step == 1 else [(i * step, 1) for i in range(run)]
     at = 0

@@ -33,6 +33,7 @@ class Tensor:
     zero_point: tuple[int, ...] = ()
     axis: int = 0
     data: memoryview | None = None
+    at: int = 0  # byte of the file where `data` begins
     variable: bool = False
 
     @property
@@ -94,17 +95,21 @@ def read_model(data: bytes) -> list[Graph]:
     return [_graph(table, codes, buffers) for table in model.tables(2)]
 
 
-def _contents(data: bytes, table: Table) -> memoryview | None:
+Contents = tuple[memoryview | None, int]
+
+
+def _contents(data: bytes, table: Table) -> Contents:
+    """The bytes of a buffer, and where they begin in the file."""
     offset, size = table.scalar(1, "Q", 0), table.scalar(2, "Q", 0)
     if offset > 1:
         if offset + size > len(data):
             raise Refused("a buffer leaves the file", table.position)
-        return memoryview(data)[offset : offset + size]
+        return memoryview(data)[offset : offset + size], offset
     found = table.raw(0)
-    return found if found is not None and len(found) else None
+    return (found, table.target(0) + 4) if found is not None and len(found) else (None, 0)
 
 
-def _graph(table: Table, codes: list[tuple[str, bytes]], buffers: list[memoryview | None]) -> Graph:
+def _graph(table: Table, codes: list[tuple[str, bytes]], buffers: list[Contents]) -> Graph:
     graph = Graph(inputs=table.vector(1, "i"), outputs=table.vector(2, "i"))
     for part in table.tables(0):
         graph.tensors.append(_tensor(part, buffers))
@@ -136,7 +141,7 @@ def _plain(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _tensor(table: Table, buffers: list[memoryview | None]) -> Tensor:
+def _tensor(table: Table, buffers: list[Contents]) -> Tensor:
     number = table.scalar(1, "b", 0)
     dtype = TYPES[number] if 0 <= number < len(TYPES) else f"type {number}"
     shape = table.vector(0, "i")
@@ -147,10 +152,10 @@ def _tensor(table: Table, buffers: list[memoryview | None]) -> Tensor:
     if quantization is not None:
         scale, zero, axis = quantization.vector(2, "f"), quantization.vector(3, "q"), quantization.scalar(6, "i", 0)
     buffer = table.scalar(2, "I", 0)
-    data = buffers[buffer] if 0 < buffer < len(buffers) else None
+    data, at = buffers[buffer] if 0 < buffer < len(buffers) else (None, 0)
     sparse = table.table(6) is not None
     name = table.text(3).decode(errors="replace")
-    made = Tensor(name, shape, dtype, scale, zero, axis, data, bool(table.scalar(5, "?", False)))
+    made = Tensor(name, shape, dtype, scale, zero, axis, data, at, bool(table.scalar(5, "?", False)))
     if any(size < 0 for size in shape) or made.size > MOST_BYTES:
         raise Refused(f"tensor {name!r} has shape {list(shape)}", table.position)
     if data is not None and (sparse or (made.item and len(data) != made.size)):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
+from bisect import bisect_right
+from dataclasses import dataclass, replace
 from typing import Any
 
 from openneutron.certify.published import KERNELS, TARGETS
 from openneutron.certify.read.storage import plain_weights, unpacked
+from openneutron.certify.refused import KERNELS as KERNELS_BLOCK
 from openneutron.certify.refused import Refused
 
 REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
@@ -136,8 +138,11 @@ def is_foreign(block: bytes | memoryview) -> bool:
     return bytes(block[:8]) != struct.pack("<2I", _MAGIC, _VERSION)
 
 
-def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
-    """The program behind three blocks; everything in it is checked against the published tables."""
+def decode(block: bytes, weights: bytes, kernels: bytes, most: int) -> Program:
+    """The program behind three blocks; everything in it is checked against the published tables.
+
+    Region WEIGHTS may have `most` bytes: a few stored ones may ask for gigabytes of zeros.
+    """
     words = [_word(block, 4 * at) for at in range(_HEADER // 4)]
     if words[0] != _MAGIC or words[1] != _VERSION or words[2] != _HEADER:
         raise Refused("this is no open microcode", 0)
@@ -154,6 +159,8 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
     if described != (chip["hw_version"], chip["cores"], chip["units"], chip["length"]):
         raise Refused(f"{target} is described as {described}", identity + 32)
     if words[24]:
+        if words[25] > most:
+            raise Refused(f"constants of {words[25]} bytes, which no schedule of the source needs", 100)
         weights = plain_weights(block, weights, words[23], words[24], words[25], (chip["units"], chip["length"]))
     layout = words[9:15]
     scratch, prefetch = (layout[0], layout[3]) if flags & 1 else (layout[0], layout[1])
@@ -168,8 +175,7 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
         raise Refused(f"{scratch + prefetch} bytes of memory and {words[19]} of TCM exceed {target}", 36)
     if words[16] + words[17] > len(block):
         raise Refused("the code leaves the block", 64)
-    code = _plain_code(block, words[16], words[16] + words[17]) if flags & 2 else block[: words[16] + words[17]]
-    steps, calls = _instructions(code, words[16], len(code))
+    steps, calls = _code(block, words[16], words[16] + words[17], packed=bool(flags & 2))
     if calls != words[18]:
         raise Refused(f"{words[18]} calls are announced, {calls} are made", 72)
     _kernel_list(kernels, steps, bool(chip["subsystem"]))
@@ -177,18 +183,44 @@ def decode(block: bytes, weights: bytes, kernels: bytes) -> Program:
     return Program(target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights)
 
 
-def _plain_code(block: bytes, at: int, end: int) -> bytes:
-    """The block up to its code, and this with its packed words plain."""
+def _code(block: bytes, at: int, end: int, *, packed: bool) -> tuple[tuple[Call | Copy | Wait | Loop, ...], int]:
+    """Instructions, each with its byte in the block, and how many calls they make."""
+    if not packed:
+        return _instructions(block[:end], at, end)
+    code, starts = _plain_code(block, at, end)
+    try:
+        steps, calls = _instructions(code, at, len(code))
+    except Refused as error:
+        raise Refused(error.message, _stored(block, starts, error.offset or 0)) from None
+    places = dict(starts)
+
+    def moved(step: Any) -> Any:
+        inner = {"body": tuple(moved(one) for one in step.body)} if isinstance(step, Loop) else {}
+        return replace(step, at=places[step.at], **inner)
+
+    return tuple(moved(step) for step in steps), calls
+
+
+def _plain_code(block: bytes, at: int, end: int) -> tuple[bytes, list[tuple[int, int]]]:
+    """The block up to its code, and this with its packed words plain; the byte of each instruction there and here."""
     code = bytearray(block[:at])
+    starts: list[tuple[int, int]] = []
     while True:
+        starts.append((len(code), at))
         opcode, _, words = struct.unpack_from("<BBH", block, at) if at + 4 <= end else (0, 0, 0)
         if words < 1:
             raise Refused("the code ends without an END", at)
         plain, behind = unpacked(block, at + 4, end, words - 1)
         code += block[at : at + 4] + plain
         if opcode == 0:
-            return bytes(code)
+            return bytes(code), starts
         at = behind
+
+
+def _stored(block: bytes, starts: list[tuple[int, int]], plain: int) -> int:
+    """The byte of a packed block that a byte of the plain code comes from."""
+    first, at = starts[max(bisect_right(starts, (plain, len(block))) - 1, 0)]
+    return at if plain < first + 4 else unpacked(block, at + 4, len(block), (plain - first) // 4 - 1)[1]
 
 
 def _states(block: bytes, weights: bytes, size: int, at: int, count: int) -> tuple[State, ...]:
@@ -342,13 +374,13 @@ def _operand(block: bytes, at: int, optional: bool) -> Operand:
 def _kernel_list(kernels: bytes, steps: tuple[Call | Copy | Wait | Loop, ...], listed: bool) -> None:
     if not listed:
         if any(kernels):
-            raise Refused("a target with linked firmware has a kernels block", 0)
+            raise Refused("a target with linked firmware has a kernels block", 0, KERNELS_BLOCK)
         return
     called = {step.kernel for item in steps for step in (item.body if isinstance(item, Loop) else (item,))
               if isinstance(step, Call)}  # fmt: skip
     if len(kernels) < 4 or len(kernels) < 4 + 2 * int.from_bytes(kernels[:4], "little"):
-        raise Refused("the kernels block is too short", 0)
+        raise Refused("the kernels block is too short", 0, KERNELS_BLOCK)
     numbers = struct.unpack_from(f"<{int.from_bytes(kernels[:4], 'little')}H", kernels, 4)
     names = {KERNELS[number][0] for number in numbers if number in KERNELS}
     if names != called:
-        raise Refused(f"the kernels block lists {sorted(names)}, the code calls {sorted(called)}", 4)
+        raise Refused(f"the kernels block lists {sorted(names)}, the code calls {sorted(called)}", 4, KERNELS_BLOCK)

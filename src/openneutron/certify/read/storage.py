@@ -5,24 +5,23 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from openneutron.certify.read.prefix import Damaged, rice, static
-from openneutron.certify.refused import Refused
+from openneutron.certify.read.prefix import Code, Damaged, rice, static
+from openneutron.certify.refused import WEIGHTS, Refused
 
 _SIZES = (0, 1, 2, 4)
 _RAW, _PACKED, _RICE, _STATIC, _COLUMNS = range(5)
-_MOST = 1 << 28  # plain bytes of all sections
 
 
 @dataclass(frozen=True)
 class _Section:
-    """A piece of the weights block; `at` is the byte of its record in the microcode."""
+    """A piece of the weights block: byte `record` of the microcode describes it, it begins at byte `at` of the block."""
 
+    record: int
     at: int
     storage: int
     parameter: int
     width: int
     plain: int
-    stored: int
     shape: tuple[int, int, int, int]  # groups, channels, taps, inputs
     units: int
     length: int
@@ -47,9 +46,13 @@ class _Section:
         """Inputs of a group."""
         return self.shape[3]
 
-    def damaged(self) -> Refused:
-        """What is said of a section that does not make sense."""
-        return Refused(f"coded constants of {self.plain} bytes are damaged", self.at)
+    def misdescribed(self) -> Refused:
+        """What is said of a record that does not make sense."""
+        return Refused(f"the record of coded constants of {self.plain} bytes makes no sense", self.record)
+
+    def damaged(self, at: int) -> Refused:
+        """What is said where stored bytes, `at` bytes from the beginning, do not make sense."""
+        return Refused(f"coded constants of {self.plain} bytes are damaged", self.at + at, WEIGHTS)
 
 
 def unpacked(block: bytes, at: int, end: int, count: int) -> tuple[bytes, int]:
@@ -81,19 +84,16 @@ def plain_weights(block: bytes, weights: bytes, at: int, count: int, size: int, 
         storage, packing, parameter, width, plain, stored, *shape = struct.unpack("<4B6I", record)
         units, length = 1 if packing == 0 else array[0], array[1] if packing == 1 else 1
         section = _Section(
-            at, storage, parameter, width, plain, stored, (shape[0], shape[1], shape[2], shape[3]), units, length
+            at, place, storage, parameter, width, plain, (shape[0], shape[1], shape[2], shape[3]), units, length
         )
-        total += -(-section.plain // 16) * 16
-        if packing > 2 or place + section.stored > len(weights) or total > _MOST or section.plain == 0:
-            raise section.damaged()
-        try:
-            decoded = _plain(section, weights[place : place + section.stored])
-        except Damaged:
-            raise section.damaged() from None
-        if len(decoded) != section.plain:
-            raise section.damaged()
-        found.append(decoded + bytes(-len(decoded) % 16))
-        place += -(-section.stored // 4) * 4
+        total += -(-plain // 16) * 16
+        if packing > 2 or place + stored > len(weights) or total > size or plain == 0:
+            raise section.misdescribed()
+        decoded = _plain(section, weights[place : place + stored])
+        if len(decoded) != plain:
+            raise section.misdescribed()
+        found.append(decoded + bytes(-plain % 16))
+        place += -(-stored // 4) * 4
         at = behind
     if total != size:
         raise Refused(f"sections of {total} bytes, {size} are announced", 104)
@@ -102,24 +102,19 @@ def plain_weights(block: bytes, weights: bytes, at: int, count: int, size: int, 
 
 def _plain(section: _Section, stored: bytes) -> bytes:
     if section.width not in ((1, 2, 4) if section.storage in (_RICE, _STATIC) else (0,)):
-        raise section.damaged()
+        raise section.misdescribed()
     if section.storage == _RAW:
         return stored
     if section.storage == _COLUMNS:
         return _columns(section, stored)
     if section.storage not in (_PACKED, _RICE, _STATIC):
-        raise section.damaged()
+        raise section.misdescribed()
     blocks = section.groups * -(-section.channels // section.units)
     padded = -(-section.inputs // section.length) * section.length
     if blocks * section.units * section.taps * padded != section.plain or section.parameter > 7:
-        raise section.damaged()
-    code, at = None, 0
-    if section.storage == _STATIC:
-        code, at = static(stored)
-    elif section.storage == _RICE:
-        code = rice(section.parameter)
-    index = at
-    at += blocks * section.width
+        raise section.misdescribed()
+    code, index = _code(section, stored)
+    at = index + blocks * section.width
     made: list[bytes] = []
     for number in range(blocks):
         first = number % (blocks // section.groups) * section.units
@@ -129,14 +124,28 @@ def _plain(section: _Section, stored: bytes) -> bytes:
         if code is not None:
             size = int.from_bytes(stored[index : index + section.width], "little")
             index += section.width
+        if at + size > len(stored):
+            raise section.damaged(index - section.width)
         stream = stored[at : at + size]
+        try:
+            weights = stream if code is None else code.weights(stream, count)
+        except Damaged:
+            raise section.damaged(at) from None
+        made.append(_padded(section, weights, channels))
         at += size
-        if at > len(stored):
-            raise section.damaged()
-        made.append(_padded(section, stream if code is None else code.weights(stream, count), channels))
     if at != len(stored):
-        raise section.damaged()
+        raise section.damaged(at)
     return b"".join(made)
+
+
+def _code(section: _Section, stored: bytes) -> tuple[Code | None, int]:
+    """The code of the streams, and the bytes that describe it."""
+    if section.storage == _RICE:
+        return rice(section.parameter), 0
+    try:
+        return static(stored) if section.storage == _STATIC else (None, 0)
+    except Damaged:
+        raise section.damaged(0) from None
 
 
 def _padded(section: _Section, weights: bytes, channels: int) -> bytes:
@@ -156,23 +165,23 @@ def _padded(section: _Section, weights: bytes, channels: int) -> bytes:
 
 def _columns(section: _Section, stored: bytes) -> bytes:
     if not 1 <= section.parameter <= 8 or section.plain % (4 * section.parameter):
-        raise section.damaged()
+        raise section.misdescribed()
     padded = section.plain // (4 * section.parameter)
     at = 8 * section.parameter
     if at > len(stored) or not 0 < section.channels <= padded:
-        raise section.damaged()
+        raise section.misdescribed()
     made = bytearray()
     for column in range(section.parameter):
         low, bits, shift, rest = struct.unpack_from("<iBBH", stored, 8 * column)
         size = -(-bits * section.channels // 8)
         if bits + shift > 32 or shift == 32 or rest or at + size > len(stored):
-            raise section.damaged()
-        every = int.from_bytes(stored[at : at + size], "little")
-        for _ in range(section.channels):
-            made += (low + ((every & (1 << bits) - 1) << shift) & 0xFFFFFFFF).to_bytes(4, "little")
-            every >>= bits
+            raise section.damaged(8 * column)
+        text = f"{int.from_bytes(stored[at : at + size], 'little'):0{8 * size}b}"
+        ends = range(len(text), len(text) - bits * section.channels, -bits) if bits else ()
+        steps = [int(text[end - bits : end], 2) for end in ends] or [0] * section.channels
+        made += struct.pack(f"<{section.channels}I", *(low + (step << shift) & 0xFFFFFFFF for step in steps))
         made += bytes(4 * (padded - section.channels))
         at += size
     if at != len(stored):
-        raise section.damaged()
+        raise section.damaged(at)
     return bytes(made)

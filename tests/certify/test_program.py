@@ -1,0 +1,73 @@
+"""A `.pte` whose delegate is not what the debug bundle proves is refused with its byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from openneutron.certify.program import prove_program
+from openneutron.certify.read.pte import Delegate, delegates
+from openneutron.certify.refused import Refused
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def compiled() -> tuple[bytes, Callable[[str], bytes]]:
+    """A network of two inputs and two results."""
+    import openneutron
+
+    class Two(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = torch.nn.Conv2d(3, 4, 3), torch.nn.Conv2d(3, 4, 3)
+
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            u, v = self.a(x), self.b(y)
+            return u + v, torch.relu(u - v)
+
+    torch.manual_seed(0)
+    given = torch.randn(1, 3, 6, 6), torch.randn(1, 3, 6, 6)
+    program = openneutron.compile(Two().eval(), given, calibration=[given], dump_intermediates=True)
+
+    def part(name: str) -> bytes:
+        found = program.intermediates[name]
+        return found.encode() if isinstance(found, str) else found
+
+    return program.data, part
+
+
+def test_the_program_is_proved(compiled: tuple[bytes, Callable[[str], bytes]]) -> None:
+    (proof,) = prove_program(*compiled)
+    assert proof.calls > 0 and proof.outputs == 2
+
+
+@pytest.mark.parametrize("kind", ["inputs", "outputs"])
+def test_swapped_arguments_are_refused(compiled: tuple[bytes, Callable[[str], bytes]], kind: str) -> None:
+    data, part = bytearray(compiled[0]), compiled[1]
+    (found,) = delegates(compiled[0])
+    at = found.maps + (2 if kind == "outputs" else 0)
+    data[at : at + 2] = data[at : at + 2][::-1]
+    with pytest.raises(Refused, match="is handed over where it should be") as refusal:
+        prove_program(bytes(data), part)
+    assert refusal.value.offset == at
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_other_blocks_are_refused_at_their_first_byte(
+    compiled: tuple[bytes, Callable[[str], bytes]], block: int
+) -> None:
+    data, part = bytearray(compiled[0]), compiled[1]
+    found: Delegate = delegates(compiled[0])[0]
+    at = found.starts[block] + len(found.blocks[block]) // 2
+    data[at] ^= 1
+    with pytest.raises(Refused, match="is not that of the debug bundle") as refusal:
+        prove_program(bytes(data), part)
+    assert refusal.value.offset == at
+
+
+def test_a_bundle_of_another_model_is_refused_by_name(compiled: tuple[bytes, Callable[[str], bytes]]) -> None:
+    data, part = compiled
+    with pytest.raises(Refused, match=r"delegate 0: partition_0_converted.tflite: byte \d+: "):
+        prove_program(data, lambda name: part(name)[:400] if "converted" in name else part(name))
