@@ -24,8 +24,9 @@ PACKAGES = "clang and libclang-rt-dev"
 SEEDS = {"fuzz_microcode": "microcode", "fuzz_payload": "payload", "fuzz_delegate": "payload"}
 # Sizes from damaged headers: a refused allocation is an answer that the code must cope with.
 ASAN = "allocator_may_return_null=1:max_allocation_size_mb=64"
-# Inputs: the largest seed has 10 kB. A try that takes 20 s is a hang: typical ones take a millisecond.
-LIMITS = ("-max_len=16384", "-timeout=20", "-rss_limit_mb=4096", "-malloc_limit_mb=8192")
+# Inputs: the largest seed has 10 kB. A try that takes 120 s is a hang, on however busy a machine: typical ones take a
+# millisecond.
+LIMITS = ("-max_len=16384", "-timeout=120", "-rss_limit_mb=4096", "-malloc_limit_mb=8192")
 
 
 def main() -> int:

@@ -15,6 +15,8 @@ from openneutron.litert.graph import DType, Model
 from tests import tiny
 from tests.compiler.networks import random_network
 from tests.litert.samples import SAMPLES
+from tests.stateful import Lstm, Svdf
+from tests.streaming import running_sum, streaming_convnet
 
 SHAPE = (1, 6, 6, 4)
 _INT32 = 2  # of the schema's TensorType
@@ -174,6 +176,8 @@ def seeds(folder: str = "") -> dict[str, bytes]:
     found |= {make.__name__: make() for make in (tiny.convnet, tiny.sandwich, tiny.floats)}
     found |= {f"sample {name}": write_model(make()) for name, make in SAMPLES.items()}
     found |= {f"network {seed}": random_network(seed)[0] for seed in range(8)}
+    found |= {"lstm": Lstm(normalize=True, peephole=True, project=True).model(), "svdf": Svdf().model()}
+    found |= {"states": streaming_convnet(), "state across the CPU": running_sum(through_cpu=True)}
     if folder:
         files = sorted(Path(folder).glob("*.tflite"))
         found |= {file.name: file.read_bytes() for file in files if file.stat().st_size <= LARGEST}

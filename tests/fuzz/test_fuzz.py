@@ -43,7 +43,5 @@ def test_seeds_cover_the_operators() -> None:
     }
     from openneutron.compiler import kernels
 
-    # The composite is our own way to write a table, from PyTorch only. Models with state have tests of their own
-    # (tests/compiler/test_variables.py) and no seed yet.
-    state = {"ASSIGN_VARIABLE", "READ_VARIABLE", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "VAR_HANDLE"}
-    assert set(kernels.rules()) - codes <= {"STABLEHLO_COMPOSITE", *state}
+    # The composite is our own way to write a table, from PyTorch only.
+    assert set(kernels.rules()) - codes <= {"STABLEHLO_COMPOSITE"}

@@ -220,3 +220,8 @@ def test_16_bits_where_nxp_lists_them(target: str, code: str, taken: bool) -> No
     inputs = [c.act((1, 4, 4, 8), dtype=DType.INT16) for _ in range(count)]
     verdict = check(c.signature(code, inputs, c.act((1, 4, 4, 8), dtype=DType.INT16)), targets.load(target))
     assert bool(verdict) is taken, str(verdict.reason)
+
+
+@pytest.mark.parametrize("code", LIMITS)
+def test_an_operator_that_makes_nothing_is_not_taken(code: str) -> None:
+    assert check(OpSignature(code, (), (), None), RT700).reason is not None

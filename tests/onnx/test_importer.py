@@ -199,3 +199,14 @@ def test_what_cannot_be_imported_names_the_node(name: str) -> None:
 def test_a_long_model_becomes_as_many_calls() -> None:
     nodes = [node("Relu" if at % 2 else "Neg", [f"v{at}"], [f"v{at + 1}"]) for at in range(300)]
     assert len(operators(load(model(nodes, {"v0": [1, 8]}, ["v300"]).SerializeToString()))) == 300
+
+
+def test_a_fourier_transform_is_a_product_with_constants() -> None:
+    made = model([node("DFT", ["x"], ["y"], axis=1)], {"x": [1, 8, 1]}, ["y"], opset=19)
+    imports_equal(made, (1, 8, 1))
+
+
+def test_inputs_of_eight_bits_have_examples() -> None:
+    made = model([node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": [4]}, ["y"], opset=21)
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
+    assert load(made.SerializeToString()).example_inputs[0].dtype == torch.float8_e4m3fn

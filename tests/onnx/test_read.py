@@ -132,3 +132,9 @@ def test_damage_is_an_error_of_ours_or_nothing(at: int, patch: bytes) -> None:
 def test_a_node_without_a_name_goes_by_its_output() -> None:
     assert described(node("Relu", ["x"], ["y"])) == "node `y` (Relu)"
     assert described(node("Relu", ["x"], ["y"], "/r")) == "node `/r` (Relu)"
+
+
+def test_names_that_are_not_text_are_refused() -> None:
+    damaged = convnet().SerializeToString().replace(b"Relu", b"Re\xfcu", 1)
+    with pytest.raises(FormatError, match=r"is not text: b.*Re\\xfcu"):
+        read_model(damaged, name="model.onnx")

@@ -331,7 +331,7 @@ def check(signature: OpSignature, target: Target | str) -> Verdict:
         Verdict(reason=None)
     """
     where = signature.outputs[0].name if signature.outputs else ""
-    limits = LIMITS.get(signature.code)
+    limits = LIMITS.get(signature.code) if signature.outputs else None
     if limits is None:
         name = signature.code.removeprefix("CUSTOM:")
         message = f"operator {name} is not among those NXP's converter is known to take"

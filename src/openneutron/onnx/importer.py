@@ -202,7 +202,7 @@ def _identifier(name: str, taken: set[str]) -> str:
 def _example(shape: Sequence[int], dtype: torch.dtype, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     if dtype.is_floating_point:
-        return torch.rand(tuple(shape), generator=generator, dtype=dtype)
+        return torch.rand(tuple(shape), generator=generator).to(dtype)  # torch has no random numbers of 8 bits
     return torch.zeros(tuple(shape), dtype=dtype)
 
 

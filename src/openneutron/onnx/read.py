@@ -80,9 +80,25 @@ def _parsed(onnx: Any, data: bytes, where: str) -> Any:
             "this is no ONNX model, or it is damaged: its protobuf cannot be decoded", where=where,
             hint="export or copy it again",
         ) from error  # fmt: skip
+    _check_text(model, where)
     if not model.ByteSize() or not model.HasField("graph"):
         raise FormatError("this is no ONNX model: it has no graph", where=where, hint="export the model again")
     return model
+
+
+def _check_text(message: Any, where: str) -> None:
+    """Every name is UTF-8: protobuf hands out bytes where it is not, which nothing expects."""
+    for field, value in message.ListFields():
+        many = (value,) if isinstance(value, (str, bytes)) or hasattr(value, "ListFields") else value
+        if field.type == field.TYPE_MESSAGE:
+            for one in many:
+                _check_text(one, where)
+        elif field.type == field.TYPE_STRING:
+            for one in many:
+                if not isinstance(one, str):
+                    raise FormatError(
+                        f"{field.name} is not text: {one[:32]!r}", where=where, hint="export or copy the model again"
+                    )
 
 
 def _check_outline(onnx: Any, model: Any, where: str) -> None:

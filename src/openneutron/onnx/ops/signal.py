@@ -19,9 +19,8 @@ def _waves(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and sin of every frequency: [frequencies, samples]; samples beyond the signal are zeros."""
     angle = sign * 2 * np.pi * ((np.arange(rows)[:, None] * np.arange(min(points, length))[None, :]) % points) / points
-    return call.constant(lambda: torch.from_numpy(np.cos(angle)).to(dtype)), call.constant(
-        torch.from_numpy(np.sin(angle)).to(dtype)
-    )
+    cos, sin = (call.constant(lambda wave=wave: torch.from_numpy(wave(angle)).to(dtype)) for wave in (np.cos, np.sin))
+    return cos, sin
 
 
 def transform(
