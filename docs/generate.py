@@ -49,8 +49,8 @@ VARIABLES = {
     "OPENNEUTRON_MEMORY": (
         "native library (`driver/limits.c`), LiteRT's process (`run/litert_process.py`)",
         "Bytes that inputs, outputs, scratch, prefetch and state of one graph may take together; without it what the target "
-        "has, at most 512 MiB. LiteRT's process may take as much beside its own 512 MiB, without it 4 GiB in all. 0 lifts the "
-        "limits.",
+        "has, at most 512 MiB; all graphs of a process four times that. LiteRT's process may take as much beside its own "
+        "512 MiB, without it 4 GiB in all. 0 lifts the limits.",
     ),
     "OPENNEUTRON_APT": (
         "`make setup`, tests of firmware and report",

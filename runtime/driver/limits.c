@@ -4,8 +4,10 @@
  * take on a host. */
 enum { DEFAULT_SECONDS = 60 };
 /* Bytes of inputs, outputs, scratch, prefetch and state of one graph on a host, where the target
- * has more: ten times what the largest models need. */
+ * has more: ten times what the largest models need. All prepared graphs of a process may take so
+ * many times that, their decoded constants included. */
 static const uint64_t most_bytes = UINT64_C(512) << 20;
+enum { MOST_GRAPHS = 4 };
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <stdlib.h>
@@ -40,17 +42,47 @@ NeutronError nd_timeout(const NeutronModelConfig *config, uint32_t *seconds) {
     return NEUTRON_NONE;
 }
 
-NeutronError nd_check_memory(const nd_program *program, nd_text *detail) {
-    const uint64_t has = program->target->memory_bytes;
-    uint64_t most = has < most_bytes ? has : most_bytes;
-    uint64_t needs = (uint64_t)program->scratch_bytes + program->prefetch_bytes;
-    needs += program->header.state_bytes;
+static uint64_t needed(const nd_program *program) {
+    uint64_t bytes = (uint64_t)program->scratch_bytes + program->prefetch_bytes;
+    bytes += program->header.state_bytes;
     for (uint32_t row = 0; row < program->header.tensor_count; row++) {
-        needs += nd_tensor(program, row).bytes;
+        bytes += nd_tensor(program, row).bytes;
     }
+    return bytes;
+}
+
+NeutronError nd_check_memory(const nd_program *program, nd_text *detail) {
+    const uint64_t has = program->target->memory_bytes, needs = needed(program);
+    uint64_t most = has < most_bytes ? has : most_bytes;
     if (!setting("OPENNEUTRON_MEMORY", UINT64_MAX / 10, &most)) return NEUTRON_ERROR_MEMORY_VALUE;
     if (most == 0 || needs <= most) return NEUTRON_NONE;
     nd_say(detail, "inputs, outputs, scratch, prefetch and state take %llu bytes, %llu are allowed",
            (unsigned long long)needs, (unsigned long long)most);
     return NEUTRON_ERROR_MEMORY_LIMIT;
 }
+
+#if ND_THREADS
+static _Atomic uint64_t held; /* by all models that are prepared */
+
+NeutronError nd_hold(const nd_program *program, uint64_t *bytes) {
+    uint64_t most = most_bytes;
+    if (!setting("OPENNEUTRON_MEMORY", UINT64_MAX / 10, &most)) return NEUTRON_ERROR_MEMORY_VALUE;
+    const uint64_t all = (most > most_bytes ? most : most_bytes) * MOST_GRAPHS;
+    *bytes = needed(program) + program->profile_bytes + program->header.plain_bytes;
+    const uint64_t before = atomic_fetch_add(&held, *bytes);
+    if (most == 0 || before + *bytes <= all) return NEUTRON_NONE;
+    nd_give(*bytes);
+    return NEUTRON_ERROR_MEMORY_LIMIT;
+}
+
+void nd_give(uint64_t bytes) { atomic_fetch_sub(&held, bytes); }
+#else
+/* Whoever gives a model its memory counts it. */
+NeutronError nd_hold(const nd_program *program, uint64_t *bytes) {
+    (void)program;
+    *bytes = 0;
+    return NEUTRON_NONE;
+}
+
+void nd_give(uint64_t bytes) { (void)bytes; }
+#endif

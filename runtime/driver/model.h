@@ -70,6 +70,7 @@ struct NeutronModel {
     NeutronModelHandle handle;
     uint32_t live;  /* without threads: marks a prepared model */
     uint32_t owned; /* 1: the context came from neutronMemAlloc */
+    uint64_t held;  /* what nd_hold counted, when owned */
     uint8_t fill;   /* what memory holds when a run begins */
     nd_program program;
     uint32_t timeout_seconds;
@@ -108,6 +109,10 @@ bool nd_change_state(struct NeutronModel *model, int from, int to);
 /* limits.c: what a run may take of the machine, unless the environment lifts it. */
 NeutronError nd_timeout(const NeutronModelConfig *config, uint32_t *seconds);
 NeutronError nd_check_memory(const nd_program *program, nd_text *detail);
+/* The bytes that a prepared model takes of the process, whoever allocates them, added to those of
+ * the others, or MEMORY_LIMIT; and taken away again. */
+NeutronError nd_hold(const nd_program *program, uint64_t *bytes);
+void nd_give(uint64_t bytes);
 
 /* kernel_info.c: false when the generated table has no such kernel; linked when this image holds
  * it. */

@@ -99,13 +99,18 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
     NeutronModelHandle made = NULL;
     NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
+    uint64_t held = 0;
+    error = nd_hold(&program, &held);
+    if (error != NEUTRON_NONE) return error;
     void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
-    if (context == NULL) return NEUTRON_ERROR_NO_MEMORY;
-    error = build(context, &program, timeout, 1, false, &made);
+    error = context != NULL ? build(context, &program, timeout, 1, false, &made)
+                            : NEUTRON_ERROR_NO_MEMORY;
     if (error != NEUTRON_NONE) {
         neutronMemFree(context);
+        nd_give(held);
         return error;
     }
+    ((struct NeutronModel *)context)->held = held;
 #if ND_THREADS
     const NeutronError refused = neutronSetThreads(made, nd_threads_wanted());
     if (refused != NEUTRON_NONE) {
@@ -148,6 +153,7 @@ NeutronError neutronModelUnprepare(NeutronModelHandle handle) {
 #if ND_THREADS
     nd_pool_free(model->pool);
 #endif
+    nd_give(model->held);
     if (model->owned) neutronMemFree(model);
     return NEUTRON_NONE;
 }

@@ -40,3 +40,14 @@ def test_a_convolution_on_the_cpu_keeps_its_multipliers() -> None:
     plain = [Step((op.inputs[0],), tuple(op.outputs)) for op in graph.operators]
     on_cpu = [Step((op.inputs[0],), tuple(op.outputs), operator=at) for at, op in enumerate(graph.operators)]
     assert arena_bytes(graph, on_cpu) == arena_bytes(graph, plain) + 2 * 8 * 8
+
+
+def test_a_result_without_dimensions_is_one_channel() -> None:
+    """Of damaged models; what computes them says so."""
+    graph = _chain()
+    first = graph.operators[0]
+    step = Step((first.inputs[0],), tuple(first.outputs), operator=0)
+    graph.tensors[first.outputs[0]].shape = (1, 1, 1, 1)
+    flat = arena_bytes(graph, [step])
+    graph.tensors[first.outputs[0]].shape = ()
+    assert arena_bytes(graph, [step]) == flat

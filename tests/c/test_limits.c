@@ -63,6 +63,28 @@ static void memory(block *b) {
     unsetenv("OPENNEUTRON_MEMORY");
 }
 
+/* Each graph may have 512 MiB, all that are prepared at once 2 GiB. */
+static void memory_of_all(block *b) {
+    enum { FIT = 4 };
+    NeutronModelHandle models[FIT], more = NULL;
+    const NeutronModelConfig config = config_of(b);
+    b->header.layout[0] = (512 << 20) - 64; /* beside 32 bytes of input and output each */
+    b->sizes.scratch = b->header.layout[0];
+    seal(b);
+    setenv("OPENNEUTRON_MEMORY", "536870912", 1);
+    for (int twice = 0; twice < 2; twice++) {
+        for (int at = 0; at < FIT; at++) {
+            CHECK_EQUAL(neutronModelPrepareChecked(&config, &b->sizes, &models[at]), NEUTRON_NONE);
+        }
+        CHECK_EQUAL(neutronModelPrepareChecked(&config, &b->sizes, &more),
+                    NEUTRON_ERROR_MEMORY_LIMIT);
+        for (int at = 0; at < FIT; at++) {
+            CHECK_EQUAL(neutronModelUnprepare(models[at]), NEUTRON_NONE);
+        }
+    }
+    unsetenv("OPENNEUTRON_MEMORY");
+}
+
 int main(void) {
     block b;
     start(&b);
@@ -70,5 +92,6 @@ int main(void) {
     finish(&b, 1);
     timeouts(&b);
     memory(&b);
+    memory_of_all(&b);
     return check_result();
 }

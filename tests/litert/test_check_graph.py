@@ -66,6 +66,19 @@ def test_output_out_of_range(index):
     refuse(g, f"operator 2 (RELU): it writes tensor {index} of 4")
 
 
+def test_operators_compute_something():
+    g = chain()
+    g.op("RELU", [3], [])
+    refuse(g, "operator 3 (RELU): it has no outputs")
+
+
+def test_state_is_no_output():
+    g = chain()
+    state = g.tensor("state", (1, 4), DType.INT8, scale=0.5)
+    g.graph.tensors[state].is_variable = True
+    refuse(g, f"graph output tensor {state} is an operator's state", outputs=(state,))
+
+
 def test_intermediates_out_of_range():
     g = chain()
     g.graph.operators[2].intermediates = [9]

@@ -48,7 +48,7 @@ def arena_bytes(graph: Graph, steps: Sequence[Step]) -> int:
     for step in steps:
         if step.operator >= 0 and graph.operators[step.operator].code in _PER_CHANNEL:
             op = graph.operators[step.operator]
-            persistent += CHANNEL_BYTES * graph.tensors[op.outputs[0]].shape[-1]
+            persistent += CHANNEL_BYTES * (graph.tensors[op.outputs[0]].shape or (1,))[-1]
     return align(_planned(_lives(graph, steps)) + persistent)
 
 

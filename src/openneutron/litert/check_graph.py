@@ -22,6 +22,11 @@ GRAPH_FIELDS = (
     "decompositionSubgraphIndex",
     "subgraph",
 )
+# Operators that act by more than their results, and those that run other graphs or unknown code.
+_NO_OUTPUTS = frozenset(
+    {"ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "CUSTOM", "HASHTABLE_IMPORT", "IF", "WHILE", "STABLEHLO_CASE",
+     "STABLEHLO_COMPOSITE", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_WHILE"}
+)  # fmt: skip
 _QUANTIZED = frozenset({DType.INT4, DType.UINT4, DType.INT8, DType.UINT8, DType.INT16})
 
 
@@ -64,6 +69,8 @@ def check_graph(graph: Graph, where: str) -> None:
     for index in graph.outputs:
         if not ready[index]:
             raise FormatError(f"graph output tensor {index} is never computed", where=where)
+        if graph.tensors[index].is_variable and not produced[index]:
+            raise FormatError(f"graph output tensor {index} is an operator's state", where=where)
     for index in (*graph.inputs, *graph.outputs):
         used[index] = 1
     for index, tensor in enumerate(graph.tensors):
@@ -90,6 +97,8 @@ def _check_operator(
     for index in op.intermediates:
         if not -1 <= index < count:
             raise fail(f"its intermediates name tensor {index} of {count}")
+    if not op.outputs and op.code not in _NO_OUTPUTS:
+        raise fail("it has no outputs")
     for index in op.outputs:
         if not 0 <= index < count:
             raise fail(f"it writes tensor {index} of {count}")

@@ -181,7 +181,9 @@ def options_fit(op: OpSignature, target: Target) -> Verdict:
             f"the last intermediate is {hidden.scale:g}/{hidden.zero_point}, the output {y.scale:g}/{y.zero_point}"
         )
     needed = op.intermediates if op.input(NORMS[1]) is not None else op.intermediates[4:]
-    return OK if all(one.scale > 0 for one in needed) else no("an intermediate has no scale")
+    if not all(one.scale > 0 and -(2**15) <= one.zero_point < 2**15 for one in needed):
+        return no("an intermediate has no scale, or a zero point of more than 16 bits")
+    return OK
 
 
 def _words(*values: Any) -> npt.NDArray[np.int32]:
