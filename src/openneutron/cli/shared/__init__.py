@@ -1,1 +1,1 @@
-"""What several subcommands share: reading inputs, printing tables, loading models. The verbs are the files above."""
+"""What several subcommands share beside their inputs: what `compile` does, budgets, short cuts, the sandbox."""
