@@ -16,7 +16,7 @@ from openneutron.executorch.fx import keep_float, module_path, module_types, ope
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
-from openneutron.executorch.quantize.passes import prepare_for_annotation
+from openneutron.executorch.quantize.passes import prepare_for_annotation, recognize
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
@@ -108,6 +108,7 @@ class NeutronQuantizer(Quantizer):
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
         """Rewrite the ATen graph in place so that everything inside can be quantized."""
+        recognize(model, is_qat=self.is_qat)
         decompose_wide(model, self._is_wide)
         return prepare_for_annotation(model, is_qat=self.is_qat)
 

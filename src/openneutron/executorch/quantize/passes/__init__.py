@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule
 
@@ -18,6 +18,9 @@ from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decom
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
+from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
+from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
+from openneutron.executorch.quantize.passes.recognize.recognize_softmax import recognize_softmax
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
@@ -33,6 +36,7 @@ from openneutron.executorch.quantize.passes.split_to_slices import split_to_slic
 Pass = Callable[[GraphModule], int]
 
 # Each edits the graph in place and returns how many places it changed.
+RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
     fold_constants,  # masks of attention are often cut out of larger ones
     decompose_attention,
@@ -58,15 +62,24 @@ PASSES: tuple[Pass, ...] = (
     replace_scalars,
 )
 # In training these must stay out: dropout and batch norms act, parameters change.
-_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants})
+_EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})
 # Only in training are there batch norms left to train.
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
 
+def recognize(model: GraphModule, *, is_qat: bool) -> GraphModule:
+    """Put operators back that the model writes out; before anything takes operators apart."""
+    return _run(RECOGNITION, model, is_qat)
+
+
 def prepare_for_annotation(model: GraphModule, *, is_qat: bool) -> GraphModule:
     """Run the passes in place; a pass that changed nothing costs one walk over the nodes."""
+    return _run((*TRAINING_PASSES, *PASSES) if is_qat else PASSES, model, is_qat)
+
+
+def _run(passes: Sequence[Pass], model: GraphModule, is_qat: bool) -> GraphModule:
     changed = 0
-    for step in (*TRAINING_PASSES, *PASSES) if is_qat else PASSES:
+    for step in passes:
         if not (is_qat and step in _EVALUATION_ONLY):
             changed += step(model)
     if changed:

@@ -14,7 +14,7 @@ import math
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, is_static, operator_name
+from openneutron.executorch.fx import arguments, is_static, operator_name, shape_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _NORM = "aten.layer_norm.default"
@@ -30,16 +30,23 @@ def decompose_layer_norm(model: GraphModule) -> int:
 
 def _decompose(model: GraphModule, node: Node) -> None:
     given = arguments(node)
-    call, aten = Insert(model, node), torch.ops.aten
-    x, shape = given["input"], given["normalized_shape"]
-    dims, count = list(range(-len(shape), 0)), math.prod(shape)
-    centred = call(aten.sub.Tensor, x, call(aten.mean.dim, x, dims, True))
-    total = call(aten.sum.dim_IntList, call(aten.mul.Tensor, centred, centred), dims, True)
-    variance = call(aten.add.Tensor, call(aten.mul.Tensor, total, 1.0 / count), float(given["eps"]))
-    result = call(aten.mul.Tensor, centred, call(aten.rsqrt.default, variance))
-    if given["weight"] is not None:
-        result = call(aten.mul.Tensor, result, given["weight"])
-    if given["bias"] is not None:
-        result = call(aten.add.Tensor, result, given["bias"])
+    dims = list(range(-len(given["normalized_shape"]), 0))
+    call = Insert(model, node)
+    result = normalized(call, given["input"], dims, float(given["eps"]), given["weight"], given["bias"])
     node.replace_all_uses_with(result)
     model.graph.erase_node(node)
+
+
+def normalized(
+    call: Insert, x: Node, dims: list[int], epsilon: float, factor: Node | None = None, offset: Node | None = None
+) -> Node:
+    """The operators of a normalisation over some dimensions; factor and offset broadcast."""
+    aten = torch.ops.aten
+    count = math.prod(shape_of(x)[dim] for dim in dims)
+    centred = call(aten.sub.Tensor, x, call(aten.mean.dim, x, dims, True))
+    total = call(aten.sum.dim_IntList, call(aten.mul.Tensor, centred, centred), dims, True)
+    variance = call(aten.add.Tensor, call(aten.mul.Tensor, total, 1.0 / count), epsilon)
+    result = call(aten.mul.Tensor, centred, call(aten.rsqrt.default, variance))
+    if factor is not None:
+        result = call(aten.mul.Tensor, result, factor)
+    return result if offset is None else call(aten.add.Tensor, result, offset)

@@ -1,0 +1,63 @@
+"""RecognizeSoftmax: exponentials divided by their sum are a softmax.
+
+Before:  e = exp(x - amax(x, -1, keepdim)); y = e / sum(e, -1, keepdim)
+After:   y = softmax(x, -1)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import operator_name, shape_of
+from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, hearts, replace, stretches
+
+_EXP = frozenset({"aten.exp.default"})
+VIEWS = frozenset(
+    f"aten.{name}.default" for name in (
+        "view", "reshape", "_unsafe_view", "expand", "unsqueeze", "clone", "contiguous", "alias", "detach",
+    )
+) | frozenset({"aten.squeeze.dim", "aten.squeeze.dims"})  # fmt: skip
+_ALLOWED = _EXP | VIEWS | frozenset(
+    f"aten.{name}" for name in (
+        "sub.Tensor", "add.Tensor", "mul.Tensor", "div.Tensor", "reciprocal.default", "amax.default", "maximum.default",
+        "sum.dim_IntList",
+    )
+)  # fmt: skip
+_CLOSE = 1e-7  # in double precision; probabilities are at most 1
+_SPREADS = (1.0, 30.0)  # of random values: a flat distribution and one with a winner
+MOST_ELEMENTS = 1 << 22
+
+
+def recognize_softmax(model: GraphModule) -> int:
+    """Rewrite in place; returns how many were found."""
+    return sum(_rewritten(model, heart) for heart in hearts(model, _EXP))
+
+
+def _rewritten(model: GraphModule, heart: Node) -> bool:
+    if heart not in heart.graph.nodes:
+        return False
+    for stretch in stretches(model, heart, lambda node: operator_name(node) in _ALLOWED):
+        dim = _dim(stretch)
+        if dim is not None:
+            replace(stretch, Insert(model, stretch.end)(torch.ops.aten.softmax.int, stretch.start, dim))
+            return True
+    return False
+
+
+def _dim(stretch: Stretch) -> int | None:
+    """The dimension along which it is a softmax."""
+    shape = shape_of(stretch.start)
+    if shape != shape_of(stretch.end) or not 1 < torch.Size(shape).numel() <= MOST_ELEMENTS:
+        return None
+    random = torch.Generator().manual_seed(0)
+    samples = [spread * torch.randn(shape, dtype=torch.float64, generator=random) for spread in _SPREADS]
+    made = [stretch(x) for x in samples]
+    for dim in range(-1, -len(shape) - 1, -1):
+        if shape[dim] > 1 and all(
+            y is not None and y.shape == x.shape and bool(((torch.softmax(x, dim) - y).abs() <= _CLOSE).all())
+            for x, y in zip(samples, made, strict=True)
+        ):
+            return dim
+    return None
