@@ -10,7 +10,7 @@ def test_every_fact_carries_its_numbers() -> None:
         "nodes": "1 of 4 on the NPU",
         "operators": "2 of 3 LiteRT operators in 1 NeutronGraph",
         "work": "6,400 MACs",
-        "estimate": "250 cycles, 0.001 ms on imxrt700, open schedule",
+        "estimate": "250 cycles, 0.0008 ms on imxrt700, open schedule",
         "peak memory": "1,536 bytes (512 I/O + 1,000 scratch + 24 prefetch)",
         "flash": "640 bytes of weights, 400 of microcode",
         "files": "small.pte 2,048 bytes",

@@ -306,7 +306,7 @@ def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) 
         return max((largest_scratch(one) for one in made), key=len, default="")
     buffers = [buffer for report in reports for buffer in report.buffers]
     big = max(buffers, key=lambda buffer: buffer.size, default=None)
-    return f"{short(big.name)} ({big.size:,} bytes)" if big else ""
+    return f"{short(big.layer)} ({big.size:,} bytes)" if big else ""
 
 
 def spoken(need: Need) -> str:

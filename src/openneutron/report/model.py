@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import types
 import typing
 from dataclasses import dataclass, field
@@ -124,7 +125,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Buffer:
-    """One scratch buffer: bytes at an offset, alive from one task to another (positions in the task list)."""
+    """One scratch buffer: bytes at an offset, alive from one task to another (positions in the task list).
+
+    `name` is that of the tensor it holds, "conv (4 rows)" where it holds some of it; `module` the nn.Module that makes it.
+    """
 
     graph: int
     name: str
@@ -133,6 +137,17 @@ class Buffer:
     size: int
     first: int
     last: int
+    module: str = ""
+
+    @property
+    def tensor(self) -> str:
+        """The tensor's own name."""
+        return re.sub(r" \(\d+ rows?\)$", "", self.name)
+
+    @property
+    def layer(self) -> str:
+        """What people call it: its module where that is known, and how much of the tensor it holds."""
+        return self.module + self.name[len(self.tensor) :] if self.module else self.name
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+import openneutron as on
 from openneutron.cli.main import run
+from openneutron.report.model import to_json
+from tests import tiny
 from tests.report.html.browser import Browser, browser, find
 
 # Picture of the documentation → model, section ("" for the window's first sight), colour scheme.
@@ -105,6 +108,12 @@ def test_the_filter_keeps_the_rows_that_hold_every_word(page: Browser) -> None:
     assert page.script(shown) == everything
 
 
+def test_the_memory_map_names_layers_by_their_modules(page: Browser) -> None:
+    tips = page.script("return [...document.querySelectorAll('svg.memory .block')].map((block) => block.dataset.tip)")
+    assert tips and all("aten_" not in tip.splitlines()[0] and "aten_" in tip.splitlines()[1] for tip in tips)
+    assert "aten_" not in page.text("#memory .causes")
+
+
 def test_every_layer_is_exact_and_nearly_all_are_compared_with_float(page: Browser) -> None:
     cells = (
         "return [...document.querySelectorAll(`#layer-table td[data-key=${arguments[0]}]`)].map((c) => c.textContent)"
@@ -159,6 +168,38 @@ def test_it_fits_a_phone_without_scrolling_sideways(page: Browser) -> None:
 def test_the_console_stays_silent_and_nothing_is_fetched(page: Browser) -> None:
     assert page.log() == []
     assert page.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
+
+
+@pytest.fixture(scope="module")
+def pair(window: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
+    """The page of one model compiled for two chips, open in the window."""
+    folder = tmp_path_factory.mktemp("pair")
+    reports = [folder / "first.json", folder / "second.json"]
+    for file, target in zip(reports, ("imxrt700", "mcxn94x"), strict=True):
+        file.write_text(to_json(on.compile(tiny.convnet(), target=target, name="convnet.tflite").report))
+    page = folder / "pair.html"
+    assert run(["report", *map(str, reports), "-o", str(page)]) == 0
+    window.open(page)
+    return window
+
+
+def test_two_reports_stand_side_by_side(pair: Browser) -> None:
+    headings = pair.script("return [...document.querySelectorAll('#figures th')].map((th) => th.textContent)")
+    assert ["imxrt700" in headings[1], "mcxn94x" in headings[2]] == [True, True]
+    assert {"good", "bad"} & set(
+        pair.script("return [...document.querySelectorAll('#figures .delta')].flatMap((d) => [...d.classList])")
+    )
+    values = (
+        "return [...document.querySelectorAll('#layer-table tbody tr')].map((r) => Number(r.cells[4].dataset.value))"
+    )
+    pair.click("#layer-table th[data-key=second] button")
+    assert (found := pair.script(values)) == sorted(found, reverse=True) and len(found) > 1
+    pair.devtools("Emulation.setDeviceMetricsOverride", width=420, height=800, deviceScaleFactor=1, mobile=True)
+    try:
+        assert pair.script("return document.documentElement.scrollWidth") <= 420
+    finally:
+        pair.devtools("Emulation.clearDeviceMetricsOverride")
+    assert pair.log() == []
 
 
 def test_the_documentations_pictures_are_the_ones_taken_here() -> None:

@@ -41,3 +41,17 @@ def test_buffers_that_overlap_at_the_peak_say_so() -> None:
     first, second = found.causes
     assert (first.over, second.over, second.shared) == ("", "input", 768)
     assert "768 B of it on the bytes of input" in page(Report(buffers=buffers))
+
+
+def test_buffers_are_called_as_their_layers_with_the_tensor_second() -> None:
+    buffers = (
+        Buffer(0, "aten_convolution (4 rows)", "scratch", 0, 4096, 0, 1, module="features.0"),
+        Buffer(0, "aten_add", "scratch", 2048, 4096, 0, 1, module="features.1"),
+        Buffer(0, "sum (of all)", "scratch", 6144, 64, 0, 1),
+    )
+    (found,) = memory_maps(Report(buffers=buffers))
+    assert [cause.name for cause in found.causes] == ["features.0 (4 rows)", "features.1", "sum (of all)"]
+    assert found.causes[1].over == "features.0 (4 rows)"
+    first = found.blocks[0]
+    assert first.label == "features.0 (4 rows)"
+    assert first.tip.splitlines()[:2] == ["features.0 (4 rows)", "aten_convolution (4 rows)"]

@@ -161,7 +161,8 @@ def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 def _ring(b: _Builder, value: int, stream: Stream) -> int:
     v = b.graph.values[value]
-    return b.add(Buffer(f"{v.name} ({stream.ring} rows)", b.local, align(stream.ring * v.row_bytes), value))
+    rows = f"{stream.ring} row{'' if stream.ring == 1 else 's'}"
+    return b.add(Buffer(f"{v.name} ({rows})", b.local, align(stream.ring * v.row_bytes), value))
 
 
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:

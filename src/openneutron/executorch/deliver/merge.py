@@ -26,6 +26,7 @@ def merge_reports(
     operators, kernels, events, buffers, pareto = [], [], [], [], []
     for index, partition in enumerate(partitions):
         own = partition.report
+        made: dict[str, str] = {}  # tensor → the module behind the kernel that makes it
         for op in own.operators:
             handles = partition.debug_handles[op.index] if op.index < len(partition.debug_handles) else ()
             read = tuple(maker + at for maker in op.inputs)
@@ -36,8 +37,9 @@ def merge_reports(
             behind = (handle for op in moved for handle in operators[op].debug_handles)
             module = next((modules[handle] for handle in behind if handle in modules), "")
             kernels.append(dataclasses.replace(kernel, graph=index, operators=moved, module=module))
+            made[kernel.name] = module
         events += [dataclasses.replace(event, graph=index) for event in own.events]
-        buffers += [dataclasses.replace(buffer, graph=index) for buffer in own.buffers]
+        buffers += [dataclasses.replace(b, graph=index, module=made.get(b.tensor, "")) for b in own.buffers]
         pareto += [dataclasses.replace(choice, graph=index) for choice in own.pareto]
         at += len(own.operators)
     passes: dict[str, int] = {}

@@ -99,13 +99,14 @@ class MemoryMap:
         start = b.offset + (self.scratch_bytes if b.region == "prefetch" else 0)
         x, y = self.x(b.first), self.y(start + b.size)
         width, height = round(self.x(b.last + 1) - x, 1), round(self.y(start) - y, 1)
-        fits = height >= _LINE and len(b.name) * _LETTER <= width - 8
+        fits = height >= _LINE and len(b.layer) * _LETTER <= width - 8
+        second = f"{b.name}\n" if b.module else ""
         tip = (
-            f"{b.name}\n{size(b.size)} of {b.region} at {b.offset:,} … {b.offset + b.size:,}\n"
+            f"{b.layer}\n{second}{size(b.size)} of {b.region} at {b.offset:,} … {b.offset + b.size:,}\n"
             f"tasks {b.first} to {b.last}"
         )
         at_peak = b.first <= self.peak <= b.last
-        return Block(x, y, width, height, b.name if fits else "", b.region, tip, at_peak)
+        return Block(x, y, width, height, b.layer if fits else "", b.region, tip, at_peak)
 
 
 def memory_maps(report: Report) -> list[MemoryMap]:
@@ -131,8 +132,8 @@ def _causes(alive: Sequence[Buffer]) -> list[Cause]:
     ordered = sorted(alive, key=lambda buffer: -buffer.size)
     for at, b in enumerate(ordered):
         over = [(one, _common(b, one)) for one in ordered[:at] if one.region == b.region and _common(b, one) > 0]
-        names = ", ".join(one.name for one, _ in over)
-        found.append(Cause(b.name, b.region, b.size, max((size for _, size in over), default=0), names))
+        names = ", ".join(one.layer for one, _ in over)
+        found.append(Cause(b.layer, b.region, b.size, max((size for _, size in over), default=0), names))
     return found
 
 

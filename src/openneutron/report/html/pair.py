@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from openneutron.report.columns import WHICH
 from openneutron.report.facts import node_counts, title
 from openneutron.report.html.page import asset, environment
 from openneutron.report.html.text import size
@@ -52,6 +53,7 @@ def pair_page(first: Report, second: Report) -> str:
             reports=(first, second),
             titles=(title(first), title(second)),
             lines=lines(first, second),
+            which=WHICH,
             layers=layers,
             most=max((abs(layer.difference) for layer in layers), default=0) or 1,
             style=asset("page.css"),
@@ -63,6 +65,8 @@ def pair_page(first: Report, second: Report) -> str:
 def lines(first: Report, second: Report) -> list[Line]:
     """The figures that both have, in the order of interest."""
     found = [
+        _figure("on the board: latency", first, second, lambda r: r.stock.milliseconds, lambda x: f"{x:.3f} ms"),
+        _figure("on the board: memory", first, second, lambda r: r.stock.arena_bytes, size),
         _figure("latency, NPU", first, second, lambda r: r.totals.milliseconds, lambda x: f"{x:.3f} ms"),
         _figure("latency, whole program", first, second, lambda r: r.whole.milliseconds, lambda x: f"{x:.3f} ms"),
         _figure("cycles", first, second, lambda r: r.totals.cycles),
@@ -71,8 +75,6 @@ def lines(first: Report, second: Report) -> list[Line]:
         _figure("weights", first, second, lambda r: r.totals.weight_bytes, size),
         _figure("microcode", first, second, lambda r: r.totals.microcode_bytes, size),
         _figure("MACs", first, second, lambda r: r.totals.macs),
-        _figure("NXP's converter: latency", first, second, lambda r: r.stock.milliseconds, lambda x: f"{x:.3f} ms"),
-        _figure("NXP's converter: memory", first, second, lambda r: r.stock.arena_bytes, size),
     ]
     counts = node_counts(first), node_counts(second)
     on_npu = (f"{counts[0].delegated} of {counts[0].inner}", f"{counts[1].delegated} of {counts[1].inner}")
