@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from openneutron.analyze.snapshot import Run
+from openneutron.board.answer import open_unexercised
+from openneutron.board.interval import interval
 from openneutron.compiler.l1 import ITEM_BYTES
 from openneutron.errors import UnsupportedError
 from openneutron.machine import targets
@@ -23,6 +25,7 @@ from openneutron.microcode.instructions import Call, Dma, Operand, Program
 from openneutron.microcode.table import Region
 from openneutron.microcode.walk import output_of, steps
 from openneutron.report.model import Event, Kernel, Report, Totals
+from openneutron.report.totals import merge_totals
 
 _UNIT = 10  # costs are in 1/2^10 cycle
 # Each is kept with its times; the largest models of the zoo make tens of thousands.
@@ -64,8 +67,10 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
         events += _events(graph, code, run)
         totals.append(sums)
     target = codes[0].program.target if codes else ""
-    total = Totals(**{name: sum(getattr(one, name) for one in totals) for name in Totals.__dataclass_fields__})
-    total = replace(total, macs=sum(kernel.macs for kernel in kernels), neutron_graphs=len(codes))
+    total = replace(merge_totals(totals), macs=sum(kernel.macs for kernel in kernels), neutron_graphs=len(codes))
+    if codes:
+        low, high = interval(total.milliseconds, unexercised=open_unexercised(targets.load(target), tuple(kernels)))
+        total = replace(total, milliseconds_low=low, milliseconds_high=high)
     notes = () if all(code.layers for code in codes) else (ARRAY_MACS,)
     return Report(target, "open", "", source, total, kernels=tuple(kernels), events=tuple(events), notes=notes)
 
@@ -75,14 +80,16 @@ def _run(code: Code) -> tuple[Run, Totals]:
         zeros = [np.zeros(tensor.shape, DTYPES[tensor.dtype]) for tensor in simulator.inputs]
         outputs, events = simulator.run_with_events(zeros)
         info, cycles = simulator.info, simulator.cycles
-        io = sum(tensor.bytes for tensor in simulator.tensors)
+        program = code.program
+        io = sum(row.bytes for row in program.tensors) + program.state_bytes
     totals = Totals(
         cycles=cycles,
         milliseconds=targets.load(info.target).milliseconds(cycles),
-        peak_bytes=io + info.scratch_bytes + info.prefetch_bytes,
+        peak_bytes=io + info.scratch_bytes + info.prefetch_bytes + program.tcm_bytes,
         io_bytes=io,
         scratch_bytes=info.scratch_bytes,
         prefetch_bytes=info.prefetch_bytes,
+        tcm_bytes=program.tcm_bytes,
         weight_bytes=len(code.blocks[1]),
         microcode_bytes=len(code.blocks[0]),
     )

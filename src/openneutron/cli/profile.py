@@ -86,8 +86,6 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.board.answer import open_unexercised
-    from openneutron.board.interval import interval
     from openneutron.report.facts import costliest, share
     from openneutron.report.latency import latency
 
@@ -103,15 +101,14 @@ def table(report: Report, target: Target, top: int) -> RenderableType:
             f"{k.calls:,}", f"{k.cycles:,}", f"{share(k, report):.1%}", f"{1e3 * target.milliseconds(k.cycles):,.1f}",
             f"{k.macs:,}" if k.macs else "-", f"{k.weight_bytes + k.activation_bytes:,}", f"{use:.0%}" if k.macs else "-",
         )  # fmt: skip
-        made.add_row(k.kernel, Text(k.name), "x".join(map(str, k.output_shape)), *figures, k.bound_by)
+        made.add_row(k.kernel, Text(k.layer), "x".join(map(str, k.output_shape)), *figures, k.bound_by)
     totals = report.totals
     use = totals.macs / totals.cycles / target.macs_per_cycle if totals.cycles else 0.0
     hidden = max(len(report.kernels) - top, 0)
     more = f"  and {hidden} more" if hidden else ""
     waiting = totals.cycles - sum(k.cycles for k in report.kernels)
     waits = f"; {waiting:,} cycles of waiting for copies" if waiting else ""
-    ends = interval(totals.milliseconds, unexercised=open_unexercised(target, report.kernels))
-    time = latency(totals.milliseconds, *ends)
+    time = latency(totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
     line = (
         f"{totals.cycles:,} cycles, {time} at {target.clock_hz / 1e6:g} MHz on {target.name}, open schedule; "
         f"{totals.macs:,} MACs, {use:.0%} of the array{waits}"
