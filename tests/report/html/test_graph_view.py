@@ -34,14 +34,14 @@ def test_nodes_meet_their_kernels_through_debug_handles() -> None:
     report = Report(
         nodes=(
             Node("p", "aten.permute_copy.default", True, debug_handle=7, partition=0),
-            Node("fc", "aten.addmm.default", True, debug_handle=7, partition=0, inputs=("p",)),
+            Node("fc", "aten.addmm.default", True, debug_handle=7, partition=0, inputs=("p",), module="head.fc"),
             Node("lost", "aten.sin.default", False, "float", inputs=("fc", "gone")),
         ),
         operators=(Operator(0, "FULLY_CONNECTED", "fc", True, graph=0, debug_handles=(7,)),),
         kernels=(kernel(0, "fc", (0,), 30),),
     )
     permute, linear, lost = drawing(report).boxes
-    assert (permute.cycles, permute.shared, linear.cycles, linear.label) == (0, "fc", 30, "addmm")
+    assert (permute.cycles, permute.shared, linear.cycles, linear.label) == (0, "head.fc", 30, "addmm")
     assert lost.inputs == (1,)
 
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from openneutron.report.html import page
 from openneutron.report.html.page import tiles
-from openneutron.report.model import Node, Report, WhatIf, Whole
+from openneutron.report.model import Node, Report, Stock, WhatIf, Whole
 from tests.report.samples import report
 
 VOID = {"meta", "link", "br", "input"}
@@ -86,13 +86,24 @@ WHOLE = Whole(
 def test_the_head_begins_with_the_whole_program_and_what_does_not_fit_is_red() -> None:
     large = dataclasses.replace(report(), whole=WHOLE)
     found = tiles(large)
-    assert [tile.label for tile in found[:4]] == ["Whole program", "NPU alone", "Whole memory", "Largest graph"]
+    assert [tile.label for tile in found[:4]] == ["Open schedule", "NPU alone", "Whole memory", "Largest graph"]
     assert found[0].figure == "2" and found[0].note.startswith("1.5 to 2.7 ms, NPU 0.00077, CPU 2")
     assert found[2].part > 1 > found[3].part
     text = page(large)
     assert '<div class="bar over">' in text
     assert '<p class="warning">it does not fit the RAM of imxrt700: ' in text
     assert '<p class="warning">' not in page(report()) and '<div class="bar over">' not in page(report())
+
+
+def test_the_boards_figure_comes_first_and_the_head_says_whose_the_others_are() -> None:
+    stock = Stock(operators_total=3, milliseconds=1.25, milliseconds_low=1.0, milliseconds_high=1.5, arena_bytes=4096)
+    known = dataclasses.replace(report(), stock=stock)
+    first, second = tiles(known)[:2]
+    assert (first.label, first.figure) == ("On a board", "1.25") and first.note.startswith(
+        "1 to 1.5 ms, 4.0 KiB; by NXP"
+    )
+    assert second.label == "NPU, open schedule"
+    assert "the other figures are the open schedule" in page(known) and "On a board" not in page(report())
 
 
 def test_the_program_in_flash_is_held_against_the_boards() -> None:

@@ -187,6 +187,7 @@ def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[
             cycles = sum(kernel.cycles for kernel in mine)
             box = replace(box, cycles=cycles, kernels=names, shape=mine[-1].output_shape)
         elif at in shared:
-            box = replace(box, shared=boxes[shared[at]].name)
+            other_box = boxes[shared[at]]
+            box = replace(box, shared=other_box.module or other_box.name)
         priced.append(box)
     return priced

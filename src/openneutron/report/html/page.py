@@ -23,7 +23,7 @@ from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline
 from openneutron.report.html.text import short, size
 from openneutron.report.latency import latency
-from openneutron.report.model import Kernel, Report, Totals, Whole
+from openneutron.report.model import Kernel, Report, Stock, Totals, Whole
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -87,15 +87,18 @@ def tiles(report: Report) -> list[Tile]:
     known = targets.load(report.target) if report.target in targets.names() else None
     found: list[Tile] = []
     clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
+    if report.stock.operators_total:
+        note = f"{_interval(report.stock)}{size(report.stock.arena_bytes)}; by NXP's converter, estimated"
+        found.append(Tile("On a board", f"{report.stock.milliseconds:.3g}", "ms", note))
     if report.whole.recipe and report.whole.timed:
         whole = report.whole
         note = (
             f"{_interval(whole)}NPU {whole.npu_milliseconds:.3g}, CPU {whole.cpu_milliseconds:.3g}, calls and copies "
         )
         note += f"{whole.call_milliseconds + whole.copy_milliseconds:.3g}"
-        found.append(Tile("Whole program", f"{whole.milliseconds:.3g}", "ms", note))
+        found.append(Tile("Open schedule", f"{whole.milliseconds:.3g}", "ms", note))
     if totals.cycles:
-        label = "NPU alone" if report.whole.recipe else "Estimated latency"
+        label = "NPU alone" if report.whole.recipe else "NPU, open schedule"
         note = f"{_interval(totals)}{totals.cycles:,} cycles{clock}"
         found.append(Tile(label, f"{totals.milliseconds:.3g}", "ms", note))
     if report.whole.recipe:
@@ -132,7 +135,7 @@ def tiles(report: Report) -> list[Tile]:
     return found
 
 
-def _interval(times: Whole | Totals) -> str:
+def _interval(times: Whole | Totals | Stock) -> str:
     high = times.milliseconds_high
     return f"{times.milliseconds_low:.3g} to {high:.3g} ms, " if high else ""
 
