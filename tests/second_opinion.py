@@ -14,9 +14,11 @@ import numpy.typing as npt
 from ai_edge_litert.interpreter import OpResolverType
 
 from openneutron.convert import convert
+from openneutron.litert import GraphBuilder
 from openneutron.litert.graph import DType, Graph, Model, Operator
 from openneutron.litert.write import write_model
 from openneutron.options import Options
+from openneutron.run.forms import form_of
 from openneutron.run.golden_source import GoldenSource, golden_source
 from tests.fuzz.seeds import plain_operators
 from tests.golden import execute, interpret
@@ -40,6 +42,8 @@ class Opinion:
     between: int | None
     to_golden: int | None
     share: float  # of elements in which LiteRT's two kernels differ
+    case: str = ""  # what is special about the operator
+    aborts: bool = False  # the reference kernel ends the process on such inputs
 
 
 def _single(model: Model, op: Operator) -> tuple[bytes, list[int]]:
@@ -66,7 +70,7 @@ def _tried(data: bytes, inputs: list[Array], resolver: OpResolverType) -> list[A
         return None  # not registered, or not for this type
 
 
-def opinion(model: Model, op: Operator, dtype: DType) -> Opinion | None:
+def opinion(model: Model, op: Operator, dtype: DType, case: str = "") -> Opinion | None:
     """One operator on random inputs; None where it stays on the CPU."""
     data, read = _single(model, op)
     result = convert(data, Options())
@@ -75,6 +79,8 @@ def opinion(model: Model, op: Operator, dtype: DType) -> Opinion | None:
     rng = np.random.default_rng(0)
     apart: list[tuple[int | None, ...]] = []
     differing = total = 0
+    aborts = False
+    form = form_of(model.main, op) if op.code == "SOFTMAX" else None
     for _ in range(DRAWS):
         inputs = []
         for index in read:
@@ -83,15 +89,24 @@ def opinion(model: Model, op: Operator, dtype: DType) -> Opinion | None:
             low = 0 if op.code in _FROM_ZERO else limits.min
             inputs.append(rng.integers(low, limits.max + 1, tensor.shape, dtype=tensor.dtype.numpy))
         ours = execute(result.model, inputs)
-        reference = _tried(data, inputs, OpResolverType.BUILTIN_REF)
+        values = dict(zip(read, inputs, strict=True))
+        ends = form is not None and bool(form.undefined(model.main, op, values).any())
+        aborts |= ends
+        reference = None if ends else _tried(data, inputs, OpResolverType.BUILTIN_REF)
         default = _tried(data, inputs, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
-        golden = expected(data, inputs) if reference is not None or default is not None else None
+        golden = None
+        if ends and form is not None:
+            golden = [form.compute(model.main, op, values)]
+        elif reference is not None or default is not None:
+            golden = expected(data, inputs)
         apart.append((_far(ours, reference), _far(ours, default), _far(reference, default), _far(ours, golden)))
         if reference is not None and default is not None:
             differing += sum(int((a != b).sum()) for a, b in zip(reference, default, strict=True))
             total += sum(a.size for a in reference)
     distances = [_worst([one[at] for one in apart]) for at in range(4)]
-    return Opinion(op.code, dtype, golden_source(model.main, op), *distances, differing / total if total else 0.0)
+    return Opinion(
+        op.code, dtype, golden_source(model.main, op), *distances, differing / total if total else 0.0, case, aborts
+    )
 
 
 def opinions() -> Iterator[Opinion]:
@@ -105,23 +120,43 @@ def opinions() -> Iterator[Opinion]:
                 if one is not None and (before is None or (one.between or 0) > (before.between or 0)):
                     merged[op.code] = one
         yield from merged.values()
+        for case, model in special(dtype).items():
+            one = opinion(model, model.main.operators[0], dtype, case)
+            if one is not None:
+                yield one
 
 
-def _steps(distance: int | None) -> str:
-    return "no kernel" if distance is None else str(distance)
+def special(dtype: DType) -> dict[str, Model]:
+    """Operators whose golden depends on more than their type."""
+    if dtype is DType.INT16:
+        return {}
+    made = {}
+    for case, depth, scale in (("of 512 values and more", 640, 0.001), ("with beta · s_in ≤ 2^−26", 8, 2.0**-27)):
+        g = GraphBuilder()
+        zero = 128 if dtype is DType.UINT8 else 0
+        x = g.tensor("x", (1, depth), dtype, scale=scale, zero_point=zero)
+        y = g.tensor("y", (1, depth), dtype, scale=1 / 256, zero_point=zero - 128)
+        g.op("SOFTMAX", [x], [y], beta=1.0)
+        made[case] = g.finish([x], [y])
+    return made
+
+
+def _steps(distance: int | None, *, aborts: bool) -> str:
+    return ("aborts" if aborts else "no kernel") if distance is None else str(distance)
 
 
 def table(found: list[Opinion]) -> str:
     """Operators whose golden is not the reference kernel, and those in which LiteRT's kernels differ; Markdown."""
     rows = [
-        "| operator | type | compared with | to the reference | to the default kernel | these two differ by | in |",
-        "|---|---|---|---:|---:|---:|---:|",
+        "| operator | type | compared with | why | to the reference | to the default kernel | these two differ by | in |",
+        "|---|---|---|---|---:|---:|---:|---:|",
     ]
     for one in found:
         if not one.golden.why and not one.between and one.to_reference == 0:
             continue
         share = f"{100 * one.share:.1f} %" if one.between else ""
         who = {"reference": "reference", "default": "default", "form": "this page"}[one.golden.engine]
-        steps = [_steps(distance) for distance in (one.to_reference, one.to_default, one.between)]
-        rows.append(f"| {one.code} | {str(one.dtype).upper()} | {who} | {' | '.join(steps)} | {share} |")
+        steps = [_steps(at, aborts=one.aborts) for at in (one.to_reference, one.to_default, one.between)]
+        name, why = f"{one.code} {one.case}".strip(), one.golden.why.removeprefix(f"{one.code}: ")
+        rows.append(f"| {name} | {str(one.dtype).upper()} | {who} | {why} | {' | '.join(steps)} | {share} |")
     return "\n".join(rows)

@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.certify.prove import prove
+from openneutron.certify.published import KERNELS
 from openneutron.certify.refused import Refused
 from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import Options
-from tests import tiny
-from tests.certify.forge import Blocks, forged
+from tests import recurrent, tiny
+from tests.certify.forge import Blocks, add_to_parameter, calls, forged
 from tests.compiler.networks import random_network
 from tests.golden import ModelMaker
 from tests.sampling import examples
@@ -99,6 +100,26 @@ def test_an_unknown_kernel_is_refused_by_its_byte() -> None:
     with pytest.raises(Refused, match="kernel 999 is not in the published table") as refusal:
         prove(model, data)
     assert f"byte {places[0]}" in str(refusal.value)
+
+
+def test_what_the_firmware_refuses_is_refused() -> None:
+    """A table of other than 256 entries, and an END of two words."""
+    data = recurrent.gru(6)
+    compiled = convert(data, Options(passes_off=("roll_steps",))).model
+
+    def table(blocks: Blocks) -> None:
+        at, _, operands = next(one for one in calls(blocks[0]) if KERNELS[one[1]][0] == "lut")
+        add_to_parameter(blocks[0], at, operands, 0, -4)
+
+    with pytest.raises(Refused, match="a table of 252 entries"):
+        prove(forged(compiled, table), data)
+
+    def end(blocks: Blocks) -> None:
+        at, size = struct.unpack_from("<2I", blocks[0], 64)
+        struct.pack_into("<BBH", blocks[0], at + size - 4, 0, 0, 2)
+
+    with pytest.raises(Refused, match="instruction 0 of 2 words"):
+        prove(forged(compiled, end), data)
 
 
 def test_a_wrong_checksum_is_refused() -> None:

@@ -19,6 +19,7 @@ from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
 from tests.compiler.networks import random_network
 from tests.mutants.plant import STAGES, Missed, planted
+from tests.recurrent import gru
 from tests.stateful import Lstm, Svdf
 from tests.streaming import streaming_convnet
 
@@ -51,20 +52,24 @@ def models() -> dict[str, bytes]:
     made["lstm"] = Lstm(project=True, outputs=5, normalize=True, peephole=False).model()
     made["peephole lstm"] = Lstm(batch=2, peephole=True, coupled=True, time_major=True).model()
     made["svdf"] = Svdf(batch=2).model()
+    made["gru"] = gru(6, sequence=True)
+    made["wide gru"] = gru(5, backwards=True, wide=True)
     return made
 
 
 # What seeds of the past count on.
 DOZEN = ("convnet", *(f"network {seed}" for seed in range(10)), "sandwich")
 YOUNGER = (*(f"wide network {seed}" for seed in range(4)), "streaming", "lstm", "peephole lstm", "svdf")
+BOTH = tuple(sorted((*DOZEN, *YOUNGER)))
+OLDER_STAGES = ("legalize", "fuse", "schedule", "allocate", "emit", "encode")
 
 
-def judge(seed: int, names: Sequence[str] = ()) -> Mutant | None:
+def judge(seed: int, names: Sequence[str] = (), stages: Sequence[str] = STAGES) -> Mutant | None:
     """One mutant; None when nothing could be broken in the way that was drawn."""
     rng = np.random.default_rng(seed)
     names = names or sorted(models())
     name = names[seed % len(names)]
-    stage, target = STAGES[seed // len(names) % len(STAGES)], TARGETS[int(rng.integers(len(TARGETS)))]
+    stage, target = stages[seed // len(names) % len(stages)], TARGETS[int(rng.integers(len(TARGETS)))]
     optimize = ("fast", "default")[int(rng.integers(2))]
     data = models()[name]
     options = Options(target=target, optimize=optimize, fetch_constants_to_sram=bool(rng.integers(2)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +15,10 @@ import numpy as np
 from openneutron.compiler import l2, pipeline
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode import instructions as m
+from openneutron.microcode.storage.words import pack_words, unpack_words
+from openneutron.microcode.table import Region
 
-STAGES = ("legalize", "fuse", "schedule", "allocate", "emit", "encode")
+STAGES = ("legalize", "fuse", "schedule", "allocate", "emit", "loops", "state", "store", "encode")
 _OPERAND = ("offset", "plane", "pitch", "pixel", "ring", "batch", "height", "width", "channels")
 _STEPS = (-16, -4, -2, -1, 1, 2, 4, 16)
 
@@ -144,20 +147,96 @@ def _program(rng: Random, program: m.Program) -> tuple[m.Program, str]:
     return dataclasses.replace(program, instructions=tuple(items)), what
 
 
+def _loops(rng: Random, program: m.Program) -> tuple[m.Program, str]:
+    """Break a loop: how often it runs, or an instruction of its body."""
+    items = list(program.instructions)
+    at = _pick(rng, [at for at, item in enumerate(items) if isinstance(item, m.Loop)])
+    one = [items[at]]
+    what = _list(rng, one, m.Call, m.Dma, m.Wait, m.Loop)
+    items[at : at + 1] = one
+    return dataclasses.replace(program, instructions=tuple(items)), what
+
+
+def _state(rng: Random, program: m.Program) -> tuple[m.Program, str]:
+    """Break what is kept: first contents, the order of slots, or which slot an instruction reads and writes."""
+    rows = list(program.states)
+    at = int(rng.integers(len(rows))) if rows else _pick(rng, rows)
+    kind = _pick(rng, ("first contents", "first contents", "rows", "slot", "slot", "slot"))
+    if kind == "rows":
+        other = _pick(rng, [one for one in range(len(rows)) if one != at])
+        a, b = rows[at], rows[other]
+        rows[at] = dataclasses.replace(a, source=b.source, fill=b.fill)
+        rows[other] = dataclasses.replace(b, source=a.source, fill=a.fill)
+        return dataclasses.replace(program, states=tuple(rows)), "first contents of two states swapped"
+    if kind == "first contents":
+        name, step = ("fill", 1) if rows[at].source == 0xFFFFFFFF else ("source", 16)
+        rows[at] = dataclasses.replace(rows[at], **{name: getattr(rows[at], name) + step})
+        return dataclasses.replace(program, states=tuple(rows)), f"state.{name}"
+    items, moved = list(program.instructions), [row.offset for row in rows] + [16, 32, 64]
+    places = [
+        (number, position) for number, item in enumerate(items) if isinstance(item, m.Call)
+        for position, o in enumerate(item.operands) if o is not None and o.channels and o.region is Region.STATE
+    ]  # fmt: skip
+    number, position = _pick(rng, places)
+    call = items[number]
+    operands = list(call.operands)
+    offset = int(_pick(rng, [one for one in moved if one != operands[position].offset]))
+    operands[position] = dataclasses.replace(operands[position], offset=offset)
+    items[number] = dataclasses.replace(call, operands=tuple(operands))
+    return dataclasses.replace(program, instructions=tuple(items)), "slot of a state"
+
+
+def _stored(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
+    """Break coded constants as they are stored: a record, a code's description, sizes of streams, streams, their order."""
+    block, weights = bytearray(blocks[0]), bytearray(blocks[1])
+    at, count = struct.unpack_from("<2I", block, 92)
+    records, place = [], 0
+    for _ in range(count):
+        words, behind = unpack_words(bytes(block), at, 7)
+        records.append((at, behind, words, place))
+        place += -(-words[2] // 4) * 4
+        at = behind
+    start, end, words, first = _pick(rng, records)
+    size = words[2]
+    kind = _pick(rng, ("record", "head", "head", "anywhere", "halves", "sections"))
+    if kind == "record":
+        number = int(rng.integers(7))
+        words = list(words)
+        words[number] += int(_pick(rng, _STEPS)) << (8 * int(rng.integers(4)) if number == 0 else 0)
+        made = pack_words(words)
+        if len(made) != end - start:
+            raise Missed
+        block[start:end] = made
+    elif kind in ("head", "anywhere"):
+        weights[first + int(rng.integers(min(size, 40) if kind == "head" else size))] ^= 1 << int(rng.integers(8))
+    elif kind == "halves":
+        half = size // 2
+        weights[first : first + 2 * half] = weights[first + half : first + 2 * half] + weights[first : first + half]
+    else:
+        _, _, theirs, other = _pick(rng, [one for one in records if one[2][2] == size and one[3] != first])
+        a, b = weights[first : first + size], weights[other : other + size]
+        weights[first : first + size], weights[other : other + size] = b, a
+        assert theirs[2] == size
+    return _sealed(block, weights, program), f"coded constants: {kind}"
+
+
+def _sealed(block: bytearray, weights: bytearray, program: m.Program) -> tuple[bytes, bytes]:
+    """Both blocks with a checksum that is right."""
+    (identity,) = struct.unpack_from("<I", block, 16)
+    struct.pack_into("<I", block, identity + 28, 0)
+    struct.pack_into("<I", block, identity + 28, zlib.crc32(program.kernels, zlib.crc32(weights, zlib.crc32(block))))
+    return bytes(block), bytes(weights)
+
+
 def _block(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
     """Change one word of the code, the checksum made right again."""
-    import zlib
-
     block, weights = blocks
-
-    code, size, identity = (struct.unpack_from("<I", block, at)[0] for at in (64, 68, 16))
+    code, size = (struct.unpack_from("<I", block, at)[0] for at in (64, 68))
     at = code + 4 * int(rng.integers(size // 4))
     made = bytearray(block)
     (word,) = struct.unpack_from("<i", made, at)
     struct.pack_into("<I", made, at, (word + int(_pick(rng, _STEPS))) & 0xFFFFFFFF)
-    struct.pack_into("<I", made, identity + 28, 0)
-    struct.pack_into("<I", made, identity + 28, zlib.crc32(program.kernels, zlib.crc32(weights, zlib.crc32(made))))
-    return (bytes(made), weights), "a word of the code"
+    return _sealed(made, bytearray(weights), program), "a word of the code"
 
 
 @contextmanager
@@ -183,18 +262,19 @@ def planted(stage: str, rng: Random) -> Iterator[list[str]]:
         return made
 
     def on_program(made: Any, args: tuple[Any, ...]) -> Any:
-        broken, what = _program(rng, made)
+        broken, what = {"emit": _program, "loops": _loops, "state": _state}[stage](rng, made)
         said.append(what)
         return broken
 
     def on_block(made: Any, args: tuple[Any, ...]) -> Any:
-        broken, what = _block(rng, made, args[0])
+        broken, what = (_stored if stage == "store" else _block)(rng, made, args[0])
         said.append(what)
         return broken
 
     places = {
         "legalize": ("legalize", on_graph), "fuse": ("fuse", on_graph), "schedule": ("plan", on_plan),
-        "allocate": ("plan", on_plan), "emit": ("emit", on_program), "encode": ("encode_blocks", on_block),
+        "allocate": ("plan", on_plan), "emit": ("emit", on_program), "loops": ("emit", on_program),
+        "state": ("emit", on_program), "store": ("encode_blocks", on_block), "encode": ("encode_blocks", on_block),
     }  # fmt: skip
     with after(*places[stage]):
         yield said

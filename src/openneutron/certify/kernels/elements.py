@@ -18,6 +18,8 @@ from openneutron.certify.world import Computation, gathered
 @rule("lut", elementwise=True)
 def lut(m: Any, call: Any, first: int, last: int) -> None:
     """A table on each byte."""
+    if call.params["entries"] != 256:
+        raise m.unknown(call, first, f"a table of {call.params['entries']} entries")
     table = m.known(call, "table", 256)
     _mapped(m, call, first, last, table)
 

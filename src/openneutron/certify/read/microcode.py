@@ -17,6 +17,7 @@ REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
 DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 ITEM = (1, 1, 2, 4, 8, 4, 1)
 _CHANNELS = 16  # of the copy engine
+_WORDS = {0: 1, 2: 5, 3: 2, 4: 3}  # of an END, a copy, a wait, a loop
 _MOST_STATE = 1 << 26  # bytes: a file of a few may ask for filling
 _MAGIC, _VERSION, _HEADER = 0x64434D6E, 0x4F4E0001, 128
 _OPERAND = struct.Struct("<4B9I")
@@ -279,8 +280,6 @@ def _instructions(block: bytes, at: int, end: int) -> tuple[tuple[Call | Copy | 
     while True:
         opcode, _, words = _head(block, at, end)
         if opcode == 0:
-            if at + 4 * words > end:
-                raise Refused("the code does not end where it is said to", at)
             return tuple(steps), calls
         if opcode != 4:
             step = _step(block, at, end)
@@ -305,7 +304,7 @@ def _head(block: bytes, at: int, end: int) -> tuple[int, int, int]:
     if at + 4 > end:
         raise Refused("the code ends without an END", at)
     opcode, operands, words = struct.unpack_from("<BBH", block, at)
-    if words < 1 or at + 4 * words > end or opcode > 4 or (operands and opcode != 1):
+    if words < 1 or at + 4 * words > end or opcode > 4 or (opcode != 1 and (operands or words != _WORDS[opcode])):
         raise Refused(f"instruction {opcode} of {words} words", at)
     return opcode, operands, words
 
@@ -314,7 +313,7 @@ def _step(block: bytes, at: int, end: int) -> Call | Copy | Wait:
     opcode, operands, words = _head(block, at, end)
     if opcode == 1:
         return _call(block, at, operands, words)
-    if opcode == 2 and words == 5:
+    if opcode == 2:
         channel, source, index, target, start, to, size = struct.unpack_from("<4B3I", block, at + 4)
         if source >= len(REGIONS) or target >= len(REGIONS):
             raise Refused("a copy names an unknown region", at)
@@ -326,7 +325,7 @@ def _step(block: bytes, at: int, end: int) -> Call | Copy | Wait:
             raise Refused("source and target of a copy overlap", at)
         places = tuple(index if end else 0 for end in indexed)
         return Copy(at, channel, (ends[0], places[0], start), (ends[1], places[1], to), size)
-    if opcode == 3 and words == 2:
+    if opcode == 3:
         if (channel := _word(block, at + 4)) >= _CHANNELS:
             raise Refused(f"a wait for channel {channel}", at)
         return Wait(at, channel)
