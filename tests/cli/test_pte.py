@@ -61,6 +61,13 @@ def test_inspect_shows_delegate_and_operators(command: Command, compiled: Path) 
     assert all(graph["profiling"] and graph["target"] == "imxrt700" for graph in found["graphs"])
 
 
+def test_profile_names_layers_by_their_modules(command: Command, compiled: Path) -> None:
+    bundle = ("--bundle", compiled / "dumps")
+    kernels = json.loads(command("profile", compiled / "ds_cnn.pte", *bundle, "--json").out)["kernels"]
+    assert kernels and all(kernel["module"] and kernel["macs"] >= 0 for kernel in kernels)
+    assert "aten_" not in command("profile", compiled / "ds_cnn.pte", *bundle).out
+
+
 def test_disasm_prints_the_microcode(command: Command, compiled: Path) -> None:
     text = command("disasm", compiled / "ds_cnn.pte").out
     assert "delegate 0" in text and "CALL  depthwise_conv2d" in text

@@ -126,7 +126,7 @@ def _kernels(graph: int, code: Code, run: Run) -> list[Kernel]:
             # What the schedule does is measured; what the layer is, the compiler knows better than its microcode.
             kernel = replace(
                 kernel, name=layer.name, operators=layer.operators, output_shape=layer.output_shape, macs=layer.macs,
-                notes=layer.notes, segment=layer.segment, tensor=layer.tensor,
+                notes=layer.notes, segment=layer.segment, tensor=layer.tensor, module=layer.module,
             )  # fmt: skip
         found.append(kernel)
     return found

@@ -31,7 +31,7 @@ from openneutron.executorch.capture.export import (
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.host_kernels import check_host_kernels
-from openneutron.executorch.deliver.merge import merge_reports
+from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
@@ -98,7 +98,7 @@ def compile_module(
     selections = tuple(p.kernel_selection_code for p in built.partitions if p.kernel_selection_code)
     dumps: dict[str, bytes | str] = {}
     for partition in built.partitions if dump_intermediates else ():
-        dumps |= partition.files()
+        dumps |= with_modules(partition, built.report).files()
     return Program(
         built.pte,
         "pte",

@@ -170,6 +170,15 @@ def test_the_console_stays_silent_and_nothing_is_fetched(page: Browser) -> None:
     assert page.script("return performance.getEntriesByType('resource').map((entry) => entry.name)") == []
 
 
+@pytest.mark.parametrize("page", ["cifarnet"], indirect=True)
+def test_the_readme_prints_what_the_report_shows(page: Browser) -> None:
+    rows = page.script(
+        "return [...document.querySelectorAll('#board tbody tr')].map((tr) => [...tr.cells].map((c) => c.textContent.trim()))"
+    )
+    readme = [re.split(r" {2,}", line.strip()) for line in (IMAGES.parents[1] / "README.md").read_text().splitlines()]
+    assert len(rows) > 5 and [row for row in rows if row not in readme] == []
+
+
 @pytest.fixture(scope="module")
 def pair(window: Browser, tmp_path_factory: pytest.TempPathFactory) -> Browser:
     """The page of one model compiled for two chips, open in the window."""

@@ -57,3 +57,11 @@ def merge_reports(
         passes=passes,
         notes=tuple(dict.fromkeys(note for partition in partitions for note in partition.report.notes)),
     )
+
+
+def with_modules(partition: Partition, whole: Report) -> Partition:
+    """A partition whose kernels name the modules that the program's report knows, for the files beside the program."""
+    known = {kernel.node: kernel.module for kernel in whole.kernels if kernel.graph == partition.index}
+    own = partition.report
+    kernels = tuple(dataclasses.replace(one, module=known.get(one.node, "")) for one in own.kernels)
+    return dataclasses.replace(partition, report=dataclasses.replace(own, kernels=kernels))
