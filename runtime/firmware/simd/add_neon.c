@@ -34,20 +34,20 @@ typedef struct {
     nk_clamps clamps;
 } sum;
 
-/* Differences of 10 bits, times 2^`up`. */
-NK_INLINE void differences(const side *s, const uint8_t *at, const int is_signed, const int up,
-                           int16x8_t d[2]) {
+/* Differences of 10 bits. */
+NK_INLINE void differences(const side *s, const uint8_t *at, const int is_signed, int16x8_t d[2]) {
     const uint8x16_t bytes = vld1q_u8(at);
     const int8x16_t x = vreinterpretq_s8_u8(is_signed ? bytes : veorq_u8(bytes, vdupq_n_u8(0x80)));
-    d[0] = vshlq_n_s16(vaddw_s8(s->zero, vget_low_s8(x)), up);
-    d[1] = vshlq_n_s16(vaddw_high_s8(s->zero, x), up);
+    d[0] = vaddw_s8(s->zero, vget_low_s8(x));
+    d[1] = vaddw_high_s8(s->zero, x);
 }
 
 /* Rescaled by the side's own multiplier: differences times 2^4, times 2^16 with the widening. */
 NK_INLINE void rescaled(const side *s, const uint8_t *at, const int is_signed, const int plain,
                         int32x4_t d[4]) {
     int16x8_t x[2];
-    differences(s, at, is_signed, 4, x);
+    differences(s, at, is_signed, x);
+    x[0] = vshlq_n_s16(x[0], 4), x[1] = vshlq_n_s16(x[1], 4);
     d[0] = vshll_n_s16(vget_low_s16(x[0]), 16), d[1] = vshll_high_n_s16(x[0], 16);
     d[2] = vshll_n_s16(vget_low_s16(x[1]), 16), d[3] = vshll_high_n_s16(x[1], 16);
 #pragma GCC unroll 4
@@ -58,7 +58,8 @@ NK_INLINE void rescaled(const side *s, const uint8_t *at, const int is_signed, c
 NK_INLINE void accumulated(const side *s, const uint8_t *at, const int is_signed, int16_t factor,
                            int32x4_t d[4]) {
     int16x8_t x[2];
-    differences(s, at, is_signed, 5, x);
+    differences(s, at, is_signed, x);
+    x[0] = vshlq_n_s16(x[0], 5), x[1] = vshlq_n_s16(x[1], 5);
 #pragma GCC unroll 2
     for (int h = 0; h < 2; ++h) {
         d[2 * h] = vmlal_n_s16(d[2 * h], vget_low_s16(x[h]), factor);
