@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.11", "3.12", "3.13")
 STARTS = 5  # of `openneutron --help`, the best counts: the first one writes bytecode
 
-# A model made with the installed package alone: convolution and softmax.
+# Files made with the installed package alone: quantized and float models, and data for them. What needs an extra only has to
+# be recognised for what it is.
 MODEL = """
 import numpy as np
 from pathlib import Path
@@ -42,18 +43,42 @@ y = g.tensor("conv", (1, 8, 8, 8), DType.INT8, scale=0.02, zero_point=-128)
 g.op("CONV_2D", [x, filters, bias], [y], padding="SAME", stride_w=1, stride_h=1, fused_activation_function="RELU")
 Path("model.tflite").write_bytes(write_model(g.finish([x], [y])))
 """
-# Command → the exit code and a part of what it says.
+OTHERS = """
+import numpy as np
+from pathlib import Path
+from openneutron.litert import DType, GraphBuilder
+from openneutron.litert.write import write_model
+g = GraphBuilder()
+x, y = g.tensor("x", (1, 8), DType.FLOAT32), g.tensor("y", (1, 4), DType.FLOAT32)
+weights = g.tensor("weights", (4, 8), DType.FLOAT32, data=np.eye(4, 8, dtype=np.float32))
+g.op("FULLY_CONNECTED", [x, weights], [y], fused_activation_function="NONE")
+Path("float.tflite").write_bytes(write_model(g.finish([x], [y])))
+np.savez("data.npz", x=np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8))
+Path("images/cat").mkdir(parents=True)
+Path("images/cat/1.png").write_bytes(bytes.fromhex("89504e470d0a1a0a"))
+Path("model.onnx").write_bytes(bytes.fromhex("080a3a021200"))
+"""
+# Command → a part of what it says.
 CORE = {
-    "compile model.tflite -o out.tflite --certificate out.json": (0, ""),
-    "run out.tflite --check model.tflite": (0, "0 LSB"),
-    "verify model.tflite": (0, "0 LSB"),
-    "report model.tflite -o report.html": (0, "report.html"),
-    "profile out.tflite": (0, "cycles"),
-    "inspect out.tflite": (0, "conv2d"),
-    "certify out.json": (0, ""),
-    "doctor": (0, "everything that is needed is there"),
-    "compile model.tflite -o max.tflite --optimize max": (2, "pip install 'openneutron[max]'"),
-    "compile cifarnet -o cifarnet.pte": (2, "pip install 'openneutron[executorch]'"),
+    "compile model.tflite -o out.tflite --certificate out.json": "",
+    "run out.tflite --check model.tflite": "0 LSB",
+    "verify model.tflite": "0 LSB",
+    "fits model.tflite": "",
+    "report model.tflite -o report.html": "report.html",
+    "profile out.tflite": "cycles",
+    "inspect out.tflite": "conv2d",
+    "certify out.tflite model.tflite --certificate out.json": "",
+    "sweep model.tflite --target imxrt700,mcxn94x --workers 1 -o swept": "2 of 2",
+    "doctor": "everything that is needed is there",
+}
+# Command → the extra that it asks for. It must say so, in one sentence, where that extra is not installed.
+EXTRAS = {
+    "compile cifarnet -o cifarnet.pte": "executorch",
+    "compile model.onnx -o onnx.pte": "onnx",
+    "compile float.tflite -o float_out.tflite --calibration data.npz": "quantize",
+    "compile model.tflite -o max.tflite --optimize max": "max",
+    "evaluate model.tflite --data images": "images",
+    "sweep model.tflite --target imxrt700,mcxn94x --workers 2 -o swept2": "cluster",
 }
 WITHOUT = (
     "import sys, openneutron.api, openneutron.cli.app; print({'torch', 'executorch', 'ortools'} & set(sys.modules))"
@@ -132,15 +157,23 @@ def test(wheel: Path, interpreter: str, folder: Path, extras: str) -> None:
     """Every command a user meets first; with ExecuTorch the README's example too."""
     install(wheel, interpreter, folder, extras)
     need(folder, "python", "-c", MODEL)
-    for line, (expected, part) in CORE.items():
-        if expected and any(f"[{extra}]" in part for extra in extras.split(",") if extra):
-            expected, part = 0, ""
-        code, said = call(folder, "openneutron", *line.split())
-        if code != expected or part not in said:
-            raise Failed(f"`openneutron {line}` ended with {code}:\n{said}")
+    need(folder, "python", "-c", OTHERS)
+    for line, part in CORE.items():
+        said = need(folder, "openneutron", *line.split())
+        if part not in said:
+            raise Failed(f"`openneutron {line}` does not say {part!r}:\n{said}")
         if "Traceback" in said or "Warning" in said or "INFO:" in said:
             raise Failed(f"`openneutron {line}` is not quiet:\n{said}")
-    if "executorch" in extras:
+    given = set(extras.split(","))
+    for line, extra in EXTRAS.items():
+        if {extra, "all"} & given or (extra == "executorch" and "onnx" in given):
+            continue
+        code, said = call(folder, "openneutron", *line.split())
+        if code != 2 or f"pip install 'openneutron[{extra}]'" not in said or said.count("\n") != 1:
+            raise Failed(f"`openneutron {line}` ended with {code} and does not ask for [{extra}]:\n{said}")
+    for line in sorted(line for line, extra in EXTRAS.items() if extra in given & {"executorch", "max", "cluster"}):
+        need(folder, "openneutron", *line.split())
+    if {"executorch", "onnx", "all"} & given:
         need(folder, "python", "-c", readme_example())
     elif (said := need(folder, "python", "-c", WITHOUT).strip()) != "set()":
         raise Failed(f"importing openneutron imported {said}")

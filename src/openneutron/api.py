@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron.convert import convert
 from openneutron.errors import OptionError, not_a_model
+from openneutron.extras import extra
 from openneutron.files import kind_of, read_file
 from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, checked, refuse_foreign
@@ -127,7 +128,8 @@ def _is_onnx(source: Any) -> bool:
 
 def _exported(source: Any, trust: bool, example_inputs: Any, calibration: Any, name: str) -> tuple[Any, Any, Any, str]:
     """A .pt2 file as a program, with the inputs it keeps where none are given."""
-    from openneutron.executorch.capture.sources import find
+    with extra("an exported program"):
+        from openneutron.executorch.capture.sources import find
 
     with quiet():
         loaded = find(os.fspath(source), trust=trust).load()
@@ -139,7 +141,7 @@ def _imported(
     source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
 ) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...], tuple[str, ...]]:
     """An ONNX model as a program or module, example inputs for it, its name, its inputs' names and notes about it."""
-    with quiet():
+    with quiet(), extra("an ONNX model", "onnx"):
         from openneutron.onnx.importer import load
 
     if example_inputs is not None:
@@ -201,11 +203,12 @@ def _compile_torch(
 ) -> Program:
     if "torch" not in sys.modules:  # then it cannot be a model of torch's
         raise not_a_model(source)
-    from openneutron.executorch.capture.batches import checked
+    with extra("a PyTorch model"):
+        from openneutron.executorch.capture.batches import checked
 
     given = checked(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
     stage("loading torch and executorch")
-    with quiet():  # torchao warns of optional parts for other machines
+    with quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
         from openneutron.executorch.pipeline import compile_module
 
     with without_torch_internals():

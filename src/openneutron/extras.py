@@ -30,22 +30,21 @@ EXTRA_OF = {
 }
 
 
-def missing_extra(package: str, purpose: str = "this") -> MissingExtraError | None:
-    """The error for a package that an extra brings; None for any other package."""
-    name = EXTRA_OF.get(package)
-    if name is None:
+def missing_extra(package: str, purpose: str = "this", name: str = "") -> MissingExtraError | None:
+    """The error for a package that an extra brings; None for any other package. `name` is an extra that brings more."""
+    if package not in EXTRA_OF:
         return None
-    hint = f"pip install 'openneutron[{name}]'"
+    hint = f"pip install 'openneutron[{name or EXTRA_OF[package]}]'"
     return MissingExtraError(f"{purpose} needs the Python package {package}, which is not installed", hint=hint)
 
 
 @contextmanager
-def extra(purpose: str) -> Iterator[None]:
+def extra(purpose: str, name: str = "") -> Iterator[None]:
     """Around an import: when the package is not there, say in one sentence which extra brings it."""
     try:
         yield
     except ModuleNotFoundError as error:
-        found = missing_extra((error.name or "").partition(".")[0], purpose)
+        found = missing_extra((error.name or "").partition(".")[0], purpose, name)
         if found is None:
             raise
         raise found from None

@@ -65,7 +65,9 @@ def run(arguments: list[str]) -> int:
         if debug:
             raise
         missing = _missing(error)
-        wanted = missing_extra(missing)
+        # What an ONNX model needs is more than its own packages, and one extra brings it all.
+        onnx = any(word.endswith(".onnx") for word in arguments)
+        wanted = missing_extra(missing, "an ONNX model", "onnx") if onnx else missing_extra(missing)
         if wanted:
             console.error(str(wanted))
             return USER_ERROR
