@@ -78,13 +78,13 @@ firmware: setup ## driver and firmware for Cortex-M33, and CifarNet as an image
 firmware-test: setup ## models of the zoo on a Cortex-M33 under QEMU, bit for bit the host's
 	$(BIN)/python -m pytest -q tests/firmware -rs
 
-wheel: setup ## dist/: source archive, manylinux wheels for x86-64 and (with Debian's cross compiler) 64-bit Arm
-	@$(BIN)/python scripts/wheel.py
-	@if command -v aarch64-linux-gnu-g++ >/dev/null; then $(BIN)/python scripts/wheel.py --platform aarch64; \
+wheel: setup ## dist/: source archive, manylinux wheels for x86-64 and (with Debian's cross compiler) 64-bit Arm [TWICE=--twice]
+	@$(BIN)/python scripts/wheel.py $(TWICE)
+	@if command -v aarch64-linux-gnu-g++ >/dev/null; then $(BIN)/python scripts/wheel.py --platform aarch64 $(TWICE); \
 		else echo "no wheel for 64-bit Arm; it needs the Debian package g++-aarch64-linux-gnu"; fi
 
-wheel-test: ## use the wheel in fresh environments, one for each Python here: make wheel-test [EXTRAS=executorch]
-	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)"
+wheel-test: ## use the wheel in fresh environments, one for each Python here: make wheel-test [EXTRAS=executorch] [ONLY=3.11]
+	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)" --python "$(ONLY)"
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
 C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c runtime/firmware/*.c runtime/firmware/kernels/*.c \

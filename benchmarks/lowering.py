@@ -69,13 +69,14 @@ def _is_static(owner: Any, name: str) -> bool:
 def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
     """The stages of `openneutron.compile`, one by one."""
     from openneutron.executorch import pipeline
-    from openneutron.executorch.capture import export as steps
+    from openneutron.executorch.capture.export import export
     from openneutron.executorch.quantize import NeutronQuantizer
+    from openneutron.executorch.quantize import pt2e as steps
     from openneutron.executorch.stage_times import Stages
     from openneutron.options import Options
 
     with clock("export"):
-        exported = steps.export(model, inputs)
+        exported = export(model, inputs)
     with clock("prepare"):
         prepared = steps.prepare(exported, NeutronQuantizer())
     with clock("calibrate"):
@@ -83,7 +84,7 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     with clock("convert"):
         quantized = steps.converted(prepared)
     with clock("export again"):
-        program = steps.export(quantized, inputs)
+        program = export(quantized, inputs)
     with clock("lower and write"):
         return pipeline.lower_program(program, Options(target="imxrt700"), Stages()).pte
 
@@ -91,10 +92,10 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
 def count_ours(clock: Clock) -> None:
     """Time what this project does inside the stages of others."""
     from openneutron.executorch import pipeline
-    from openneutron.executorch.capture import export as steps
     from openneutron.executorch.deliver.backend import NeutronBackend
     from openneutron.executorch.partition.partitioner import NeutronPartitioner
     from openneutron.executorch.quantize import NeutronQuantizer
+    from openneutron.executorch.quantize import pt2e as steps
 
     clock.count(steps, "fold_batch_norm")
     for name in ("transform_for_annotation", "annotate"):

@@ -69,7 +69,8 @@ def main() -> int:
         TimeElapsedColumn(),
     )
     # Progress goes to stderr and vanishes, so that the summary alone stays.
-    with quiet(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    shown = Console(stderr=True)
+    with quiet(), Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
         watch = Stopwatch(bar)
         program, model = compile_cifarnet(watch)
         results = run_everything(program, model, watch)

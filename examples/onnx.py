@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import torch  # noqa: E402
 import openneutron  # noqa: E402
 from openneutron import zoo  # noqa: E402
 from openneutron.onnx.reference import run_reference  # noqa: E402
+from openneutron.terminal.quiet import settle  # noqa: E402
 
 
 def quantized(model: Path, samples: list[Any]) -> Path:
@@ -42,7 +42,7 @@ def quantized(model: Path, samples: list[Any]) -> Path:
 
 
 def main() -> None:
-    warnings.simplefilter("ignore")
+    settle()  # torch's exporter and onnxruntime's quantizer announce what they lack; `-v` lets them
     network = zoo.load("cifarnet")
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "cifarnet.onnx"

@@ -2,6 +2,7 @@
 
     python scripts/wheel.py                    the wheel of this machine
     python scripts/wheel.py --platform aarch64 cross-compiled with Debian's g++-aarch64-linux-gnu
+    python scripts/wheel.py --twice            and again in another folder: exit code 1 unless the bytes are the same
 
 Wheels are made from the source archive, so nothing of the checkout's own build slips in. A wheel holds driver and kernels, the
 LiteRT delegate, the ExecuTorch delegate built against the executorch wheel of its platform, and a list of what it holds
@@ -32,6 +33,8 @@ WORK = ROOT / "build" / "wheels"
 # Zip files cannot hold an earlier time; a fixed one makes the same sources the same bytes.
 EPOCH = 315532800
 STAMP = (1980, 1, 1, 0, 0, 0)
+# Images of the demo; their authors ask for a citation (Krizhevsky, 2009) and name no licence.
+CIFAR10 = "CIFAR-10, Alex Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
 # Libraries that come with the user's own executorch and must not be copied into the wheel.
 FOREIGN = ("libexecutorch.so", "libqnn_executorch_backend.so")
 
@@ -40,21 +43,34 @@ def main() -> int:
     """Build the source archive and one wheel; return the exit status."""
     arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     arguments.add_argument("--platform", choices=("x86_64", "aarch64"), default=platform.machine())
-    chosen = arguments.parse_args().platform
-    DIST.mkdir(exist_ok=True)
-    shutil.rmtree(WORK / chosen, ignore_errors=True)
-    (WORK / chosen).mkdir(parents=True)
+    arguments.add_argument("--twice", action="store_true", help="build again elsewhere and compare")
+    given = arguments.parse_args()
     try:
-        archive = source_archive()
-        plain = build(archive, chosen)
-        final = finish(repair(plain, chosen))
+        files = make(given.platform, DIST)
+        again = make(given.platform, WORK / "again") if given.twice else []
     except subprocess.CalledProcessError as error:
         print(f"wheel: `{' '.join(map(str, error.cmd))}` failed:\n{error.stdout or ''}", file=sys.stderr)
         return 1
-    for file in (archive, final):
-        digest = hashlib.sha256(file.read_bytes()).hexdigest()
-        print(f"{file.relative_to(ROOT)}  {file.stat().st_size:,} bytes  sha256 {digest[:16]}…")
-    return 0
+    for file in files:
+        print(f"{file.relative_to(ROOT)}  {file.stat().st_size:,} bytes  sha256 {_digest(file)[:16]}…")
+    differing = [one.name for one, other in zip(files, again, strict=False) if _digest(one) != _digest(other)]
+    if given.twice:
+        print(f"built twice: {', '.join(differing) + ' differ' if differing else 'the same bytes'}")
+    return 1 if differing else 0
+
+
+def make(chosen: str, to: Path) -> list[Path]:
+    """Source archive and wheel of a platform, in a folder; where the wheel is built depends on that folder's name."""
+    work = WORK / f"{chosen}-{to.name}"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    to.mkdir(exist_ok=True)
+    archive = source_archive(to)
+    return [archive, finish(repair(build(archive, chosen, work), work), to)]
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def run(*command: str | Path, **variables: str) -> str:
@@ -73,15 +89,14 @@ def run(*command: str | Path, **variables: str) -> str:
     return done.stdout
 
 
-def source_archive() -> Path:
+def source_archive(to: Path) -> Path:
     """The sdist; Python, C and C++ sources and what builds them."""
-    code = f"from scikit_build_core.build import build_sdist; print(build_sdist({str(DIST)!r}))"
-    return DIST / run(sys.executable, "-c", code).split()[-1]
+    code = f"from scikit_build_core.build import build_sdist; print(build_sdist({str(to)!r}))"
+    return to / run(sys.executable, "-c", code).split()[-1]
 
 
-def build(archive: Path, chosen: str) -> Path:
+def build(archive: Path, chosen: str, folder: Path) -> Path:
     """A wheel of the archive for a platform, tagged for this machine's own Linux."""
-    folder = WORK / chosen
     with tarfile.open(archive) as packed:
         packed.extractall(folder / "source", filter="data")
     (source,) = (folder / "source").iterdir()
@@ -115,16 +130,16 @@ def foreign_executorch(chosen: str) -> Path:
     return folder / "executorch"
 
 
-def repair(wheel: Path, chosen: str) -> Path:
+def repair(wheel: Path, work: Path) -> Path:
     """The wheel with the oldest manylinux tag that its libraries' symbols allow; nothing is copied into it."""
-    folder = WORK / chosen / "manylinux"
+    folder = work / "manylinux"
     excluded = [word for name in FOREIGN for word in ("--exclude", name)]
     run(sys.executable, "-m", "auditwheel", "repair", *excluded, "-w", folder, wheel)
     (repaired,) = folder.glob("*.whl")
     return repaired
 
 
-def finish(wheel: Path) -> Path:
+def finish(wheel: Path, to: Path) -> Path:
     """Add the list of contents, and pack everything again in one order with one time."""
     with zipfile.ZipFile(wheel) as packed:
         files = {name: packed.read(name) for name in packed.namelist() if not name.endswith("/")}
@@ -134,7 +149,7 @@ def finish(wheel: Path) -> Path:
     files.pop(record)
     lines = [f"{name},sha256={_hash(data)},{len(data)}" for name, data in sorted(files.items())]
     files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
-    final = DIST / wheel.name
+    final = to / wheel.name
     with zipfile.ZipFile(final, "w") as packed:
         for name in sorted(files):
             entry = zipfile.ZipInfo(name, STAMP)
@@ -149,20 +164,20 @@ def _hash(data: bytes) -> str:
 
 
 def contents(files: dict[str, bytes], info: str) -> bytes:
-    """A CycloneDX list: the package, its native libraries by digest, and the packages it asks for."""
+    """A CycloneDX list: the package, its native libraries and data by digest, and the packages it asks for."""
     metadata = Parser().parsestr(files[f"{info}/METADATA"].decode())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     own = f"pkg:pypi/openneutron@{metadata['Version']}"
-    libraries = [
+    held = [
         {
-            "type": "library",
+            "type": "library" if name.endswith(".so") else "data",
             "bom-ref": name,
             "name": name,
             "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(files[name]).hexdigest()}],
-            "licenses": [{"expression": project["license"]}],
+            "licenses": [{"license": {"name": CIFAR10}} if "cifar10" in name else {"expression": project["license"]}],
         }
         for name in sorted(files)
-        if name.endswith(".so")
+        if name.endswith((".so", ".npz"))
     ]
     wanted = sorted(metadata.get_all("Requires-Dist") or [])
     needed = [{"type": "library", "bom-ref": text, "name": text, "scope": "required"} for text in wanted]
@@ -184,8 +199,8 @@ def contents(files: dict[str, bytes], info: str) -> bytes:
                     "licenses": [{"expression": project["license"]}],
                 }
             },
-            "components": [*libraries, *needed],
-            "dependencies": [{"ref": own, "dependsOn": [entry["bom-ref"] for entry in [*libraries, *needed]]}],
+            "components": [*held, *needed],
+            "dependencies": [{"ref": own, "dependsOn": [entry["bom-ref"] for entry in [*held, *needed]]}],
         },
         indent=1,
     ).encode()

@@ -3,6 +3,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
+from importlib import import_module
 
 import pytest
 
@@ -16,6 +18,8 @@ HEAVY = ("torch", "executorch", "ortools", "numpy", "ai_edge_litert")
 def test_help_imports_nothing_heavy() -> None:
     code = f"""
 import sys
+import warnings
+from importlib import import_module
 from openneutron.cli.main import run
 assert run(["--help"]) == 0
 print([module for module in {HEAVY!r} if module in sys.modules])
@@ -104,3 +108,36 @@ def test_a_closed_pipe_is_no_error_message() -> None:
             [sys.executable, "-m", "openneutron", "ops"], stdout=pipe, stderr=subprocess.PIPE, check=False
         )
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_what_libraries_say_is_shown_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    main = import_module("openneutron.cli.main")
+
+    def work(arguments: list[str]) -> int:
+        warnings.warn("an optional part is missing", stacklevel=1)
+        return len(arguments)
+
+    monkeypatch.setattr(main, "_dispatch", work)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert main.run(["targets"]) == 1 and seen == []
+        assert main.run(["targets", "-v"]) == 1 and len(seen) == 1
+        assert main.run(["--verbose", "targets"]) == 1 and len(seen) == 2
+
+
+def test_an_onnx_model_asks_for_the_extra_that_brings_all_it_needs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main = import_module("openneutron.cli.main")
+
+    def work(arguments: list[str]) -> int:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr(main, "_dispatch", work)
+    assert main.run(["compile", "model.onnx"]) == 2 and main.run(["compile", "cifarnet"]) == 2
+    onnx, other = capsys.readouterr().err.splitlines()
+    assert onnx == (
+        "openneutron: an ONNX model needs the Python package torch, which is not installed. "
+        "Hint: pip install 'openneutron[onnx]'"
+    )
+    assert "'openneutron[executorch]'" in other

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import warnings
 from collections.abc import Iterator
 
 import pytest
 
-from openneutron.terminal.quiet import quiet, without_torch_internals
+from openneutron.terminal.quiet import quiet, settle, without_native_chatter, without_torch_internals
 
 
 @pytest.fixture(autouse=True)
@@ -38,3 +40,23 @@ def test_only_torchs_own_warning_is_hidden() -> None:
             warnings.warn("`isinstance(treespec, LeafSpec)` is deprecated", FutureWarning, stacklevel=1)
             warnings.warn("your model does something odd", UserWarning, stacklevel=1)
     assert [str(one.message) for one in seen] == ["your model does something odd"]
+
+
+def test_a_script_is_quiet_unless_asked_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        monkeypatch.setattr(sys, "argv", ["script.py", "-v", "model"])
+        settle()
+        assert sys.argv == ["script.py", "model"]
+        warnings.warn("heard", stacklevel=1)
+        settle()
+        warnings.warn("not heard", stacklevel=1)
+        assert not logging.getLogger("torch").isEnabledFor(logging.WARNING)
+        assert logging.getLogger("torch").isEnabledFor(logging.ERROR)
+    assert [str(one.message) for one in seen] == ["heard"]
+
+
+def test_native_errors_pass_and_news_do_not(capfd: pytest.CaptureFixture[str]) -> None:
+    with without_native_chatter():
+        os.write(2, b"INFO: Created TensorFlow Lite XNNPACK delegate for CPU.\nERROR: tensor 3 has no data\n")
+    assert capfd.readouterr().err == "ERROR: tensor 3 has no data\n"

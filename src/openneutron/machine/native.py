@@ -13,7 +13,6 @@ from pathlib import Path
 from openneutron.errors import OpenNeutronError
 
 _FOLDER = Path(__file__).parents[1] / "lib"
-_SUFFIX = ".dylib" if sys.platform == "darwin" else ".so"
 
 
 def library_path() -> Path:
@@ -62,7 +61,7 @@ def _built(stem: str, *, hint: str) -> Path:
         raise OpenNeutronError(
             "OpenNeutron's native runtime is not built for Windows", hint="use it in WSL, on Linux or on macOS"
         )
-    path = _FOLDER / f"{stem}{_SUFFIX}"
+    path = _FOLDER / f"{stem}{'.dylib' if sys.platform == 'darwin' else '.so'}"
     if not path.is_file():
         raise OpenNeutronError(f"the native library {path.name} is not built", where=str(_FOLDER), hint=hint)
     return path

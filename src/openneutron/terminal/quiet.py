@@ -55,7 +55,7 @@ def settle() -> None:
 def without_native_chatter() -> Iterator[None]:
     """Hide INFO and WARNING lines that native libraries write to the terminal inside the block; all other lines pass.
 
-    LiteRT announces every delegate it makes and has no switch for it.
+    LiteRT announces every delegate it makes, ExecuTorch each file about the processor; neither has a switch for it.
     """
     sys.stderr.flush()
     terminal = os.dup(2)
@@ -69,5 +69,5 @@ def without_native_chatter() -> Iterator[None]:
             os.close(terminal)
             written.seek(0)
             lines = written.read().decode("utf-8", "replace").splitlines(True)
-            kept = [line for line in lines if not line.startswith(("INFO:", "WARNING:"))]
+            kept = [line for line in lines if not line.startswith(("INFO:", "WARNING:", "[cpuinfo_utils.cpp:"))]
             os.write(2, printable("".join(kept)).encode())
