@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from openneutron.analyze.profile import ARRAY_MACS, Code, profile
 from openneutron.convert import convert
 from openneutron.options import Options
@@ -33,3 +35,11 @@ def test_without_a_bundle_layers_have_numbers_and_the_macs_of_the_array() -> Non
     assert linear.macs == 5 * 128
     assert found.notes == (ARRAY_MACS,) and not profile([code(named=True)], source="tiny").notes
     assert all(kernel.activation_bytes for kernel in found.kernels)
+
+
+def test_sums_are_those_of_the_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = profile([code(named=True)], source="tiny")
+    monkeypatch.setattr("openneutron.analyze.profile.MOST_EVENTS", 0)
+    sums = profile([code(named=True)], source="tiny")
+    assert (sums.kernels, sums.totals) == (every.kernels, every.totals)
+    assert sums.events == every.events  # each node is called once

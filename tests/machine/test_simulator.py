@@ -16,7 +16,7 @@ from openneutron.errors import OpenNeutronError, OptionError, RuntimeFailure
 from openneutron.litert.read import read_model
 from openneutron.machine import driver, pricing, targets
 from openneutron.machine import simulator as sim
-from openneutron.machine.simulator import Simulator
+from openneutron.machine.simulator import Event, Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.graph_op import Compiled, blocks_of, is_graph_op
@@ -147,14 +147,14 @@ def test_damaged_blocks_are_named(name: str, damage: Any) -> None:
 
 
 def test_stray_writes_are_seen() -> None:
-    class Stray(Simulator):
-        def _keep(self, context: int | None, pointer: Any) -> None:
-            self._outputs[0]._after[0] = 0
-
     blocks, _ = compiled()
-    s = Stray(blocks.microcode, blocks.weights, blocks.kernels)
+
+    def stray(event: Event) -> None:
+        s._outputs[0]._after[0] = 0
+
+    s = simulator(blocks)
     with s, pytest.raises(RuntimeFailure, match="wrote outside output 0 of 5 bytes"):
-        s.run_with_events([image()])
+        s.run_watched([image()], stray)
 
 
 def test_closed_simulator() -> None:

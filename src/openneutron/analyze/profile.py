@@ -8,27 +8,27 @@ Example:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from openneutron.analyze.snapshot import Run
 from openneutron.board.answer import open_unexercised
 from openneutron.board.interval import interval
 from openneutron.compiler.l1 import ITEM_BYTES
-from openneutron.errors import UnsupportedError
-from openneutron.machine import targets
-from openneutron.machine.simulator import DTYPES, Simulator
+from openneutron.machine import simulator, targets
+from openneutron.machine.pricing import Cost
+from openneutron.machine.simulator import DTYPES, Simulator, Sums
 from openneutron.microcode import abi
-from openneutron.microcode.instructions import Call, Dma, Operand, Program
+from openneutron.microcode.instructions import Call, Dma, Loop, Operand, Program
 from openneutron.microcode.table import Region
 from openneutron.microcode.walk import output_of, steps
 from openneutron.report.model import Event, Kernel, Report, Totals
 from openneutron.report.totals import merge_totals
 
 _UNIT = 10  # costs are in 1/2^10 cycle
-# Each is kept with its times; the largest models of the zoo make tens of thousands.
+# Events of a run that are kept with their times; the largest models of the zoo make tens of thousands. Of more only the
+# sums are.
 MOST_EVENTS = 1 << 20
 ARRAY_MACS = (
     "MACs here are the array's, which multiplies the zeros of padding and of merged pixels too; "
@@ -55,31 +55,41 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
     kernels: list[Kernel] = []
     events: list[Event] = []
     totals: list[Totals] = []
-    for code in codes:
-        if (executed := code.program.step_count) > MOST_EVENTS:
-            raise UnsupportedError(
-                f"one run makes {executed:,} calls and copies, at most {MOST_EVENTS:,} are profiled", where=code.where,
-                hint="`openneutron inspect` and `disasm` show its loops",
-            )  # fmt: skip
+    notes = [] if all(code.layers for code in codes) else [ARRAY_MACS]
     for graph, code in enumerate(codes):
-        run, sums = _run(code)
-        kernels += _kernels(graph, code, run)
-        events += _events(graph, code, run)
-        totals.append(sums)
+        outcome = _run(code)
+        kernels += _kernels(graph, code, outcome.sums)
+        if outcome.events is None:
+            events += _summed_events(graph, outcome.sums)
+            notes.append(
+                f"graph {graph} makes {code.program.step_count:,} calls and copies: its timeline has their sums"
+            )
+        else:
+            events += _events(graph, code, outcome.events)
+        totals.append(outcome.totals)
     target = codes[0].program.target if codes else ""
     total = replace(merge_totals(totals), macs=sum(kernel.macs for kernel in kernels), neutron_graphs=len(codes))
     if codes:
         low, high = interval(total.milliseconds, unexercised=open_unexercised(targets.load(target), tuple(kernels)))
         total = replace(total, milliseconds_low=low, milliseconds_high=high)
-    notes = () if all(code.layers for code in codes) else (ARRAY_MACS,)
-    return Report(target, "open", "", source, total, kernels=tuple(kernels), events=tuple(events), notes=notes)
+    return Report(target, "open", "", source, total, kernels=tuple(kernels), events=tuple(events), notes=tuple(notes))
 
 
-def _run(code: Code) -> tuple[Run, Totals]:
-    with Simulator(*code.blocks, where=code.where) as simulator:
-        zeros = [np.zeros(tensor.shape, DTYPES[tensor.dtype]) for tensor in simulator.inputs]
-        outputs, events = simulator.run_with_events(zeros)
-        info, cycles = simulator.info, simulator.cycles
+@dataclass(frozen=True)
+class _Outcome:
+    """One run; `events` None: too many to keep."""
+
+    sums: Sequence[Sums]
+    events: Sequence[simulator.Event] | None
+    totals: Totals
+
+
+def _run(code: Code) -> _Outcome:
+    with Simulator(*code.blocks, where=code.where) as machine:
+        zeros = [np.zeros(tensor.shape, DTYPES[tensor.dtype]) for tensor in machine.inputs]
+        events = machine.run_with_events(zeros)[1] if code.program.step_count <= MOST_EVENTS else None
+        sums = machine.run_with_sums(zeros)[1] if events is None else _summed(events)
+        info, cycles = machine.info, machine.cycles
         program = code.program
         io = sum(row.bytes for row in program.tensors) + program.state_bytes
     totals = Totals(
@@ -93,18 +103,29 @@ def _run(code: Code) -> tuple[Run, Totals]:
         weight_bytes=len(code.blocks[1]),
         microcode_bytes=len(code.blocks[0]),
     )
-    return Run(outputs, events), totals
+    return _Outcome(sums, events, totals)
 
 
-def _kernels(graph: int, code: Code, run: Run) -> list[Kernel]:
+def _calls(program: Program) -> Iterator[Call]:
+    """Each call once, however often it is made."""
+    for item in program.instructions:
+        yield from (step for step in (item.body if isinstance(item, Loop) else (item,)) if isinstance(step, Call))
+
+
+def _kernels(graph: int, code: Code, sums: Sequence[Sums]) -> list[Kernel]:
     calls: dict[int, Call] = {}
-    for step, _, _ in steps(code.program):
-        if isinstance(step, Call):
-            calls.setdefault(step.tag, step)
+    for step in _calls(code.program):
+        calls.setdefault(step.tag, step)
     known = {layer.node: layer for layer in code.layers}
+    of_tag: dict[int, list[Sums]] = {}
+    for one in sums:
+        if one.kernel:
+            of_tag.setdefault(one.tag, []).append(one)
     found: list[Kernel] = []
     for tag, call in calls.items():
-        mine = [event for event in run.events if event.kernel and event.tag == tag]
+        mine = of_tag.get(tag)
+        if mine is None:
+            continue  # clipped to no rows
         kernel = Kernel(
             node=tag,
             graph=graph,
@@ -112,12 +133,12 @@ def _kernels(graph: int, code: Code, run: Run) -> list[Kernel]:
             name=f"node {tag}",
             operators=(),
             output_shape=_shape(output_of(call)),
-            macs=sum(event.macs for event in mine),
-            calls=len(mine),
-            cycles=sum(event.end - event.start for event in mine),
-            compute_cycles=sum(event.cost.compute for event in mine) >> _UNIT,
-            memory_cycles=sum(event.cost.memory for event in mine) >> _UNIT,
-            overhead_cycles=sum(event.cost.overhead for event in mine) >> _UNIT,
+            macs=sum(one.macs for one in mine),
+            calls=sum(one.calls for one in mine),
+            cycles=sum(one.cycles for one in mine),
+            compute_cycles=sum(one.cost.compute for one in mine) >> _UNIT,
+            memory_cycles=sum(one.cost.memory for one in mine) >> _UNIT,
+            overhead_cycles=sum(one.cost.overhead for one in mine) >> _UNIT,
             weight_bytes=_bytes(call, constant=True),
             activation_bytes=_bytes(call, constant=False),
         )
@@ -132,10 +153,35 @@ def _kernels(graph: int, code: Code, run: Run) -> list[Kernel]:
     return found
 
 
-def _events(graph: int, code: Code, run: Run) -> list[Event]:
+def _summed(events: Sequence[simulator.Event]) -> list[Sums]:
+    groups: dict[tuple[str, int], list[simulator.Event]] = {}
+    for event in events:
+        groups.setdefault((event.kernel, event.tag), []).append(event)
+    return [
+        Sums(
+            kernel, tag, len(mine), sum(e.rows for e in mine), mine[0].start, mine[-1].end,
+            sum(e.end - e.start for e in mine),
+            Cost(*(sum(getattr(e.cost, part) for e in mine) for part in ("compute", "memory", "overhead"))),
+            sum(e.macs for e in mine), sum(e.bytes for e in mine),
+        )
+        for (kernel, tag), mine in groups.items()
+    ]  # fmt: skip
+
+
+def _summed_events(graph: int, sums: Sequence[Sums]) -> list[Event]:
+    """One event for each node and each channel of copies."""
+    return [
+        Event(graph, one.tag, "array", one.kernel, 0, one.rows, one.start, one.end)
+        if one.kernel
+        else Event(graph, one.tag, "dma", "copy", 0, one.bytes, one.start, one.end)
+        for one in sums
+    ]
+
+
+def _events(graph: int, code: Code, events: Sequence[simulator.Event]) -> list[Event]:
     """The run's events; copies get their bytes from the microcode."""
     found: list[Event] = []
-    for (step, first, _), event in zip(steps(code.program), run.events, strict=True):
+    for (step, first, _), event in zip(steps(code.program), events, strict=True):
         if isinstance(step, Dma):
             found.append(Event(graph, step.channel, "dma", "copy", 0, step.bytes, event.start, event.end))
         else:

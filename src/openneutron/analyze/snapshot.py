@@ -29,10 +29,9 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class Run:
-    """One watched run: outputs, events, and the value of each node as [batch, height, width, channels]."""
+    """One watched run: outputs, and the value of each node as [batch, height, width, channels]."""
 
     outputs: list[Array] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
     values: dict[int, Array] = field(default_factory=dict)
 
 
@@ -58,7 +57,7 @@ def snapshot(simulator: Simulator, program: Program, inputs: Sequence[Array]) ->
         for at, rows in _rows(memory, operand, first, last):
             run.values[step.tag][:, at : at + rows.shape[1]] = rows
 
-    run.outputs, run.events = simulator.run_with_events(inputs, keep)
+    run.outputs = simulator.run_watched(inputs, keep)
     return run
 
 

@@ -83,6 +83,22 @@ class Event:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Sums:
+    """All events of one node, or all copies of one channel (kernel ""): from the first one's start to the last one's end."""
+
+    kernel: str
+    tag: int
+    calls: int
+    rows: int
+    start: int
+    end: int
+    cycles: int
+    cost: Cost
+    macs: int
+    bytes: int
+
+
 class _Buffer:
     """Aligned bytes between two guards."""
 
@@ -139,10 +155,7 @@ class Simulator:
             driver.check(driver.library().neutronSetFill(self._handle, POISON_BYTE), self._handle)
         self.info = _info(self._handle)
         self.tensors = _tensors(self._handle)
-        self._events: list[Event] = []
-        self._watch: Callable[[Event], None] | None = None
         self._state_view: Array | None = None  # while a run with events is in flight
-        self._failure: Exception | None = None
         self._inputs = [_Buffer(t.bytes) for t in self.inputs]
         self._outputs = [_Buffer(t.bytes) for t in self.outputs]
         self._scratch, self._prefetch = _Buffer(self.info.scratch_bytes), _Buffer(self.info.prefetch_bytes)
@@ -195,31 +208,84 @@ class Simulator:
         handle = self._open()
         driver.check(driver.library().neutronRunBlocking(handle, ctypes.byref(self._data)), handle, self._where)
 
-    def run_with_events(
-        self, inputs: Sequence[Array], watch: Callable[[Event], None] | None = None
-    ) -> tuple[list[Array], list[Event]]:
+    def run_with_events(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Event]]:
         """`run`, and the timeline of every executed call and copy.
-
-        `watch` is called right after each of them, while `memory` shows what it left; what it raises ends up here after
-        the run.
 
         Example:
             >>> outputs, events = simulator.run_with_events([image])
         """
+        events: list[Event] = []
+        return self.run_watched(inputs, events.append), events
+
+    def run_watched(self, inputs: Sequence[Array], watch: Callable[[Event], None]) -> list[Array]:
+        """`run`, with a function that is called right after each call and copy, while `memory` shows what it left.
+
+        What it raises ends up here after the run.
+
+        Example:
+            >>> outputs = simulator.run_watched([image], print)
+        """
+        failures: list[Exception] = []
+
+        def sink(context: int | None, pointer: Any) -> None:
+            e = pointer.contents
+            cost = Cost(e.compute, e.memory, e.overhead)
+            name = driver.kernel_name(e.kernel) if e.kernel else ""
+            # An exception cannot pass through the driver's C frames: the first one waits for the end of the run.
+            if not failures:
+                try:
+                    watch(Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost, e.macs, e.bytes))
+                except Exception as error:
+                    failures.append(error)
+
+        outputs = self._run_into(sink, inputs)
+        if failures:
+            raise failures[0]
+        return outputs
+
+    def run_with_sums(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Sums]]:
+        """`run`, and the events summed up by node, those of copies by channel: in memory that does not grow with loops.
+
+        Example:
+            >>> outputs, sums = simulator.run_with_sums([image])
+            >>> max(sums, key=lambda one: one.cycles).kernel
+        """
+        rows: dict[tuple[int, int], list[int]] = {}
+
+        def sink(context: int | None, pointer: Any) -> None:
+            e = pointer.contents
+            key = e.kernel, e.tag
+            row = rows.get(key)
+            if row is None:
+                row = rows[key] = [0, 0, e.start, 0, 0, 0, 0, 0, 0, 0]
+            start, end = e.start, e.end
+            row[0] += 1
+            row[1] += e.rows
+            row[3] = end
+            row[4] += end - start
+            row[5] += e.compute
+            row[6] += e.memory
+            row[7] += e.overhead
+            row[8] += e.macs
+            row[9] += e.bytes
+
+        outputs = self._run_into(sink, inputs)
+        found: list[Sums] = []
+        for (kernel, tag), (calls, height, start, end, cycles, *cost, macs, size) in rows.items():
+            name = driver.kernel_name(kernel) if kernel else ""
+            found.append(Sums(name, tag, calls, height, start, end, cycles, Cost(*cost), macs, size))
+        return outputs, found
+
+    def _run_into(self, sink: Callable[[int | None, Any], None], inputs: Sequence[Array]) -> list[Array]:
         handle = self._open()
-        self._events = []
-        self._watch, self._failure = watch, None
         self._state_view = self.memory(Region.STATE)  # the driver gives it out only between runs
-        sink = driver.EventSink(self._keep)  # made here: kept in the object it would be a cycle that delays its release
-        driver.check(driver.library().neutronSetEventSink(handle, sink, None), handle, self._where)
+        held = driver.EventSink(sink)
+        driver.check(driver.library().neutronSetEventSink(handle, held, None), handle, self._where)
         try:
-            outputs = self.run(inputs)
+            return self.run(inputs)
         finally:
             driver.library().neutronSetEventSink(handle, driver.EventSink(), None)
-            self._watch, self._state_view = None, None
-        if self._failure is not None:
-            raise self._failure
-        return outputs, self._events
+            self._state_view = None
 
     def memory(self, region: Region, index: int = 0) -> Array:
         """The bytes of a region as they are now: a view, not a copy.
@@ -289,19 +355,6 @@ class Simulator:
                     where=self._where,
                 )
             buffer.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-    def _keep(self, context: int | None, pointer: Any) -> None:
-        e = pointer.contents
-        cost = Cost(e.compute, e.memory, e.overhead)
-        name = driver.kernel_name(e.kernel) if e.kernel else ""
-        event = Event(name, e.tag, e.firstRow, e.rows, e.start, e.end, cost, e.macs, e.bytes)
-        self._events.append(event)
-        # An exception cannot pass through the driver's C frames: the first one waits for the end of the run.
-        if self._watch is not None and self._failure is None:
-            try:
-                self._watch(event)
-            except Exception as error:
-                self._failure = error
 
 
 def _info(handle: ctypes.c_void_p) -> ModelInfo:

@@ -14,7 +14,7 @@ from tests.microcode.storage.samples import weights
 def test_symbols_stand_for_the_weights(values: np.ndarray) -> None:
     starts = np.array([0, *({len(values) // 2} - {0})])
     symbols, places = prefix.symbols_of(values, starts)
-    assert (prefix.weights_of(symbols, places) == values).all()
+    assert (prefix.weights_of(symbols, places, len(values)) == values).all()
 
 
 @pytest.mark.parametrize("run", [1, 2, 3, 7, 100])

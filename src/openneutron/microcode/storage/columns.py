@@ -36,7 +36,7 @@ def write_columns(table: npt.NDArray[np.int32], channels: int) -> bytes:
 
 def read_columns(data: Bytes, columns: int, channels: int, padded: int) -> npt.NDArray[np.int32]:
     """The inverse of `write_columns`."""
-    table = np.zeros((columns, padded), np.int64)
+    table = np.zeros((columns, padded), np.uint32)
     at = columns * _COLUMN.size
     if at > len(data):
         raise FormatError(f"{columns} columns in {len(data)} bytes")
@@ -45,10 +45,12 @@ def read_columns(data: Bytes, columns: int, channels: int, padded: int) -> npt.N
         size = -(-bits * channels // 8)
         if bits + shift > 32 or at + size > len(data):
             raise FormatError(f"column {number} of {bits} bits for {channels} channels in {len(data)} bytes")
-        found = np.unpackbits(data[at : at + size], bitorder="little")[: bits * channels].reshape(channels, bits)
-        differences = (found.astype(np.int64) << np.arange(bits)[None, :]).sum(axis=1)
-        table[number, :channels] = low + (differences << shift)
+        table[number, :channels] = low & 0xFFFFFFFF
+        if bits:  # without any, a few bytes may say millions of channels
+            found = np.unpackbits(data[at : at + size], bitorder="little")[: bits * channels].reshape(channels, bits)
+            places = np.arange(bits, dtype=np.uint32)[None, :]
+            table[number, :channels] += (found.astype(np.uint32) << places).sum(axis=1, dtype=np.uint32) << shift
         at += size
     if at != len(data):
         raise FormatError(f"columns of {at} bytes in {len(data)}")
-    return (table & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return table.view(np.int32)

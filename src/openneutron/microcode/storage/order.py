@@ -36,6 +36,11 @@ class Order:
         return self.groups * self.channels * self.taps * self.inputs
 
     @property
+    def blocks(self) -> int:
+        """Blocks of M output channels, of all groups."""
+        return self.groups * -(-self.channels // self.units)
+
+    @property
     def block_weights(self) -> npt.NDArray[np.int64]:
         """Weights of each block of M output channels: what is decoded on its own."""
         blocks = -(-self.channels // self.units)

@@ -18,7 +18,6 @@ from openneutron.microcode.storage.bits import Bytes, Ints, write
 SYMBOLS = 258
 UNUSED = 256  # would be the weight 128, which INT8 does not have
 MAX_LENGTH = 15
-MAX_WEIGHTS = 1 << 28  # bytes: no target stores so many
 _START = 8  # what the first length is compared with
 _COUNT_BITS = 9
 _LITERAL_BITS = 4
@@ -55,8 +54,10 @@ def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]
     return found, np.append(place, len(found))[np.searchsorted(at, starts)]
 
 
-def weights_of(symbols: Ints, starts: Ints) -> npt.NDArray[np.int8]:
-    """The weights that symbols stand for; digits of a run do not go on over any of `starts`."""
+def weights_of(symbols: Ints, starts: Ints, most: int) -> npt.NDArray[np.int8]:
+    """The first `most` weights that symbols stand for; digits of a run do not go on over any of `starts`."""
+    if not len(symbols):
+        return np.empty(0, np.int8)
     digit = symbols < 2
     places = np.arange(len(symbols))
     behind = np.maximum.accumulate(np.where(digit, 0, places + 1))  # the place behind the last weight other than zero
@@ -65,9 +66,9 @@ def weights_of(symbols: Ints, starts: Ints) -> npt.NDArray[np.int8]:
     exponent = np.where(digit, places - np.maximum(behind, np.maximum.accumulate(fresh)), 0)
     sizes = np.where(digit, np.left_shift(symbols + 1, np.minimum(exponent, 31)), 1)
     values = np.where(symbols & 1, -(symbols >> 1), symbols >> 1)
-    if int(sizes.sum()) > MAX_WEIGHTS:
-        raise FormatError("a run of zeros longer than any weights")
-    return np.repeat(np.where(digit, 0, values), sizes).astype(np.int8)
+    # A few bits may say a run of any length, so what is beyond `most` never comes into being.
+    left = most - (np.cumsum(sizes) - sizes)
+    return np.repeat(np.where(digit, 0, values).astype(np.int8), np.clip(sizes, 0, np.maximum(left, 0)))
 
 
 def lengths_of(counts: Ints) -> Ints:

@@ -123,6 +123,8 @@ def _read(section: Section, stored: bytes, width: int, units: int, length: int) 
     order = section.order(units, length)
     if section.storage is Storage.PACKED:
         found = data.view(np.int8)
+        if found.size != order.weights:
+            raise FormatError(f"{found.size} of {order.weights} weights are stored")
     elif section.storage is Storage.RICE:
         found = weights.read_rice(data, order, section.parameter, width)
     else:

@@ -63,7 +63,7 @@ def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
 
 def _streams(data: Bytes, order: Order, width: int) -> tuple[Bytes, Ints]:
     """The bytes of all streams, and their sizes."""
-    count = len(order.block_weights)
+    count = order.blocks
     if width not in (1, 2, 4) or width * count > len(data):
         raise FormatError(f"sizes of {width} bytes for {count} streams in {len(data)} bytes")
     sizes = np.frombuffer(data[: width * count].tobytes(), f"<u{width}").astype(np.int64)
@@ -125,12 +125,10 @@ def read_static(data: Bytes, order: Order, width: int) -> Weights:
     symbols = symbol_of[seen[np.asarray(found, np.int64)]].astype(np.int64)
     for stream, count in enumerate(order.block_weights.tolist()):
         stop = starts[stream + 1] if stream + 1 < len(starts) else len(symbols)
-        one = (
-            prefix.weights_of(symbols[starts[stream] : stop], np.zeros(1, np.int64)) if stop > starts[stream] else None
-        )
-        if one is None or len(one) < count:
-            raise FormatError(f"a stream of {0 if one is None else len(one)} weights, its block has {count}")
-        weights.append(one[:count])
+        one = prefix.weights_of(symbols[starts[stream] : stop], np.zeros(1, np.int64), count)
+        if len(one) < count:
+            raise FormatError(f"a stream of {len(one)} weights, its block has {count}")
+        weights.append(one)
     return np.concatenate(weights)
 
 
