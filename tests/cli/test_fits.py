@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from benchmarks.board_networks import BOARD_NETWORKS
-from openneutron.cli.fits import parse_milliseconds
+from openneutron.cli.fits import by_module, parse_milliseconds
 from openneutron.cli.main import run
 from openneutron.errors import OptionError
+from openneutron.report.model import Report
+from tests.report.samples import report
 
 
 @pytest.fixture
@@ -29,6 +32,14 @@ def test_the_exit_code_says_no_and_the_text_why(model: str, capsys: pytest.Captu
     assert run(["fits", model, "--target", "mcxn94x", "--sram", "40K"]) == 1
     text = capsys.readouterr().out
     assert "3,808 bytes of SRAM short" in text and "the open schedule" in text
+
+
+def test_the_documentation_prints_what_this_prints(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["fits", model, "--target", "mcxn94x", "--sram", "40K"]) == 1
+    page = (Path(__file__).parents[2] / "docs" / "board.md").read_text()
+    printed = {" ".join(line.split()) for line in page.splitlines()}
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines[:-1] if line not in printed] == []
 
 
 def test_one_sentence_for_a_model_of_which_nothing_runs_on_the_npu(
@@ -59,6 +70,13 @@ def test_what_cannot_be_used_is_one_line(model: str, options: list[str], capsys:
     assert run(["fits", model, *options]) == 2
     captured = capsys.readouterr()
     assert not captured.out and len(captured.err.strip().splitlines()) == 1
+
+
+def test_layers_are_called_by_their_modules() -> None:
+    first = report().kernels[0]
+    made = Report(kernels=(dataclasses.replace(first, name="aten_addmm_default", module="head.fc"),))
+    said = "weights of aten_addmm_default (640 bytes) with aten_addmm_default_1 (9 bytes)"
+    assert by_module(said, made) == "weights of head.fc (640 bytes) with aten_addmm_default_1 (9 bytes)"
 
 
 @pytest.mark.parametrize(("text", "wanted"), [("20", 20.0), ("20ms", 20.0), ("1.5 s", 1500.0), ("800us", 0.8)])

@@ -180,7 +180,7 @@ class _Case:
         """What is missing, in words; "" when nothing is."""
         found = [] if need.on_npu else ["nothing of it runs on the NPU"]
         if need.sram_bytes > self.sram:
-            found.append(f"{need.sram_bytes - self.sram:,} bytes of SRAM short")
+            found.append(f"{need.sram_bytes - self.sram:,} bytes of {self.target.ram} short")
         if self.flash and need.flash_bytes > self.flash:
             found.append(f"{need.flash_bytes - self.flash:,} bytes of flash short")
         if self.is_late(need):
@@ -313,4 +313,4 @@ def spoken(need: Need) -> str:
     """Memory, flash and time of a need, for people."""
     time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
     time += "" if need.whole else " (NPU)"
-    return f"{need.sram_bytes:,} bytes of SRAM, {need.flash_bytes:,} of flash, {time}"
+    return f"{need.sram_bytes:,} bytes of RAM, {need.flash_bytes:,} of flash, {time}"

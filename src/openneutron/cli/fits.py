@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from openneutron.analyze.fits import Limits, Row
+    from openneutron.report.model import Report
 
 ALL = "all"
 
@@ -106,6 +107,8 @@ def _rows(
     calibration: str = "",
     trust: bool = False,
 ) -> list[Row]:
+    from dataclasses import replace
+
     from openneutron.analyze.fits import Around, fits
     from openneutron.cli.inputs.loading import compile_source, found_source
     from openneutron.cli.shared.reporting import litert_models
@@ -124,8 +127,22 @@ def _rows(
             raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
         around = Around(program.report.whole, name)
         models = litert_models(program, loaded)
-        rows += fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
+        made = fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
+        rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
     return rows
+
+
+def by_module(text: str, report: Report) -> str:
+    """A text with tensors of the compiler's under the names of the modules that make them.
+
+    Example:
+        >>> by_module("weights of aten_addmm_default (640 bytes)", report)
+        'weights of classifier (640 bytes)'
+    """
+    import re
+
+    modules = {kernel.name: kernel.module for kernel in report.kernels if kernel.module}
+    return re.sub(r"\w+", lambda word: modules.get(word[0], word[0]), text)
 
 
 def _print(rows: list[Row]) -> None:
@@ -140,7 +157,7 @@ def _print(rows: list[Row]) -> None:
     table = Table(header_style="cyan", box=None)
     for heading in ("target", "schedule", "fits"):
         table.add_column(heading)
-    for heading in ("SRAM", "of", "flash", "of", "latency"):
+    for heading in ("RAM", "of", "flash", "of", "latency"):
         table.add_column(heading, justify="right")
     table.add_column("largest", overflow="fold")
     for row in rows:
