@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from openneutron.cli.app import app
+from openneutron.cli.app import app, build
 
 COMMANDS = {command.name: command.callback for command in app.registered_commands}
 
@@ -22,3 +22,10 @@ def test_every_command_explains_itself_with_an_example_and_has_json(command, nam
 def test_the_ten_commands_around_a_model_are_there() -> None:
     wanted = {"compile", "run", "report", "profile", "verify", "evaluate", "bisect", "check", "inspect", "compare"}
     assert wanted <= set(COMMANDS)
+
+
+def test_the_list_of_commands_loads_none_of_them(command) -> None:
+    outcome = command("--help")
+    assert outcome.code == 0 and all(f"\n  {name} " in outcome.out for name in COMMANDS)
+    made = build("targets").registered_commands
+    assert [one.name for one in made if one.callback is COMMANDS[one.name]] == ["targets"]

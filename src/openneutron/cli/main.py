@@ -80,15 +80,19 @@ def run(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from openneutron.cli.shared.quick import quick
+    if arguments[:1] in (["compile"], ["doctor"]):
+        from openneutron.cli.shared.quick import quick
 
-    code = quick(arguments)
-    if code is not None:
-        return code
+        code = quick(arguments)
+        if code is not None:
+            return code
     import typer
 
-    from openneutron.cli.app import app
+    from openneutron.cli.app import build
 
+    # A shell that completes asks for every command's options.
+    asked = next((word for word in arguments if not word.startswith("-")), "")
+    app = build() if "_OPENNEUTRON_COMPLETE" in os.environ else build(asked)
     # typer brings its own copy of click or uses the installed one; its exceptions lead to the right classes either way.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
     click_error: Any = usage_error.__mro__[1]

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
 
@@ -57,6 +56,8 @@ def without_native_chatter() -> Iterator[None]:
 
     LiteRT announces every delegate it makes, ExecuTorch each file about the processor; neither has a switch for it.
     """
+    import tempfile  # slow to import, and few commands come here
+
     sys.stderr.flush()
     terminal = os.dup(2)
     with tempfile.TemporaryFile() as written:
