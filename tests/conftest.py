@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+# As many tests run at a time as there are cores. Threads of torch would wait for each other's turn, in every observer of
+# every calibration; and sums are the same on every machine with one.
+for _library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
 # No deadline: a shared machine stalls, and a slow example is not a wrong one. Derandomized, so that a red run is red
 # for everyone; `make test-full` explores.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -151,11 +152,16 @@ def test_another_source_is_refused() -> None:
         prove(convert(tiny.convnet(), Options()).model, tiny.sandwich())
 
 
+@cache
+def compiled_once() -> tuple[bytes, bytes]:
+    """A model and what it compiles to."""
+    return tiny.convnet(), convert(tiny.convnet(), Options()).model
+
+
 @examples(150)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
-    source = tiny.convnet()
-    good = convert(source, Options()).model
+    source, good = compiled_once()
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
         bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))

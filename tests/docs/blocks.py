@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -127,10 +128,11 @@ def run_command(command: str, where: str) -> tuple[int, str | None]:
         into, words = Path(words[words.index(">") + 1]), words[: words.index(">")]
     program, *arguments = words
     program = Path(program).name
-    if program == "openneutron":
+    script = _script(program, arguments)
+    if script is not None:
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            code = run_cli(arguments)
+            code = script()
         if into is not None:
             into.write_text(out.getvalue(), "utf-8")
         return code, out.getvalue()
@@ -138,14 +140,23 @@ def run_command(command: str, where: str) -> tuple[int, str | None]:
         _check_make(arguments, where)
         return 0, None
     if program == "python":
-        script = [sys.executable, *(str(ROOT / a) if (ROOT / a).is_file() else a for a in arguments)]
-        done = subprocess.run(script, capture_output=True, text=True, check=False)
+        words = [sys.executable, *(str(ROOT / a) if (ROOT / a).is_file() else a for a in arguments)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
     if program in ("ls", "cat", "mkdir", "cp"):
         done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
         return done.returncode, " ".join(done.stdout.split()) if program == "ls" else done.stdout + done.stderr
     assert program in ELSEWHERE, f"{where}: who tests `{program}`? Say it in tests/docs/blocks.py"
     return 0, None
+
+
+def _script(program: str, arguments: list[str]) -> Callable[[], int] | None:
+    """A command of ours, to be called here: a process would load torch again. Tests of each start it as a process."""
+    if program == "openneutron":
+        return lambda: run_cli(arguments)
+    if program == "python" and arguments[0] == "-m" and arguments[1].startswith("openneutron."):
+        return lambda: int(importlib.import_module(arguments[1]).main(arguments[2:]))
+    return None
 
 
 def _check_make(arguments: list[str], where: str) -> None:

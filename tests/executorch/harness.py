@@ -18,13 +18,14 @@ from torch import nn
 
 from openneutron.executorch.fx import arguments, is_dequantize
 from openneutron.executorch.operators import lowerings
-from openneutron.executorch.pipeline import Built, build
+from openneutron.executorch.pipeline import Built, build, in_layout
 from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.read import read_model
 from tests.golden import reference
 
 Inputs = tuple[torch.Tensor, ...]
 Case = Callable[[], tuple[nn.Module | Callable[..., Any], Inputs]]
+IMAGE_RANK = 4  # the only rank for which PyTorch knows channels-last
 
 
 class Function(nn.Module):
@@ -69,10 +70,19 @@ class Checked:
         return self.codes.count("TRANSPOSE")
 
 
-def check(cases: Mapping[str, Case], *, seed: int = 0, partitions: int = 1, **options: Any) -> Checked:
-    """Build all cases as one program and compare the three sides; raises an AssertionError that names the case."""
+def check(
+    cases: Mapping[str, Case], *, seed: int = 0, partitions: int = 1, layouts: bool = False, **options: Any
+) -> Checked:
+    """Build all cases as one program and compare the three sides; raises an AssertionError that names the case.
+
+    With `layouts` the cases that read images are there once more, with images that are channels-last.
+    """
     torch.manual_seed(seed)
     made = {name: case() for name, case in cases.items()}
+    for name, case in cases.items() if layouts else ():
+        module, inputs = case()
+        if any(x.dim() == IMAGE_RANK for x in inputs):
+            made[f"{name}, channels last"] = module, in_layout(inputs, True)
     modules = {name: m if isinstance(m, nn.Module) else Function(m) for name, (m, _) in made.items()}
     model = Branches(modules, [len(inputs) for _, inputs in made.values()]).eval()
     inputs = tuple(x for _, given in made.values() for x in given)
@@ -82,13 +92,11 @@ def check(cases: Mapping[str, Case], *, seed: int = 0, partitions: int = 1, **op
     assert len(built.partitions) == partitions, f"{len(built.partitions)} partitions"
     codes = [op.code for p in built.partitions for op in read_model(p.litert).main.operators]
     exact = representable(built, inputs)
-    if options.get("channels_last"):
-        exact = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in exact)
     got = load_program(built.pte).run(*exact)
     assert built.quantized is not None
     with torch.no_grad():
         wanted = built.quantized(*exact)
-    compare(built, exact, got, wanted, list(cases))
+    compare(built, exact, got, wanted, list(made))
     return Checked(built, codes)
 
 

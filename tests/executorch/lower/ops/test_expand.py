@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 from torch.nn import functional
 
@@ -13,6 +12,5 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_expand(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_expand() -> None:
+    check(CASES, layouts=True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
@@ -16,9 +15,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_max_pool2d(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_max_pool2d() -> None:
+    check(CASES, layouts=True)
 
 
 def test_dilation_stays_on_cpu() -> None:

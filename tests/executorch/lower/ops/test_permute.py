@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
@@ -27,6 +26,5 @@ class Tokens(nn.Module):
         return self.mix(self.patch(x).flatten(2).transpose(1, 2))
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_permute(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_permute() -> None:
+    check(CASES, layouts=True)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
@@ -26,6 +25,5 @@ class Halves(nn.Module):
         return first * torch.sigmoid(second)
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_slice(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_slice() -> None:
+    check(CASES, layouts=True)

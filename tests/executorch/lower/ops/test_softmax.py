@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 import torch
 
 from tests.executorch.harness import check
@@ -14,6 +13,5 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_softmax(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_softmax() -> None:
+    check(CASES, layouts=True)

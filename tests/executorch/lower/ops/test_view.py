@@ -51,9 +51,8 @@ def test_paired(before: tuple[int, ...], after: tuple[int, ...], groups: list) -
     assert paired(before, after) == groups
 
 
-@pytest.mark.parametrize("channels_last", [False, True])
-def test_view(channels_last: bool) -> None:
-    check(CASES, channels_last=channels_last)
+def test_view() -> None:
+    check(CASES, layouts=True)
 
 
 def test_alone_it_is_not_worth_a_partition() -> None:
