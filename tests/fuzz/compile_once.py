@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests.compiler.networks import Network, random_network
+from tests.fuzz import torch_nets
 from tests.stateful import Lstm, Svdf
 from tests.streaming import running_sum, streaming_convnet
 
@@ -134,7 +134,7 @@ def compile_once(data: st.DataObject) -> None:
 
 
 def torch_once(seed: int) -> None:
-    """One PyTorch network, exported, compiled and proved delegate by delegate."""
+    """One PyTorch network for a random target, level and budget: compiled, proved delegate by delegate, and run."""
     import torch
 
     import openneutron
@@ -142,22 +142,23 @@ def torch_once(seed: int) -> None:
 
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    channels = int(rng.integers(2, 9))
-    layers: list[Any] = [torch.nn.Conv2d(3, channels, int(rng.choice([1, 3])), padding=int(rng.integers(2)))]
-    kinds = (torch.nn.ReLU, torch.nn.Sigmoid, torch.nn.Hardswish, torch.nn.SiLU, torch.nn.Softplus, torch.nn.Tanh)
-    for _ in range(int(rng.integers(1, 4))):
-        layers.append(kinds[int(rng.integers(len(kinds)))]())
-        layers.append(torch.nn.Conv2d(channels, channels, 3, padding=1, groups=int(rng.choice([1, channels]))))
-    layers += [torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(channels, int(rng.integers(1, 6)))]
-    module = torch.nn.Sequential(*layers).eval()
-    inputs = (torch.randn(1, 3, int(rng.integers(6, 14)), int(rng.integers(6, 14))),)
+    kinds = (torch_nets.branches, torch_nets.recurrent, torch_nets.streaming)
+    module, inputs = kinds[int(rng.integers(len(kinds)))](rng)
     names = targets.names()
-    program = openneutron.compile(
-        module, inputs, calibration=[inputs], target=names[int(rng.integers(len(names)))], dump_intermediates=True
-    )
+    budget = int(rng.integers(2_000, 60_000)) if rng.integers(2) else None
+    try:
+        program = openneutron.compile(
+            module, inputs, calibration=[inputs], target=names[int(rng.integers(len(names)))], dump_intermediates=True,
+            optimize=("fast", "default")[int(rng.integers(2))], fetch_constants_to_sram=bool(rng.integers(2)),
+            activations=("int8", "int16")[int(rng.integers(2))], fit_bytes=budget,
+        )  # fmt: skip
+    except UnsupportedError:
+        return  # a budget that nothing fits
 
     def part(name: str) -> bytes:
         found = program.intermediates[name]
         return found.encode() if isinstance(found, str) else found
 
     prove_program(program.data, part)
+    for _ in range(RUNS):
+        program.run(*inputs)
