@@ -122,6 +122,26 @@ def test_what_the_firmware_refuses_is_refused() -> None:
     with pytest.raises(Refused, match="instruction 0 of 2 words"):
         prove(forged(compiled, end), data)
 
+    def goes_on(blocks: Blocks) -> None:
+        at, size = struct.unpack_from("<2I", blocks[0], 64)
+        struct.pack_into("<BBH", blocks[0], at, 0, 0, 1)
+        assert size > 4
+
+    with pytest.raises(Refused, match="the code goes on behind its END"):
+        prove(forged(compiled, goes_on), data)
+
+
+def test_a_tensor_of_another_shape_is_refused() -> None:
+    data = tiny.convnet()
+
+    def change(blocks: Blocks) -> None:
+        row = struct.unpack_from("<I", blocks[0], 20)[0]
+        sizes = struct.unpack_from("<4I", blocks[0], row + 16)
+        struct.pack_into("<4I", blocks[0], row + 16, *sizes[::-1])
+
+    with pytest.raises(Refused, match="row 0 of the tensor table is not"):
+        prove(forged(convert(data, Options()).model, change), data)
+
 
 def test_a_wrong_checksum_is_refused() -> None:
     data = tiny.convnet()

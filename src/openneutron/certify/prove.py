@@ -360,7 +360,7 @@ class Walk:
         for kind, tensors in ((0, given), (1, outputs)):
             for row, tensor in zip(rows[kind], tensors, strict=False):
                 scale, zero = tensor.quantization
-                same = (row["dtype"], row["bytes"]) == (tensor.dtype, tensor.size)
+                same = (row["dtype"], row["bytes"], row["shape"]) == (tensor.dtype, tensor.size, tensor.shape)
                 if not same or (len(tensor.scale) == 1 and (row["scale"], row["zero"]) != (scale, zero)):
                     raise Refused(f"row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
         machine = self._settled(program, program.weights, inputs, where)

@@ -214,6 +214,8 @@ def _plain_code(block: bytes, at: int, end: int) -> tuple[bytes, list[tuple[int,
         plain, behind = unpacked(block, at + 4, end, words - 1)
         code += block[at : at + 4] + plain
         if opcode == 0:
+            if end - behind >= 4 or any(block[behind:end]):
+                raise Refused("the code goes on behind its END", behind)
             return bytes(code), starts
         at = behind
 
@@ -263,7 +265,7 @@ def _tensors(block: bytes, at: int, count: int) -> tuple[dict[str, Any], ...]:
             raise Refused("the tensor table leaves the block", position)
         kind, index, dtype, rank, size, zero, scale = struct.unpack_from("<4BIif", block, position)
         dims = struct.unpack_from("<8I", block, position + 16)
-        if kind > 1 or dtype >= len(DTYPES) or rank > 8:
+        if kind > 1 or dtype >= len(DTYPES) or rank > 8 or any(dims[rank:]):
             raise Refused("a row of the tensor table makes no sense", position)
         rows.append(
             {"kind": kind, "index": index, "dtype": DTYPES[dtype], "bytes": size, "zero": zero, "scale": scale,
@@ -280,6 +282,8 @@ def _instructions(block: bytes, at: int, end: int) -> tuple[tuple[Call | Copy | 
     while True:
         opcode, _, words = _head(block, at, end)
         if opcode == 0:
+            if at + 4 != end:
+                raise Refused("the code goes on behind its END", at + 4)
             return tuple(steps), calls
         if opcode != 4:
             step = _step(block, at, end)
