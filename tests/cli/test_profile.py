@@ -3,7 +3,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tests.streaming import streaming_convnet
 
 
 def test_an_uncompiled_model_is_profiled_by_layer(command, folder: Path) -> None:
@@ -51,3 +54,14 @@ def test_copies_have_a_lane_and_the_array_s_waiting_is_said(command, folder: Pat
 def test_what_cannot_be_profiled_is_refused(refused, folder: Path, arguments: list[str], message: str) -> None:
     (folder / "noise.bin").write_bytes(b"noise" * 9)
     assert message in refused("profile", *arguments)
+
+
+def test_a_stream_costs_its_frames(command, folder: Path) -> None:
+    Path("wake.tflite").write_bytes(streaming_convnet())
+    np.savez("frames.npz", frame=np.zeros((7, 1, 1, 1, 4), np.int8))
+    one = json.loads(command("profile", "wake.tflite", "--json").out)
+    found = json.loads(command("profile", "wake.tflite", "--stream", "frames.npz", "--json").out)
+    assert f"7 frames take {7 * one['totals']['cycles']:,} cycles" in found["notes"][-1]
+    assert found["totals"] == one["totals"]
+    np.savez("frames.npz", frame=np.zeros((7, 1, 1, 1, 5), np.int8))
+    assert command("profile", "wake.tflite", "--stream", "frames.npz").code == 2

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openneutron.analyze.profile import Code
+    from openneutron.litert.graph import Tensor
     from openneutron.machine.targets import Target
     from openneutron.report.model import Report
 
@@ -27,6 +30,8 @@ def profile_file(
         Path | None, typer.Option(help="Debug bundle that names the layers (default: NAME.debug beside the file).")
     ] = None,
     target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
+    stream: Annotated[Path | None, typer.Option(help=STREAM_HELP)] = None,
+    front_end: Annotated[str, typer.Option(help=FRONT_END_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the measured report as JSON.")] = False,
 ) -> None:
     """Run a compiled file in the simulator and show cycles, MACs, bytes, utilisation and what bounds each kernel.
@@ -36,7 +41,11 @@ def profile_file(
     openneutron profile model.pte --trace trace.json
 
     openneutron profile model.tflite --target mcxn94x --top 5
+
+    openneutron profile wake.tflite --stream frames.npz
     """
+    import dataclasses
+
     from openneutron.analyze.profile import profile
     from openneutron.files import bundle_of, check_target, read_file, write_file
     from openneutron.machine import targets
@@ -46,9 +55,14 @@ def profile_file(
 
     if trace is not None:
         check_target(trace, ".json")
+    given = Given(stream=stream, front_end=front_end)
     data = read_file(file)
     with console.progress("running"):
         report = profile(_codes(file, data, bundle or bundle_of(file), target), source=file.name)
+        if given.streams:
+            frames = len(given.frames(_inputs(data, str(file)), where=str(file)))
+            note = f"{frames:,} frames take {frames * report.totals.cycles:,} cycles: what a frame holds changes none of them"
+            report = dataclasses.replace(report, notes=(*report.notes, note))
     chip = targets.load(report.target)
     if trace is not None:
         write_file(trace, trace_of(report, clock_hz=chip.clock_hz))
@@ -59,6 +73,17 @@ def profile_file(
     screen.print(table(report, chip, top))
     if trace is not None:
         screen.print(f"{trace}: {len(report.events):,} events; open it at ui.perfetto.dev", markup=False)
+
+
+def _inputs(data: bytes, where: str) -> list[Tensor]:
+    from openneutron.files import kind_of
+    from openneutron.litert.read import read_model
+    from openneutron.microcode.pte import read_plan
+
+    if kind_of(data) == "pte":
+        return numbered(read_plan(data, where=where).inputs)
+    graph = read_model(data, source=where).main
+    return [graph.tensors[index] for index in graph.inputs]
 
 
 def _codes(file: Path, data: bytes, bundle: Path, target: str) -> list[Code]:
