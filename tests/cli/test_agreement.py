@@ -57,6 +57,12 @@ def test_every_verb_says_the_same(compiled: tuple[dict[str, Any], str], command:
     assert _json(command, "verify", "model.tflite", "--target", target)["cycles"] == totals["cycles"]
     assert _json(command, "run", "out.tflite")["cycles"] == totals["cycles"]
 
+    twice = _json(command, "compare", "out.tflite", "model.tflite", "--target", target)
+    for side in twice:
+        assert side["kernel_calls"] == calls and side["cycles"] == totals["cycles"]
+        for name in ("milliseconds", "milliseconds_low", "milliseconds_high"):
+            assert side[name] == pytest.approx(totals[name]), name
+
     stock, ours = _json(command, "fits", "model.tflite", "--target", target)["rows"]
     assert ours["need"]["milliseconds"] == totals["milliseconds"]
     assert stock["need"]["milliseconds"] == report["stock"]["milliseconds"]

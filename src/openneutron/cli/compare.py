@@ -12,10 +12,11 @@ from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HE
 from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from openneutron.cli.inputs.contents import Contents
-    from openneutron.report.model import Stock
+    from openneutron.compiler.back.predict import Timed
+    from openneutron.report.model import Kernel, Stock
 
 _GRAPH = "NeutronGraph"
 
@@ -267,22 +268,40 @@ def silicon_difference(data: bytes, where: str) -> str:
 
 def _cost(data: bytes, found: Contents) -> tuple[int | None, float | None, float | None, float | None]:
     """Cycles by our machine model, and the time they take with its interval; NXP's microcode cannot be priced."""
-    from openneutron.board.interval import interval, unexercised_share
+    from openneutron.board.answer import open_unexercised
+    from openneutron.board.interval import interval
     from openneutron.cli.inputs.blocks import blocks_of_file
     from openneutron.compiler.back.predict import predict
     from openneutron.machine import targets
 
     if any(graph.made_by != "open" for graph in found.graphs):
         return None, None, None, None
-    cycles, milliseconds, low, high = 0, 0.0, 0.0, 0.0
-    for blocks in blocks_of_file(data, found.file):
+    cycles = 0
+    kernels: list[Kernel] = []
+    for number, blocks in enumerate(blocks_of_file(data, found.file)):
         program = blocks.program()
         target = targets.load(program.target)
         events, taken = predict(program, target)
-        spent: dict[str, int] = {}
-        for event in events:
-            spent[event.kernel] = spent.get(event.kernel, 0) + event.end - event.start
-        time = target.milliseconds(taken)
-        ends = interval(time, unexercised=unexercised_share(target, spent, {}))
-        cycles, milliseconds, low, high = cycles + taken, milliseconds + time, low + ends[0], high + ends[1]
+        kernels += _kernels(number, events)
+        cycles += taken
+    milliseconds = target.milliseconds(cycles)
+    low, high = interval(milliseconds, unexercised=open_unexercised(target, tuple(kernels)))
     return cycles, milliseconds, low, high
+
+
+def _kernels(graph: int, events: Sequence[Timed]) -> list[Kernel]:
+    """What each node of a graph costs in all its calls."""
+    from openneutron.report.model import Kernel
+
+    calls: dict[int, list[Timed]] = {}
+    for event in events:
+        if event.lane == "array":
+            calls.setdefault(event.node, []).append(event)
+    return [
+        Kernel(
+            node=node, graph=graph, kernel=mine[0].kernel, name="", operators=(), output_shape=(), macs=0, calls=len(mine),
+            cycles=sum(one.end - one.start for one in mine), compute_cycles=0, memory_cycles=0,
+            overhead_cycles=sum(one.overhead for one in mine) >> 10, weight_bytes=0,
+        )
+        for node, mine in calls.items()
+    ]  # fmt: skip

@@ -48,7 +48,7 @@ def disassemble(program: Program) -> str:
     lines = [
         f"; target {program.target}, array {program.cores}x{program.units}x{program.length}, converter {version}, "
         f"checksum 0x{program.checksum:08X}",
-        f"; scratch {program.scratch_bytes}, prefetch {program.prefetch_bytes}, weights {len(program.weights)}, "
+        f"; scratch {program.scratch_bytes}, prefetch {program.prefetch_bytes}, weights {len(program.weights)} plain, "
         f"calls {program.call_count}{', profiling' if program.profiling else ''}",
     ]
     for row in program.tensors:
