@@ -18,7 +18,17 @@ from tests import tiny
 from tests.streaming import streaming_convnet
 
 
-def forever() -> bytes:
+def finished(main: GraphBuilder, x: int, y: int, npu: bool) -> bytes:
+    """The model; with `npu`, beside an operator that runs there, because `verify` wants one."""
+    inputs, outputs = [x], [y]
+    if npu:
+        inputs.append(main.tensor("beside", (1, 4), DType.INT8, scale=0.1, zero_point=0))
+        outputs.append(main.tensor("table", (1, 4), DType.INT8, scale=1 / 128, zero_point=0))
+        main.op("TANH", inputs[1:], outputs[1:])
+    return write_model(main.finish(inputs, outputs))
+
+
+def forever(npu: bool = False) -> bytes:
     """WHILE x == x."""
 
     def scalar(g: GraphBuilder, name: str, dtype: DType = DType.INT32) -> int:
@@ -32,10 +42,10 @@ def forever() -> bytes:
     main.called += [condition.finish([c], [d]).main, body.finish([b], [e]).main]
     x, y = scalar(main, "x"), scalar(main, "y")
     main.op("WHILE", [x], [y], cond_subgraph_index=1, body_subgraph_index=2)
-    return write_model(main.finish([x], [y]))
+    return finished(main, x, y, npu)
 
 
-def crashing() -> bytes:
+def crashing(npu: bool = False) -> bytes:
     """An addition on which LiteRT's kernel aborts, hidden behind IF."""
     hidden, main = GraphBuilder(), GraphBuilder()
     a = hidden.tensor("a", (1, 4), DType.INT8, scale=0.1, zero_point=0)
@@ -45,7 +55,7 @@ def crashing() -> bytes:
     yes = main.tensor("yes", (1,), DType.BOOL, data=np.array([True]))
     x, y = (main.tensor(name, (1, 4), DType.INT8, scale=0.1, zero_point=0) for name in "xy")
     main.op("IF", [yes, x], [y], then_subgraph_index=1, else_subgraph_index=1)
-    return write_model(main.finish([x], [y]))
+    return finished(main, x, y, npu)
 
 
 def greedy() -> bytes:
@@ -94,7 +104,7 @@ def test_on_the_command_line(verb: str, tmp_path: Path, capsys: pytest.CaptureFi
     before = dict(os.environ)
     for make, sentence in ((forever, "took more than 1 seconds"), (crashing, "crashed (SIGABRT)")):
         file = tmp_path / "m.tflite"
-        file.write_bytes(make())
+        file.write_bytes(make(npu=verb == "verify"))
         assert run([verb, str(file), "--timeout", "1" if make is forever else "60"]) == 2
         shown = capsys.readouterr()
         assert sentence in shown.err and shown.err.count("\n") == 1

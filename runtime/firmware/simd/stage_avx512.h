@@ -114,7 +114,7 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, ui
     const __m512 nudge = _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127 + 15), lanes.shift), 23));
     const __m512 g = _mm512_maskz_mov_ps(_mm512_cmpgt_epi32_mask(lanes.shift, none), nudge),
-                 middle = _mm512_set1_ps(0x1p15f + NK_DOUBT / 2);
+                 middle = _mm512_set1_ps(0x1p15f + NK_DOUBT / 2.0f);
     lanes.up = _mm512_add_ps(middle, g);
     lanes.down = _mm512_sub_ps(middle, g);
     return lanes;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from openneutron.errors import FormatError, UnsupportedError
 from openneutron.extras import need
 from openneutron.onnx.tensors import WIDENED, from_numpy, to_numpy, torch_tensor, torch_type
 from openneutron.onnx.values import Stored, Value, outside, shifted, unshifted
+
+# Elements of a table that an operator's rule makes: the matrix of a Fourier transform of 4,096 points.
+LARGEST_TABLE = 1 << 24
 
 # Operators that only move or compare elements: a scale passes through them unchanged.
 _MOVES = frozenset({
@@ -170,6 +174,11 @@ class Call:
         """The torch type of a data type of ONNX, as the program computes it."""
         found = torch_type(code)
         return WIDENED.get(found, found) if self.widen else found
+
+    def room_for(self, *sizes: int) -> None:
+        """Refuse what the function itself would make of these sizes, before it does, where that is too large."""
+        if any(size < 0 for size in sizes) or prod(sizes) > LARGEST_TABLE:
+            raise self.refuse(f"it needs a constant of shape {list(sizes)}", hint="no such tensor fits the chip")
 
     def constant(self, data: Any) -> torch.Tensor:
         """A tensor that the function itself makes; asked for in the same order each time.

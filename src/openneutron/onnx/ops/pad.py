@@ -41,6 +41,7 @@ def pad(call: Call) -> torch.Tensor:
         return functional.pad(x, flat, mode=_MODES[mode])
     for axis in range(x.dim()):
         if begin[axis] or end[axis]:
+            call.room_for(x.shape[axis] + begin[axis] + end[axis])
             places = _places(x.shape[axis], begin[axis], end[axis], mode)
             x = torch.index_select(x, axis, call.constant(places))
     return x

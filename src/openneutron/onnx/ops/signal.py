@@ -18,6 +18,7 @@ def _waves(
     call: Call, points: int, length: int, rows: int, sign: float, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """cos and sin of every frequency: [frequencies, samples]; samples beyond the signal are zeros."""
+    call.room_for(rows, min(points, length))
     angle = sign * 2 * np.pi * ((np.arange(rows)[:, None] * np.arange(min(points, length))[None, :]) % points) / points
     cos, sin = (call.constant(lambda wave=wave: torch.from_numpy(wave(angle)).to(dtype)) for wave in (np.cos, np.sin))
     return cos, sin
@@ -77,6 +78,7 @@ def stft(call: Call) -> torch.Tensor:
 def mel_weight_matrix(call: Call) -> torch.Tensor:
     """Triangles on the mel scale: [frequencies, mel bands], from numbers alone."""
     bands, points, rate = (call.numbers(index)[0] for index in range(3))
+    call.room_for(points // 2 + 1, bands)
     low, high = (float(call.known(index).reshape(-1)[0]) for index in (3, 4))
     edges = np.linspace(_mel(low), _mel(high), bands + 2)
     places = np.floor(((points + 1) * 700 * (10 ** (edges / 2595) - 1)) / rate).astype(int)
