@@ -42,6 +42,8 @@ def test_bad_certificates_are_refused() -> None:
         read(b"\xff\xfe\x00", compiled, source)
     with pytest.raises(Refused, match=r"no JSON|nested"):
         read(b"[" * 100_000, compiled, source)
+    with pytest.raises(Refused, match="byte 9: the certificate has a number"):
+        read(b'{"calls":' + b"9" * 5000 + b"}", compiled, source)
     document = json.loads(good)
     document["calls"] = [["a", "b"]]
     with pytest.raises(Refused, match="a call of the certificate"):

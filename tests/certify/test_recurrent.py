@@ -14,8 +14,12 @@ from openneutron.convert import convert
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
+from openneutron.microcode.decode import decode
+from openneutron.microcode.graph_op import is_graph_op
+from openneutron.microcode.instructions import Loop
 from openneutron.options import Options
 from tests.certify.forge import Blocks, add_to_operand, add_to_parameter, calls, forged
+from tests.recurrent import gru
 from tests.stateful import Lstm, Svdf
 from tests.streaming import running_sum, streaming_convnet
 
@@ -95,3 +99,16 @@ def test_intermediates_of_an_operator_on_the_cpu_are_compared() -> None:
     inner.quantization = replace(inner.quantization, scale=(0.001,))
     with pytest.raises(Refused, match="output 0"):
         prove(convert(source, Options()).model, write_model(model))
+
+
+@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("wide", [False, True])
+def test_rolled_layers_are_proved(target: str, wide: bool) -> None:
+    """A loop over the steps of a GRU, in 8 and in 16 bits."""
+    source = gru(5, sequence=True, backwards=wide, wide=wide)
+    compiled = convert(source, Options(target=target)).model
+    op = next(op for op in read_model(compiled).main.operators if is_graph_op(op))
+    blocks = [read_model(compiled).main.tensors[index].data for index in op.inputs[-3:]]
+    program = decode(*(block.tobytes() for block in blocks if block is not None))
+    assert any(isinstance(step, Loop) for step in program.instructions), "nothing was rolled"
+    assert prove(compiled, source).graphs == 1

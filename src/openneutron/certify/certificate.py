@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 
 from openneutron.certify.prove import Hints, Proof
 from openneutron.certify.refused import Refused
@@ -37,6 +38,9 @@ def read(text: bytes, compiled: bytes, source: bytes) -> Hints:
         raise Refused("the certificate is no text", error.start) from None
     except json.JSONDecodeError as error:
         raise Refused(f"the certificate is no JSON ({error.msg})", error.pos) from None
+    except ValueError:  # Python reads numbers of a few thousand digits at most
+        long = re.search(rb"\d{1000,}", text)
+        raise Refused("the certificate has a number that is none of a file", long.start() if long else 0) from None
     except RecursionError:
         raise Refused("the certificate is nested too deeply", 0) from None
     if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (FORMAT, VERSION):

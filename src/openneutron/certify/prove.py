@@ -68,10 +68,13 @@ def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
         raise Refused("a model has no graph", 0)
     _same_border(ours[0], theirs[0])
     world = World(size=sum(graph.size for graph in (*ours, *theirs)))
-    wanted = Walk(world, theirs, "source")
-    outputs = wanted.outputs()
+    wanted = Walk(world, theirs)
+    try:
+        outputs = wanted.outputs()
+    except Refused as error:
+        raise error.of("source") from None
     effects, world.effects = world.effects, []
-    found = Walk(world, ours, "compiled", wanted.variables, hints)
+    found = Walk(world, ours, wanted.variables, hints)
     _same_outputs(found, found.outputs(), outputs)
     _same_variables(found, wanted)
     if effects != world.effects:
@@ -171,7 +174,6 @@ class Walk:
 
     world: World
     models: list[Graph]
-    name: str
     expected: dict[bytes, Variable] | None = None
     hints: Hints | None = None
     variables: dict[bytes, Variable] = field(default_factory=dict)
@@ -201,7 +203,7 @@ class Walk:
                     values[index] = tags
         for index in graph.outputs:
             if not values.known(index):
-                raise Refused(f"{self.name}: output {graph.tensors[index].name!r} is never computed")
+                raise Refused(f"output {graph.tensors[index].name!r} is never computed")
         return [values[index] for index in graph.outputs]
 
     def operator(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
@@ -211,7 +213,7 @@ class Walk:
                 tensor = graph.tensors[index]
                 if not tensor.variable:
                     text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
-                    raise Refused(f"{self.name}: {text}", op.offset)
+                    raise Refused(f"{text}", op.offset)
                 values[index] = self._variable_tensor(graph, index)
         if op.code == "CUSTOM" and op.custom == b"NeutronGraph" and self._is_open(graph, op):
             if self.expected is None:
@@ -228,7 +230,7 @@ class Walk:
             self._keep(graph, index, values, tags)
         for index, tags in zip(op.outputs, made, strict=True):
             if len(tags) != graph.tensors[index].size:
-                raise Refused(f"{self.name}: operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
+                raise Refused(f"operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
         return made
 
     def _name(self, graph: Graph, index: int) -> bytes:
@@ -258,11 +260,11 @@ class Walk:
         if op.code == "CALL_ONCE":
             number = op.options.get("InitSubgraphIndex", 0)
             if not 0 < number < len(self.models):
-                raise Refused(f"{self.name}: CALL_ONCE names graph {number}", op.offset)
+                raise Refused(f"CALL_ONCE names graph {number}", op.offset)
             self._initialize(self.models[number])
             return []
         if op.inputs[0] not in self.handles:
-            raise Refused(f"{self.name}: operator {op.number} ({op.code}) has no variable", op.offset)
+            raise Refused(f"operator {op.number} ({op.code}) has no variable", op.offset)
         name = self.handles[op.inputs[0]]
         variable = self.variables[name]
         if op.code == "ASSIGN_VARIABLE":
@@ -275,7 +277,7 @@ class Walk:
         return [variable.start]
 
     def _initialize(self, graph: Graph) -> None:
-        inner = Walk(self.world, [graph], self.name, self.expected)
+        inner = Walk(self.world, [graph], self.expected)
         values = Values(graph)
         for op in graph.operators:
             for index, tags in zip(op.outputs, inner.operator(graph, op, values), strict=False):
