@@ -152,6 +152,8 @@ def _print(found: Sweep) -> None:
             screen.print(Text(f"{which}: {row['status']}: {row['reason']}", style="red"), soft_wrap=True)
     good = sum(row["status"] == OK for row in found)
     screen.print(Text(f"{good} of {len(found)} variants ok, {found.known} known before; {found.folder}/index.html"))
+    if any(str(row["model"]).endswith(".tflite") for row in found):
+        screen.print(Text("open ms of a LiteRT file are the NPU's alone, stock ms the whole model's", style="dim"))
     screen.print(Text(WHICH, style="dim"))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import openneutron as on
+from benchmarks.board_networks import BOARD_NETWORKS
 from openneutron.cli.main import run
 from openneutron.report.model import to_json
 from tests import tiny
@@ -209,6 +210,21 @@ def test_two_reports_stand_side_by_side(pair: Browser) -> None:
     finally:
         pair.devtools("Emulation.clearDeviceMetricsOverride")
     assert pair.log() == []
+
+
+def test_many_models_for_many_chips_are_one_page(
+    window: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("convnet.tflite").write_bytes(tiny.convnet())
+    Path("resnet8.tflite").write_bytes(BOARD_NETWORKS["resnet8"]())
+    words = ["sweep", "convnet.tflite", "resnet8.tflite", "--target", "all", "--workers", "1", "-o", "swept"]
+    assert run(words) == 0
+    window.open(tmp_path / "swept" / "index.html")
+    texts = window.script("return [...document.querySelectorAll('svg text')].map((text) => text.textContent)")
+    assert {"0", "convnet.tflite", "resnet8.tflite"} <= set(texts) and "-0" not in texts
+    assert window.script("return document.querySelectorAll('svg .dot').length") == 2 * 3
+    assert window.log() == []
 
 
 def test_the_documentations_pictures_are_the_ones_taken_here() -> None:
