@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from openneutron.cli.compare import _left
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from tests.cli.conftest import Command
@@ -65,3 +66,9 @@ def test_what_cannot_be_compared(folder: Path, refused: Callable[..., str]) -> N
     assert "nothing of it runs on the NPU" in refused("compare", "convnet.tflite", "floats.tflite")
     assert "no such file" in refused("compare", "none.tflite", "convnet.tflite")
     assert "unknown target" in refused("compare", "convnet.tflite", "--target", "imxrt700", "--target", "z80")
+
+
+def test_conversions_at_the_border_are_counted_not_listed() -> None:
+    ends = {"quantized_decomposed::quantize_per_tensor.out": 1, "quantized_decomposed::dequantize_per_tensor.out": 2}
+    assert _left({"aten::sin.out": 2, **ends}) == "aten::sin.out x2, 3 conversions from or to float"
+    assert _left({}) == ""

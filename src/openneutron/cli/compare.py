@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from openneutron.report.model import Kernel, Stock
 
 _GRAPH = "NeutronGraph"
+_CONVERSIONS = "quantized_decomposed::"  # ExecuTorch's operators between float and stored numbers
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,17 @@ def _column(
     return name, program.data, contents_of(program.data, loaded.name), total, program.report.stock
 
 
+def _left(operators: dict[str, int]) -> str:
+    """Operators on the CPU; conversions from and to float are counted, not listed: every .pte has them at its border."""
+    conversions = sum(count for label, count in operators.items() if label.startswith(_CONVERSIONS))
+    names = [
+        f"{label} x{count}" if count > 1 else label
+        for label, count in operators.items()
+        if not label.startswith(_CONVERSIONS)
+    ]
+    return ", ".join([*names, *([f"{conversions} conversions from or to float"] if conversions else [])])
+
+
 def _is_float(path: Path) -> bool:
     from openneutron.files import read_file
     from openneutron.litert.read import read_model
@@ -227,7 +239,7 @@ def _side(
         made_by=", ".join(dict.fromkeys("OpenNeutron" if graph.made_by == "open" else "NXP" for graph in graphs)),
         target=", ".join(dict.fromkeys(graph.target for graph in graphs if graph.target)) or "not stated",
         operators_converted=None if total is None else total - sum(left.values()),
-        left=", ".join(f"{label} x{count}" if count > 1 else label for label, count in left.items()),
+        left=_left(left),
         neutron_graphs=len(graphs),
         kernel_calls=sum(known) if len(known) == len(calls) else None,
         scratch_bytes=max((graph.scratch_bytes for graph in graphs), default=0),
