@@ -15,17 +15,34 @@ import numpy.typing as npt
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file, write_file
+from openneutron.isolate import settings
 from openneutron.terminal.escapes import printable
 
 Array = npt.NDArray[Any]
+
+# What a packed file may become unasked: real data shrinks to a hundredth at most, and a smaller sum harms nobody.
+LARGEST_UNPACKED, LARGEST_RATIO = 1 << 30, 100
+
+
+def check_unpacked(unpacked: int, packed: int, where: str) -> None:
+    """Refuse a file that says it becomes very many times its size: it was made to fill memory."""
+    lifted = settings.memory(LARGEST_UNPACKED)
+    if lifted and unpacked > max(lifted, LARGEST_RATIO * packed):
+        raise FormatError(
+            f"its {packed:,} bytes would become {unpacked:,}", where=where,
+            hint=f"if that is right, {settings.MEMORY} allows more bytes, 0 any number",
+        )  # fmt: skip
 
 
 def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
     """The arrays of a file: a list when they have no names of their own (`.npy`, or `np.savez` without keywords)."""
     data = read_file(path)
     try:
+        if zipfile.is_zipfile(io.BytesIO(data)):
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                check_unpacked(sum(one.file_size for one in archive.infolist()), len(data), str(path))
         loaded = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, MemoryError) as error:
         # numpy takes whatever it does not know for a pickle, and advises to load that.
         cause = "" if "pickle" in str(error) else f" ({error})"
         hint = "write it with np.save or np.savez, without objects"
@@ -34,7 +51,7 @@ def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
         return [loaded]
     try:
         arrays = {name: loaded[name] for name in loaded.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, MemoryError) as error:
         raise FormatError(f"an array of the .npz file cannot be read ({error})", where=str(path)) from error
     if arrays and all(re.fullmatch(r"(arr|input)_\d+", name) for name in arrays):
         return [arrays[name] for name in sorted(arrays, key=lambda name: int(name.rpartition("_")[2]))]

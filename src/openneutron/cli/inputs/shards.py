@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.analyze.accuracy import Labelled
+from openneutron.cli.inputs.arrays import check_unpacked
 from openneutron.cli.inputs.labelled import (
     IMAGES,
     Wanted,
@@ -176,6 +177,7 @@ def _members(file: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
                 yield key, parts
                 parts = {}
             key = here
+            check_unpacked(member.size, file.stat().st_size, f"{file}, {member.name}")
             stream = archive.extractfile(member)
             parts[ending.lower()] = stream.read() if stream is not None else b""
     if parts:
@@ -187,7 +189,7 @@ def _value(parts: dict[str, bytes], where: str, wanted: Wanted, mean: Array, std
         if ending == "npy":
             try:
                 return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
-            except (ValueError, EOFError) as error:
+            except (ValueError, EOFError, MemoryError) as error:
                 raise FormatError(f"the array cannot be read ({error})", where=where) from error
         if f".{ending.rpartition('.')[2]}" in IMAGES:
             return image_sample(io.BytesIO(data), where, wanted, mean, std)
