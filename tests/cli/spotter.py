@@ -20,4 +20,4 @@ class Spotter(nn.Module):
 
 
 def spotter() -> tuple[nn.Module, tuple[torch.Tensor]]:
-    return Spotter(), (torch.randn(1, 3),)
+    return Spotter(), (torch.tensor([[-4.0, 0.0, 4.0]]),)  # as far as sums of four frames go

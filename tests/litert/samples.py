@@ -124,7 +124,7 @@ def custom() -> Model:
     half = g.tensor("half", (2,), DType.FLOAT16, data=np.array([1.5, -2], np.float16))
     wide = g.tensor("wide", (2,), DType.COMPLEX64, data=np.array([1 + 2j, 3], np.complex64))
     y = g.tensor("y", (1, 4), DType.INT8, scale=0.5, zero_point=0)
-    g.custom("NeutronGraph", [x, blob, four, two, nibble, text, half, wide], [y], b"\x01options")
+    g.custom("SomebodyElses", [x, blob, four, two, nibble, text, half, wide], [y], b"\x01options")
     z = g.tensor("z", (1, 4), DType.INT8, scale=0.5, zero_point=0)
     g.op("GELU", [y], [z], approximate=True)
     g.op("RELU_0_TO_1", [z], [g.tensor("end", (1, 4), DType.INT8, scale=0.5, zero_point=0)])
@@ -167,5 +167,5 @@ SAMPLES: dict[str, Callable[[], Model]] = {
     "custom": custom,
     "sparse": sparse,
 }
-# LiteRT has no kernel for a custom operator of ours.
+# LiteRT has no kernel for a custom operator.
 RUNNABLE = {name: make for name, make in SAMPLES.items() if name != "custom"}
