@@ -23,6 +23,7 @@ from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
 from openneutron.options import Options
+from openneutron.terminal.quiet import quiet
 
 HEAD = ("model", "target", "NeutronGraphs", "calls", "copies", "proof ÷ compile", "")
 
@@ -112,4 +113,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with quiet():
+        sys.exit(main())
