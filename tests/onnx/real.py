@@ -174,7 +174,7 @@ NETWORKS = (
     ),
     Network(
         "Magika", "magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, lambda rng: (file_bytes(rng)[None],),
-        -6, {},
+        25, {},
     ),
 )  # fmt: skip
 
