@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from openneutron.analyze.profile import Code
-    from openneutron.litert.graph import Tensor
     from openneutron.machine.targets import Target
     from openneutron.report.model import Report
 
@@ -60,7 +59,7 @@ def profile_file(
     with console.progress("running"):
         report = profile(_codes(file, data, bundle or bundle_of(file), target), source=file.name)
         if given.streams:
-            frames = len(given.frames(_inputs(data, str(file)), where=str(file)))
+            frames = len(given.frames(inputs_of(data, str(file)), where=str(file)))
             note = f"{frames:,} frames take {frames * report.totals.cycles:,} cycles: what a frame holds changes none of them"
             report = dataclasses.replace(report, notes=(*report.notes, note))
     chip = targets.load(report.target)
@@ -73,17 +72,6 @@ def profile_file(
     screen.print(table(report, chip, top))
     if trace is not None:
         screen.print(f"{trace}: {len(report.events):,} events; open it at ui.perfetto.dev", markup=False)
-
-
-def _inputs(data: bytes, where: str) -> list[Tensor]:
-    from openneutron.files import kind_of
-    from openneutron.litert.read import read_model
-    from openneutron.microcode.pte import read_plan
-
-    if kind_of(data) == "pte":
-        return numbered(read_plan(data, where=where).inputs)
-    graph = read_model(data, source=where).main
-    return [graph.tensors[index] for index in graph.inputs]
 
 
 def _codes(file: Path, data: bytes, bundle: Path, target: str) -> list[Code]:

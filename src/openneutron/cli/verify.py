@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP
 
 if TYPE_CHECKING:
     from openneutron.analyze.layer import Layer
     from openneutron.analyze.verify import Verification
-    from openneutron.litert.graph import Tensor
 
 # Layers shown when some differ: the first ones tell where it began.
 SHOWN = 20
@@ -146,7 +145,7 @@ def _verify(
 
             data = found_source(where, calibration=calibration).litert_model().model
         options = Options(target=targets.named(target), optimize=optimize, source=where)
-        frames = given.frames(_inputs(data, where), where=where)
+        frames = given.frames(inputs_of(data, where), where=where)
         if rounding == SILICON:
             return verify_compiled(silicon_file(convert(data, options).model, where=where), data, frames, source=where)
         return verify_litert(data, frames, options)
@@ -158,27 +157,19 @@ def _verify(
         raise OptionError("the reference is no .tflite that is not compiled", where=str(reference))
     if rounding == SILICON:
         data = silicon_file(data, where=where)
-    frames = given.frames(_inputs(original, str(reference)), where=where)
+    frames = given.frames(inputs_of(original, str(reference)), where=where)
     return verify_compiled(data, original, frames, source=where)
-
-
-def _inputs(data: bytes, where: str) -> list[Tensor]:
-    from openneutron.litert.read import read_model
-
-    graph = read_model(data, source=where).main
-    return [graph.tensors[index] for index in graph.inputs]
 
 
 def _verify_pte(file: Path, data: bytes, given: Given, bundle: Path | None, rounding: str) -> Verification:
     from openneutron.analyze.program_layers import require_bundle, verify_pte
     from openneutron.files import bundle_of
-    from openneutron.microcode.pte import read_plan
 
     bundle = bundle or bundle_of(file)
     require_bundle(file, data, bundle)  # before torch is loaded and a model is run
     from openneutron.executorch.run.arrays import tensors_of
 
-    frames = given.frames(numbered(read_plan(data, where=str(file)).inputs), where=str(file))
+    frames = given.frames(inputs_of(data, str(file)), where=str(file))
     return verify_pte(file, bundle, [tensors_of(frame) for frame in frames], rounding=rounding)
 
 

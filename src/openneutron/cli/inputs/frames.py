@@ -67,3 +67,15 @@ def numbered(inputs: Iterable[Any]) -> list[Tensor]:
     from openneutron.litert.graph import DType, Tensor
 
     return [Tensor(f"input_{at}", one.shape, DType(one.dtype)) for at, one in enumerate(inputs)]
+
+
+def inputs_of(data: bytes, where: str) -> list[Tensor]:
+    """What a `.pte` or a LiteRT model takes, in order."""
+    from openneutron.files import kind_of
+    from openneutron.litert.read import read_model
+    from openneutron.microcode.pte import read_plan
+
+    if kind_of(data) == "pte":
+        return numbered(read_plan(data, where=where).inputs)
+    graph = read_model(data, source=where).main
+    return [graph.tensors[index] for index in graph.inputs]

@@ -68,22 +68,38 @@ def stretches(model: GraphModule, heart: Node, allowed: Callable[[Node], bool]) 
                 yield Stretch(model, start, end, nodes)
 
 
-def replace(stretch: Stretch, made: Node) -> None:
-    """Let the readers of a stretch read one node; what is left over is dead code."""
-    stretch.end.replace_all_uses_with(made)
-    for node in reversed(stretch.nodes):
-        stretch.model.graph.erase_node(node)
+def rewrite(
+    model: GraphModule,
+    names: frozenset[str],
+    allowed: Callable[[Node], bool],
+    operator: Callable[[Stretch], Node | None],
+) -> int:
+    """Replace stretches of allowed operators around those of these names; returns how many went.
+
+    `operator` inserts the node that computes the same in front of a stretch's end, where there is one.
+    """
+    hearts = [node for node in model.graph.nodes if operator_name(node) in names]
+    gone: set[Node] = set()
+    count = 0
+    for heart in hearts:
+        if heart in gone:
+            continue
+        for stretch in stretches(model, heart, allowed):
+            made = operator(stretch)
+            if made is not None:
+                stretch.end.replace_all_uses_with(made)
+                for node in reversed(stretch.nodes):
+                    model.graph.erase_node(node)
+                gone.update(stretch.nodes)
+                count += 1
+                break
+    return count
 
 
 def is_float(node: Node) -> bool:
     """Whether the node is a float tensor of known shape."""
     value = value_of(node)
     return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and is_static(node)
-
-
-def hearts(model: GraphModule, names: frozenset[str]) -> list[Node]:
-    """The operators that give a stretch away, in order of execution."""
-    return [node for node in model.graph.nodes if operator_name(node) in names]
 
 
 def _behind(heart: Node, allowed: Callable[[Node], bool]) -> list[Node]:

@@ -15,7 +15,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import operator_name
 from openneutron.executorch.quantize.passes._attributes import tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, hearts, replace, stretches
+from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, rewrite
 
 _HEARTS = frozenset(
     f"aten.{name}" for name in (
@@ -44,21 +44,15 @@ _CLOSE = 1e-5  # relative to 1 or the value: constants are often written with fi
 
 def recognize_activation(model: GraphModule) -> int:
     """Rewrite in place; returns how many were found."""
-    return sum(_rewritten(model, heart) for heart in hearts(model, _HEARTS))
+    return rewrite(model, _HEARTS, lambda node: _elementwise(model, node), _activation)
 
 
-def _rewritten(model: GraphModule, heart: Node) -> bool:
-    if heart not in heart.graph.nodes:
-        return False  # it went with an earlier one
-    for stretch in stretches(model, heart, lambda node: _elementwise(model, node)):
-        if len(stretch.nodes) == 1:
-            continue
-        found = _function(stretch)
-        if found is not None:
-            operator, options = found
-            replace(stretch, Insert(model, stretch.end)(operator, stretch.start, **options))
-            return True
-    return False
+def _activation(stretch: Stretch) -> Node | None:
+    found = None if len(stretch.nodes) == 1 else _function(stretch)
+    if found is None:
+        return None
+    operator, options = found
+    return Insert(stretch.model, stretch.end)(operator, stretch.start, **options)
 
 
 def _elementwise(model: GraphModule, node: Node) -> bool:

@@ -19,7 +19,7 @@ from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.quantize.passes._attributes import add_constant
 from openneutron.executorch.quantize.passes._insert import Insert
 from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import normalized
-from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, hearts, replace, stretches
+from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, rewrite
 from openneutron.executorch.quantize.passes.recognize.recognize_softmax import MOST_ELEMENTS, VIEWS
 
 _HEARTS = frozenset({"aten.rsqrt.default", "aten.sqrt.default"})
@@ -37,29 +37,24 @@ _SAMPLES = 4
 
 def recognize_layer_norm(model: GraphModule) -> int:
     """Rewrite in place; returns how many were found."""
-    return sum(_rewritten(model, heart) for heart in hearts(model, _HEARTS))
+    return rewrite(model, _HEARTS, lambda node: operator_name(node) in _ALLOWED, _layer_norm)
 
 
-def _rewritten(model: GraphModule, heart: Node) -> bool:
-    if heart not in heart.graph.nodes:
-        return False
-    for stretch in stretches(model, heart, lambda node: operator_name(node) in _ALLOWED):
-        found = _norm(stretch)
-        if found is None:
-            continue
-        shape = [1] * len(shape_of(stretch.start))
-        shape[found.dim] = -1
-        with model.graph.inserting_before(stretch.end):
-            stored = [
-                None
-                if bool(((one - neutral).abs() <= _CLOSE).all())
-                else add_constant(model, "_norm", one.reshape(shape))
-                for one, neutral in ((found.factor.float(), 1.0), (found.offset.float(), 0.0))
-            ]
-        call = Insert(model, stretch.end)
-        replace(stretch, normalized(call, stretch.start, [found.dim], found.epsilon, *stored))
-        return True
-    return False
+def _layer_norm(stretch: Stretch) -> Node | None:
+    found = _norm(stretch)
+    if found is None:
+        return None
+    shape = [1] * len(shape_of(stretch.start))
+    shape[found.dim] = -1
+    with stretch.model.graph.inserting_before(stretch.end):
+        stored = [
+            None
+            if bool(((one - neutral).abs() <= _CLOSE).all())
+            else add_constant(stretch.model, "_norm", one.reshape(shape))
+            for one, neutral in ((found.factor.float(), 1.0), (found.offset.float(), 0.0))
+        ]
+    call = Insert(stretch.model, stretch.end)
+    return normalized(call, stretch.start, [found.dim], found.epsilon, *stored)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.quantize.passes._insert import Insert
-from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, hearts, replace, stretches
+from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, rewrite
 
 _EXP = frozenset({"aten.exp.default"})
 VIEWS = frozenset(
@@ -32,18 +32,14 @@ MOST_ELEMENTS = 1 << 22
 
 def recognize_softmax(model: GraphModule) -> int:
     """Rewrite in place; returns how many were found."""
-    return sum(_rewritten(model, heart) for heart in hearts(model, _EXP))
+    return rewrite(model, _EXP, lambda node: operator_name(node) in _ALLOWED, _softmax)
 
 
-def _rewritten(model: GraphModule, heart: Node) -> bool:
-    if heart not in heart.graph.nodes:
-        return False
-    for stretch in stretches(model, heart, lambda node: operator_name(node) in _ALLOWED):
-        dim = _dim(stretch)
-        if dim is not None:
-            replace(stretch, Insert(model, stretch.end)(torch.ops.aten.softmax.int, stretch.start, dim))
-            return True
-    return False
+def _softmax(stretch: Stretch) -> Node | None:
+    dim = _dim(stretch)
+    if dim is None:
+        return None
+    return Insert(stretch.model, stretch.end)(torch.ops.aten.softmax.int, stretch.start, dim)
 
 
 def _dim(stretch: Stretch) -> int | None:
