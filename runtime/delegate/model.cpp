@@ -185,4 +185,11 @@ Error Model::run(Span<EValue *> args, EventTracer *tracer, MemoryAllocator *temp
     return Error::Ok;
 }
 
+Error Model::reset() {
+    const NeutronError error = neutronStateReset(handle_);
+    return error == NEUTRON_NONE
+               ? Error::Ok
+               : failed("reset the state", error, neutronModelErrorDetail(handle_));
+}
+
 } // namespace openneutron

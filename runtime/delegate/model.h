@@ -33,6 +33,9 @@ class Model {
                                    executorch::runtime::EventTracer *tracer,
                                    executorch::runtime::MemoryAllocator *temporary);
 
+    /* What the model keeps from run to run is as it was when loaded. */
+    executorch::runtime::Error reset();
+
   private:
     Model() = default;
     executorch::runtime::Error prepare(executorch::runtime::FreeableBuffer &processed);
