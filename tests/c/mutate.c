@@ -20,7 +20,7 @@
 
 /* HEADROOM: beyond what the unchanged program asks for, so that grown sizes get through to the
  * other checks. */
-enum { HEADROOM = 1 << 16, MAX_TENSORS = 512, WEIGHT_MUTANTS = 400, DETAIL = 256 };
+enum { HEADROOM = 1 << 16, MAX_TENSORS = 512, WEIGHT_MUTANTS = 400, DETAIL = 256, SECONDS = 1 };
 
 typedef struct {
     uint8_t *bytes; /* from malloc, exactly `size` bytes */
@@ -100,7 +100,7 @@ static NeutronError run(NeutronModelHandle model) {
 }
 
 static NeutronError attempt(session *s, const char *what, size_t where) {
-    const NeutronModelConfig config = {s->microcode.bytes, s->weights.bytes, s->kernels.bytes, 20};
+    const NeutronModelConfig config = {s->microcode.bytes, s->weights.bytes, s->kernels.bytes, SECONDS};
     const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size,
                                      (size_t)s->scratch + HEADROOM, (size_t)s->prefetch + HEADROOM};
     NeutronModelHandle model = NULL;
@@ -200,6 +200,25 @@ static void weights(session *s, const uint8_t *original) {
         attempt(s, "weights filled with", (size_t)value);
     }
     memcpy(s->weights.bytes, kept, s->weights.size);
+    free(kept);
+}
+
+/* Biases, multipliers and shifts at the ends of their ranges, from some word on: the first ones are
+ * reasonable, so that what they give meets what the extreme ones give. */
+static void extreme_words(session *s) {
+    const uint32_t values[] = {INT32_MAX, (uint32_t)INT32_MIN};
+    const size_t word = sizeof values[0], count = s->weights.size / word;
+    uint8_t *kept = exactly(s->weights.size);
+    memcpy(kept, s->weights.bytes, s->weights.size);
+    for (size_t value = 0; value < sizeof values / word; value++) {
+        for (size_t from = 0; from < count; from += count / WEIGHT_MUTANTS + 1) {
+            for (size_t at = from; at < count; at++)
+                memcpy(s->weights.bytes + at * word, &values[value], word);
+            seal(s);
+            attempt(s, "extremes from word", from);
+            memcpy(s->weights.bytes, kept, s->weights.size);
+        }
+    }
     free(kept);
 }
 
@@ -333,6 +352,7 @@ int main(int argc, char **argv) {
     several_at_once(&s, original, (uint32_t)strtoul(argv[4], NULL, 10));
     report(&s, "several at once");
     weights(&s, original);
+    extreme_words(&s);
     report(&s, "weights");
     if (!(h.flags & NEUTRON_FLAG_PACKED)) { /* where each field is a word of its own */
         out_of_range(&s, original);

@@ -23,6 +23,7 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
 from tests import tiny
 from tests.golden import ModelMaker
+from tests.stateful import Lstm, Svdf
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "sanitize"  # the folder of `make test-c`, so that nothing is compiled twice
@@ -95,6 +96,25 @@ def _elements() -> bytes:
     return write_model(m.model())
 
 
+def _wide() -> bytes:
+    """Kernels with 16-bit activations, each on inputs of its own."""
+    m = ModelMaker(np.random.default_rng(5))
+    shape = (1, 4, 4, 4)
+    x, y = m.input(shape, DType.INT16, 1e-4, 0), m.input(shape, DType.INT16, 2e-4, 0)
+    b = m.constant(m.rng.integers(-99, 99, 4), DType.INT64, 1e-6, 0)
+    w = m.constant(m.rng.integers(-127, 128, (4, 3, 3, 4)), INT8, 0.01, 0)
+    window = {"stride_w": 1, "stride_h": 1, "padding": "SAME"}
+    m.op("CONV_2D", [x, w, b], m.output(shape, DType.INT16, 3e-4, 0), **window)
+    w = m.constant(m.rng.integers(-127, 128, (1, 3, 3, 4)), INT8, 0.01, 0)
+    m.op("DEPTHWISE_CONV_2D", [x, w, b], m.output(shape, DType.INT16, 3e-4, 0), depth_multiplier=1, **window)
+    for code in ("ADD", "MUL"):
+        m.op(code, [x, y], m.output(shape, DType.INT16, 3e-4, 0))
+    m.op("LOGISTIC", [x], m.output(shape, DType.INT16, 1 / 32768, 0))
+    m.op("SOFTMAX", [x], m.output(shape, DType.INT16, 1 / 32768, 0), beta=1.0)
+    m.op("QUANTIZE", [x], m.output(shape, INT8, 0.02, 5))
+    return write_model(m.model())
+
+
 CASES: dict[str, tuple[Callable[[], bytes], dict[str, Any]]] = {
     "convnet_streamed": (tiny.convnet, {"target": "imxrt700", "fit_bytes": 600}),  # whole tensors need more: a LOOP
     "convnet_prefetch_profile": (
@@ -104,6 +124,9 @@ CASES: dict[str, tuple[Callable[[], bytes], dict[str, Any]]] = {
     "convnet_neutron_s": (tiny.convnet, {"target": "imx95"}),
     "windows": (_windows, {"target": "mcxn94x"}),
     "elements": (_elements, {"target": "imxrt700"}),
+    "wide": (_wide, {"target": "imxrt700"}),
+    "lstm": (Lstm(steps=2, normalize=True, peephole=True, project=True).model, {"target": "imxrt700"}),
+    "svdf": (Svdf().model, {"target": "mcxn94x"}),
 }
 _PLAIN = ("code_weights", "pack_code")  # every field a word of its own, for mutants that are out of range
 

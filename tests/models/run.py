@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
+import multiprocessing
 import sys
 import time
 from collections import Counter
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -78,21 +79,45 @@ def run_all(chosen: list[Network]) -> None:
         if network.key in done:
             continue
         print(network.key, flush=True)
-        command = [sys.executable, __file__, "--one", network.key]
-        try:
-            made = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
-            rows = made.stdout.splitlines()[-len(TARGETS) :] if made.returncode == 0 else []
-            problem = (made.stderr.strip().splitlines() or ["no message"])[-1]
-        except subprocess.TimeoutExpired:
-            rows, problem = [], f"took more than {LIMIT} seconds"
-        if not rows:
-            rows = [
-                json.dumps({"library": network.library, "name": network.name, "target": t, "crash": problem})
-                for t in TARGETS
-            ]
+        rows = in_a_process(network)
         with RESULTS.open("a", encoding="utf-8") as file:
-            file.write("\n" + "\n".join(rows) + "\n")  # whoever was stopped while writing may have left half a line
+            # Whoever was stopped while writing may have left half a line.
+            file.write("\n" + "\n".join(json.dumps(row) for row in rows) + "\n")
         PAGE.write_text(page(results()), encoding="utf-8")
+
+
+def in_a_process(network: Network) -> list[dict[str, Any]]:
+    """One network's rows; a crash or a hang is a row as well. Processes fork from a server that has torch imported already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.models.preload"])
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_send, args=(network, theirs))
+    process.start()
+    theirs.close()
+    try:
+        if not ours.poll(LIMIT):
+            process.kill()
+            return _crashed(network, f"took more than {LIMIT} seconds")
+        answer: list[dict[str, Any]] | str = ours.recv()
+    except EOFError:
+        process.join()
+        return _crashed(network, f"its process ended with exit status {process.exitcode}")
+    process.join()
+    return _crashed(network, answer) if isinstance(answer, str) else answer
+
+
+def _send(network: Network, pipe: Connection) -> None:
+    """Runs in the process of its own: rows, or what went wrong."""
+    try:
+        pipe.send(compile_one(network))
+    except Exception as error:  # whatever a network brings to light is its row
+        pipe.send(f"{type(error).__name__}: {error}")
+
+
+def _crashed(network: Network, problem: str) -> list[dict[str, Any]]:
+    return [
+        {"library": network.library, "name": network.name, "target": target, "crash": problem} for target in TARGETS
+    ]
 
 
 def results() -> list[dict[str, Any]]:

@@ -98,7 +98,8 @@ static void accumulate(const shape *s, const uint8_t *vector, uint32_t length,
         nk_dot(call, vector, SIGNED, 0, length, weights, acc);
         for (uint32_t m = 0; m < count; m++) {
             const int32_t total = nk_wrap_add((int32_t)acc[m], word(bias, cell + m));
-            sums[cell + m] = (int16_t)nk_sat16(rescaled(total, multiplier, shift) + sums[cell + m]);
+            const int64_t sum = (int64_t)rescaled(total, multiplier, shift) + sums[cell + m];
+            sums[cell + m] = (int16_t)nk_sat16(nk_saturate(sum));
         }
     }
 }
