@@ -100,7 +100,8 @@ static NeutronError run(NeutronModelHandle model) {
 }
 
 static NeutronError attempt(session *s, const char *what, size_t where) {
-    const NeutronModelConfig config = {s->microcode.bytes, s->weights.bytes, s->kernels.bytes, SECONDS};
+    const NeutronModelConfig config = {s->microcode.bytes, s->weights.bytes, s->kernels.bytes,
+                                       SECONDS};
     const NeutronModelSizes sizes = {s->microcode.size, s->weights.size, s->kernels.size,
                                      (size_t)s->scratch + HEADROOM, (size_t)s->prefetch + HEADROOM};
     NeutronModelHandle model = NULL;

@@ -6,6 +6,7 @@
 enum { BATCH = 1, HEIGHT = 2, WIDTH = 4, CHANNELS = 8 };
 enum { SUM = 0, MAXIMUM = 1, MINIMUM = 2 };
 enum { STEPS = 255 };
+enum { PATIENCE = 1024 }; /* pixels between two looks at the clock */
 enum {
     BLOCK = 32
 }; /* accumulators at a time: 128 bytes of stack, enough to amortize the loops around them */
@@ -23,13 +24,14 @@ static void combine(int32_t mode, int32_t *into, int32_t v) {
 }
 
 /* Channels [first, first + count) of the box, each on its own. */
-static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint32_t first,
-                         uint32_t count, int32_t *acc) {
+static void gather_block(const nk_call *call, const nk_operand *in, const box *b, int32_t mode,
+                         uint32_t first, uint32_t count, int32_t *acc) {
     const size_t item = nk_item(in);
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
             const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel + first * item;
             for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel) {
+                if (x % PATIENCE == 0 && nk_stopped(call)) return;
                 if (mode == SUM)
                     for (uint32_t c = 0; c < count; ++c)
                         acc[c] = nk_wrap_add(acc[c], nk_read(in, from + c * item));
@@ -42,15 +44,18 @@ static void gather_block(const nk_operand *in, const box *b, int32_t mode, uint3
 }
 
 /* All channels of the box together. */
-static int32_t gather_all(const nk_operand *in, const box *b, int32_t mode, int32_t start) {
+static int32_t gather_all(const nk_call *call, const nk_operand *in, const box *b, int32_t mode,
+                          int32_t start) {
     const size_t item = nk_item(in);
     int32_t acc = start;
     for (uint32_t image = b->image0; image < b->image1; ++image) {
         for (int32_t y = b->y0; y < b->y1; ++y) {
             const uint8_t *from = nk_row(in, image, y) + (size_t)b->x0 * in->pixel;
-            for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel)
+            for (uint32_t x = b->x0; x < b->x1; ++x, from += in->pixel) {
+                if (x % PATIENCE == 0 && nk_stopped(call)) return acc;
                 for (uint32_t c = 0; c < in->channels; ++c)
                     combine(mode, &acc, nk_read(in, from + c * item));
+            }
         }
     }
     return acc;
@@ -72,18 +77,21 @@ static int32_t finish(const nk_reduce_params *p, const nk_operand *steps, int32_
     return nk_clamp(nk_wrap_add(v, p->output_zero), p->clamp_low, p->clamp_high);
 }
 
-static void reduce_pixel(const nk_reduce_params *p, const nk_operand *in, const nk_operand *steps,
-                         const nk_operand *out, const box *b, uint8_t *to) {
+static void reduce_pixel(const nk_call *call, const box *b, uint8_t *to) {
+    const nk_reduce_params *p = (const nk_reduce_params *)(const void *)call->params;
+    const nk_operand *in = &call->operands[NK_REDUCE_INPUT],
+                     *out = &call->operands[NK_REDUCE_OUTPUT];
+    const nk_operand *steps = &call->operands[NK_REDUCE_STEPS];
     const int32_t start = p->mode == SUM ? 0 : p->mode == MAXIMUM ? INT32_MIN : INT32_MAX;
     if (p->axes & CHANNELS) {
-        nk_write(out, to, finish(p, steps, gather_all(in, b, p->mode, start)));
+        nk_write(out, to, finish(p, steps, gather_all(call, in, b, p->mode, start)));
         return;
     }
     for (uint32_t first = 0; first < in->channels; first += BLOCK) {
         const uint32_t count = in->channels - first < BLOCK ? in->channels - first : BLOCK;
         int32_t acc[BLOCK];
         for (uint32_t c = 0; c < count; ++c) acc[c] = start;
-        gather_block(in, b, p->mode, first, count, acc);
+        gather_block(call, in, b, p->mode, first, count, acc);
         for (uint32_t c = 0; c < count; ++c)
             nk_write(out, to + (first + c) * (size_t)nk_item(out), finish(p, steps, acc[c]));
     }
@@ -129,7 +137,7 @@ int32_t nk_reduce(uint32_t verb, nk_call *call) {
                     axes & WIDTH ? 0 : x,     axes & WIDTH ? in->width : x + 1,
                     axes & HEIGHT ? 0 : y,    axes & HEIGHT ? (int32_t)in->height : y + 1,
                 };
-                reduce_pixel(p, in, steps, out, &b, to);
+                reduce_pixel(call, &b, to);
             }
         }
     }
