@@ -1,6 +1,8 @@
 """Puts back together what exporters took apart, so that a model comes out as it would straight from PyTorch.
 
-One pattern for each file: a function of the graph and of the last node of the pattern, which it rewrites in place.
+One pattern for each file: a function of the graph and of the last node of the pattern, which it rewrites in place. GELU, layer
+normalization and other functions that are written out have no pattern: the quantizer's passes recognise them by what they
+compute, from any front end.
 """
 
 from __future__ import annotations
@@ -8,14 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from openneutron.onnx.fuse.affine import affine
-from openneutron.onnx.fuse.gelu import gelu
 from openneutron.onnx.fuse.graph import Graph
-from openneutron.onnx.fuse.hard_swish import hard_swish
-from openneutron.onnx.fuse.layer_norm import layer_norm
 from openneutron.onnx.fuse.linear import linear
-from openneutron.onnx.fuse.silu import silu
 
-PATTERNS = (linear, affine, silu, gelu, hard_swish, layer_norm)
+PATTERNS = (linear, affine)
 
 
 def fuse(graph: Any) -> int:

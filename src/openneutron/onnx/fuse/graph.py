@@ -28,11 +28,6 @@ class Graph:
         self.gone: set[int] = set()
         self.fresh = 0
 
-    def read_only_by(self, name: str, nodes: list[Any]) -> bool:
-        """Whether nothing but these nodes sees a value."""
-        allowed = {id(node) for node in nodes}
-        return name not in self.leaving and all(id(one) in allowed for one in self.readers.get(name, []))
-
     def made_by(self, name: str, op_type: str) -> Any:
         """The node that makes a value, when it is of that operator and only this value's one reader sees it."""
         node = self.maker.get(name)
@@ -58,11 +53,6 @@ class Graph:
         """The shape of a stored tensor."""
         proto = self.stored.get(name)
         return tuple(proto.dims) if proto is not None else None
-
-    def number(self, name: str) -> float | None:
-        """A constant of one element."""
-        data = self.constant(name) if name in self.stored or name in self.maker else None
-        return float(data.reshape(-1)[0]) if data is not None and data.size == 1 and data.dtype.kind == "f" else None
 
     def store(self, data: Any, like: str) -> str:
         """A new stored tensor, named after another; returns its name."""

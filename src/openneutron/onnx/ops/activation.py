@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from openneutron.onnx.ops import OWN, converts
+from openneutron.onnx.ops import converts
 
 if TYPE_CHECKING:
     from openneutron.onnx.call import Call
@@ -100,24 +100,6 @@ def swish(call: Call) -> torch.Tensor:
     """The input times its sigmoid."""
     x, alpha = call.tensor(0), float(call.attribute("alpha", 1.0))
     return functional.silu(x) if alpha == 1.0 else x * torch.sigmoid(x * alpha)
-
-
-@converts("Silu", domain=OWN)
-def silu(call: Call) -> torch.Tensor:
-    """Put together from a sigmoid and a product by `fuse.py`."""
-    return functional.silu(call.tensor(0))
-
-
-@converts("Gelu", domain=OWN)
-def fused_gelu(call: Call) -> torch.Tensor:
-    """Put together from its definition by `fuse.py`."""
-    return functional.gelu(call.tensor(0))
-
-
-@converts("HardSwish", domain=OWN)
-def fused_hard_swish(call: Call) -> torch.Tensor:
-    """Put together from its definition by `fuse.py`."""
-    return functional.hardswish(call.tensor(0))
 
 
 @converts("Shrink")

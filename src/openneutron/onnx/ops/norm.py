@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn import functional
 
-from openneutron.onnx.ops import OWN, converts
+from openneutron.onnx.ops import converts
 from openneutron.onnx.ops._types import to
 
 if TYPE_CHECKING:
@@ -69,21 +69,6 @@ def layer_norm(call: Call) -> tuple[torch.Tensor, ...]:
         return (y,)
     mean = x.mean(axes, True)
     return y, mean, torch.rsqrt(((x - mean) * (x - mean)).mean(axes, True) + epsilon)
-
-
-@converts("LayerNorm", domain=OWN)
-def layer_norm_over(call: Call) -> torch.Tensor:
-    """Over any dimensions, with a scale and a bias where they were found."""
-    x, scale, bias = call.tensor(0), call.optional(1), call.optional(2)
-    epsilon = float(call.attribute("epsilon"))
-    axes = sorted(int(one) % x.dim() for one in call.attribute("axes"))
-    shape = x.shape[axes[0] :]
-    if axes == list(range(axes[0], x.dim())) and all(one is None or one.shape == shape for one in (scale, bias)):
-        return functional.layer_norm(x, shape, scale, bias, epsilon)
-    centred = x - x.mean(axes, True)
-    y = centred / torch.sqrt((centred * centred).mean(axes, True) + epsilon)
-    y = y if scale is None else y * scale
-    return y if bias is None else y + bias
 
 
 @converts("RMSNormalization")
