@@ -2,13 +2,15 @@
 
 ExecuTorch cuts a partition out as a program of its own before it asks the backend, and hands over no more than compile specs.
 So a lowering is found by everything that decides it: nodes, values, options, and the data of constants. What differs in any
-of these, or was lowered without its data, is lowered again.
+of these, or was lowered without its data, is lowered again. The order of nodes and the names of what enters decide nothing:
+ExecuTorch sorts nodes anew, and an input that another partition makes gets a new name.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 from torch.fx import Node
@@ -19,25 +21,41 @@ from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.lower.lowering import Lowered, Region
 from openneutron.options import Options
 
-_tried: dict[str, Lowered] = {}
+_Names = dict[Node, str]
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A lowering and what its nodes are called in its key."""
+
+    lowered: Lowered
+    names: _Names
+
+
+_tried: dict[str, _Tried] = {}
 
 
 def remember(region: Region, constants: Constants, options: Options, lowered: Lowered) -> None:
     """Keep a lowering for delivery, if the data of every constant was known when it was made."""
-    key = _key(region, constants, options)
+    names = _names(region)
+    key = _key(region, names, constants, options)
     if key is not None:
-        _tried[key] = lowered
+        _tried[key] = _Tried(lowered, names)
 
 
 def take(region: Region, constants: Constants, options: Options) -> Lowered | None:
     """The lowering that was made of the same region, told in the nodes of this one; None when there is none."""
-    key = _key(region, constants, options)
+    names = _names(region)
+    key = _key(region, names, constants, options)
     found = None if key is None else _tried.pop(key, None)
     if found is None:
         return None
-    here = {node.name: node for node in _all(region)}
-    nodes, inputs, outputs = ([here[node.name] for node in kind] for kind in (found.nodes, found.inputs, found.outputs))
-    return dataclasses.replace(found, nodes=nodes, inputs=inputs, outputs=outputs)
+    here = {name: node for node, name in names.items()}
+    made = found.lowered
+    nodes, inputs, outputs = (
+        [here[found.names[node]] for node in kind] for kind in (made.nodes, made.inputs, made.outputs)
+    )
+    return dataclasses.replace(made, nodes=nodes, inputs=inputs, outputs=outputs)
 
 
 def forget() -> None:
@@ -45,25 +63,32 @@ def forget() -> None:
     _tried.clear()
 
 
-def _all(region: Region) -> list[Node]:
-    return [*region.inputs, *(state.read for state in region.states), *region.nodes]
+def _names(region: Region) -> _Names:
+    """Nodes by name; what enters by its first reader."""
+    inside = set(region.nodes)
+    names = {node: node.name for node in (*region.nodes, *(state.read for state in region.states))}
+    for node in region.inputs:
+        readers = [(user.name, user.all_input_nodes.index(node)) for user in node.users if user in inside]
+        names[node] = "input {1} of {0}".format(*min(readers)) if readers else node.name
+    return names
 
 
-def _key(region: Region, constants: Constants, options: Options) -> str | None:
+def _key(region: Region, names: _Names, constants: Constants, options: Options) -> str | None:
     """A digest of all that lowering reads, None when the data of a constant is missing.
 
     Constants are known by number: ExecuTorch gives those that several partitions read another name in each.
     """
-    inside, read = set(region.nodes), dict.fromkeys(source for node in region.nodes for source in node.all_input_nodes)
+    nodes = sorted(region.nodes, key=names.__getitem__)
+    inside, read = set(nodes), dict.fromkeys(source for node in nodes for source in node.all_input_nodes)
     fixed = [node for node in read if node in constants]
-    names = {node: node.name for node in _all(region)} | {node: f"constant {at}" for at, node in enumerate(fixed)}
+    names = names | {node: f"constant {at}" for at, node in enumerate(fixed)}
     # The name of the source and the number of the partition change nothing.
     text: list[Any] = [dataclasses.replace(options, source="", partition=0)]
-    text += [[node.name for node in nodes] for nodes in (region.inputs, region.outputs)]
+    text += [sorted(names[node] for node in region.inputs), [names[node] for node in region.outputs]]
     text += [(state.name, state.read.name, state.written.name) for state in region.states]
-    for node, name in names.items():
-        text.append((name, [user.name for user in node.users if user in inside], _shown(value_of(node))))
-    for node in region.nodes:
+    for node, name in sorted(names.items(), key=lambda item: item[1]):
+        text.append((name, sorted(user.name for user in node.users if user in inside), _shown(value_of(node))))
+    for node in nodes:
         given = map_arg((node.args, node.kwargs), lambda one: names.get(one, one.name))
         text.append((operator_name(node), given, label(node), debug_handles(node)))
     digest = hashlib.sha256(repr(text).encode())

@@ -120,10 +120,9 @@ class NeutronPartitioner(Partitioner):
         found = self._without_no_ops(found)
         if self.placement == "fastest":
             found = [fitted for fitted in found if self._worth(fitted)]
+        keep_order_between([fitted.lowered for fitted in found])
         for fitted in found:
             tried.remember(fitted.region, constants, self.options, fitted.lowered)
-        # What this changes the backend sees, so it lowers those partitions again.
-        keep_order_between([fitted.lowered for fitted in found])
         tags: dict[str, DelegationSpec] = {}
         borders: set[Node] = set()  # of buffers that a partition keeps
         first = len(self.partitions)
