@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import openneutron as on
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, help="a folder of .tflite files")
     parser.add_argument("--zoo", nargs="*", default=zoo.names(), help="zoo models; none: leave the zoo out")
     args = parser.parse_args()
-    for model, target, result in (*(of_files(args.models) if args.models else ()), *of_zoo(args.zoo)):
+    for model, target, result in chain(of_files(args.models) if args.models else (), of_zoo(args.zoo)):
         print(f"{model:42} {target:10} {result}", flush=True)
 
 

@@ -81,6 +81,11 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
         ["aten.select.int"],
     ),
     "weights made of parameters": (fold_constants, Scaled, ["aten.conv2d.default"]),
+    "frequencies counted from nothing": (
+        fold_constants,
+        lambda: Function(lambda x: x * 10.0 ** (2 * torch.div(torch.arange(4), 2, rounding_mode="floor") / 4)),
+        ["aten.mul.Tensor"],
+    ),
     "batch norm behind an activation": (
         decompose_batch_norm,
         lambda: normalized(nn.ReLU(), nn.BatchNorm2d(6)),

@@ -15,7 +15,7 @@ from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 
-# Elements of a tensor made by ones, full and the like that is still stored as a constant: 64 KiB as INT8.
+# Elements of a tensor made by ones, arange and the like that is still stored as a constant: 64 KiB as INT8.
 _LARGEST_FILLED = 1 << 16
 
 
@@ -55,7 +55,7 @@ def _is_small(node: Node) -> bool:
     if node.all_input_nodes:
         return True
     value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and value.numel() <= _LARGEST_FILLED
+    return isinstance(value, torch.Tensor) and value.numel() <= _LARGEST_FILLED
 
 
 def _changed_elsewhere(model: GraphModule) -> set[Node]:
