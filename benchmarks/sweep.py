@@ -67,7 +67,7 @@ def evaluate(images: int) -> None:
     forms, _ = asked(EVALUATED, Data(None, images), "imxrt700", False, lambda text: None)
 
     def run(workers: int) -> object:
-        from openneutron.cli.inputs.labelled import Wanted
+        from openneutron.analyze.data.labelled import Wanted
 
         shards = Data(None, images, shard_size=50).shards(Wanted((3, 32, 32)), zoo=EVALUATED)
         return score_shards(forms, shards, workers=workers)

@@ -60,7 +60,7 @@ def test_a_zoo_model_brings_its_images_and_is_evaluated_in_three_forms(command) 
         (["convnet.tflite", "--data", "one.npy"], "no names instead of x and y"),
         (["convnet.tflite", "--data", "z.npz"], "the file has z instead of x and y"),
         (["sandwich.tflite", "--data", "d.npz"], "only models with one input"),
-        (["gone.pte", "--data", "d.npz"], "cannot be read"),
+        (["gone.pte", "--data", "d.npz"], "there is no such file"),
         (["mobilenet_v2"], "no labelled test images"),
     ],
     ids=["no data", "missing", "missing folder", "missing module", "mean", "npy", "names", "inputs", "pte", "zoo"],
@@ -69,6 +69,16 @@ def test_what_cannot_be_evaluated_is_refused(refused, data: Path, arguments: lis
     np.save("one.npy", np.zeros(3))
     np.savez("z.npz", z=np.zeros(3))
     assert message in refused("evaluate", *arguments)
+
+
+def test_a_folder_of_images_is_evaluated(command, folder: Path) -> None:
+    from PIL import Image
+
+    for at in range(5):
+        (folder / "images" / f"class{at % 2}").mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (16, 12), (40 * at, 99, 7)).save(folder / "images" / f"class{at % 2}" / f"{at}.png")
+    found = json.loads(command("evaluate", "convnet.tflite", "--data", "images", "--json").out)
+    assert [(one["form"], one["total"], one["agreement"]) for one in found] == [("reference", 5, 1), ("compiled", 5, 1)]
 
 
 def sequences() -> tuple[np.ndarray, np.ndarray]:

@@ -19,8 +19,8 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.microcode.selection import selection_code
 from tests import tiny
+from tests.analyze.data.test_shards import archive, npy
 from tests.cli.inputs.test_front_end import write_wav
-from tests.cli.inputs.test_shards import archive, npy
 from tests.compat.nxp_file import converted
 from tests.onnx.models import convnet as onnx_convnet
 

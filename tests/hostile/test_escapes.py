@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from openneutron.analyze.data.arrays import write_arrays
 from openneutron.certify.__main__ import main as prove
-from openneutron.cli.inputs.arrays import write_arrays
 from openneutron.cli.main import run
 from openneutron.compat import merge_kernel_selection_code
 from openneutron.errors import FormatError

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.inputs import arrays
-from openneutron.cli.inputs.labelled import Wanted
-from openneutron.cli.inputs.shards import Reading, shards_of
+from openneutron.analyze.data import arrays
+from openneutron.analyze.data.labelled import Wanted
+from openneutron.analyze.data.shards import Reading, shards_of
 from openneutron.errors import FormatError
 
 

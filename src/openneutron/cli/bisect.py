@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.evaluate import DATA_HELP, Data
+from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from openneutron.analyze.data.given import Data
     from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
 
@@ -53,6 +54,7 @@ def bisect_model(
     import dataclasses
     import json
 
+    from openneutron.analyze.data.given import Data
     from openneutron.terminal import console
 
     with console.progress("starting") as stage:
@@ -67,7 +69,7 @@ def _bisect(
     model: str, data: Data, stage: Callable[[str], None], sizes: Sequence[str] = (), calibration: str = "",
     target: str = "", trust: bool = False,
 ) -> Bisection:  # fmt: skip
-    from openneutron.cli.inputs.labelled import check_data
+    from openneutron.analyze.data.labelled import check_data
     from openneutron.cli.inputs.loading import found_source
     from openneutron.errors import OptionError
 
@@ -96,7 +98,7 @@ def _bisect(
 
 def labelled_samples(model: str, is_zoo: bool, data: Data, loaded: Any) -> tuple[list[Any], list[int] | None]:
     """Samples of the size of the example inputs, and their classes where they are known."""
-    from openneutron.cli.inputs.labelled import Wanted
+    from openneutron.analyze.data.labelled import Wanted
     from openneutron.errors import OptionError
     from openneutron.executorch.run.arrays import tensors_of
 

@@ -101,8 +101,9 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
         stage("verifying every layer")
         found["lsb"] = _largest_lsb(entry, program, loaded, [] if goldens is None else goldens)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
-        from openneutron.cli.evaluate import Data, litert_scores, torch_scores
-        from openneutron.cli.inputs.labelled import wanted_by, wanted_by_litert
+        from openneutron.analyze.data.given import Data
+        from openneutron.analyze.data.labelled import wanted_by, wanted_by_litert
+        from openneutron.cli.evaluate import litert_scores, torch_scores
         from openneutron.litert.read import read_model
 
         data = Data(entry.data, entry.limit, entry.mean, entry.std)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openneutron.analyze.accuracy import Form, Labelled, Score
+    from openneutron.analyze.data.given import Data
     from openneutron.analyze.sharded import Evaluation, Shard
-    from openneutron.cli.inputs.labelled import Wanted
     from openneutron.executorch.capture.sources import Loaded, Source
     from openneutron.program import Program
 
@@ -83,6 +81,7 @@ def evaluate_model(
     """
     import json
 
+    from openneutron.analyze.data.given import Data
     from openneutron.analyze.sharded import score_shards
     from openneutron.board.rounding import LABEL, SILICON, check_rounding
     from openneutron.cli.main import DIFFERS
@@ -119,37 +118,6 @@ def _with_quantizing(function: Callable[..., None]) -> None:
 _with_quantizing(evaluate_model)
 
 
-@dataclass(frozen=True)
-class Data:
-    """What the command line says about the data."""
-
-    given: str | None
-    limit: int = 0
-    mean: str = ""
-    std: str = ""
-    shard_size: int = 256
-
-    def shards(self, wanted: Wanted, *, zoo: str = "") -> Iterable[Shard]:
-        """The data for a model that takes `wanted`, in parts."""
-        from openneutron.cli.inputs.shards import Reading, cut, shards_of
-
-        if self.given is None:
-            return cut(self.read(wanted, zoo=zoo), zoo, self.shard_size)
-        return shards_of(self.given, wanted, Reading(self.shard_size, self.limit, self.mean, self.std))
-
-    def read(self, wanted: Wanted, *, zoo: str = "") -> Labelled:
-        """The data for a model that takes `wanted`; a model of the zoo may bring its own."""
-        from openneutron.analyze.accuracy import labelled
-        from openneutron.cli.inputs.labelled import read_data
-
-        if self.given is not None:
-            return read_data(self.given, wanted, limit=self.limit, mean=self.mean, std=self.std)
-        from openneutron.zoo import load
-
-        images = load(zoo).test_images()
-        return labelled(images.inputs.numpy(), images.labels, where=zoo, limit=self.limit)
-
-
 def asked(
     model: str,
     data: Data,
@@ -169,7 +137,8 @@ def asked(
     With `silicon` there is one more, with the board's multipliers; with `activations` int16 those of such a version.
     `quantizing` are options of a compile.
     """
-    from openneutron.cli.inputs.labelled import check_data, wanted_by
+    from openneutron.analyze.data.labelled import check_data, wanted_by
+    from openneutron.analyze.forms import torch_forms
     from openneutron.cli.inputs.loading import compile_loaded, found_source
     from openneutron.files import kind_of, read_file
 
@@ -194,21 +163,17 @@ def asked(
     return forms, shards
 
 
-def check_shape(data: Labelled, loaded: Loaded) -> Labelled:
-    """Refuse samples that the model does not take; sequences of them are marked."""
-    from openneutron.analyze.accuracy import in_frames
-    from openneutron.cli.inputs.labelled import wanted_by
-
-    return in_frames(data, wanted_by(loaded).shape, where=loaded.name)
-
-
 def torch_scores(program: Program, loaded: Loaded, data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of a PyTorch model in float, of its PT2E form, and of the compiled program."""
+    from openneutron.analyze.forms import torch_forms
+
     return _scores(torch_forms(program, loaded), data, stage)
 
 
 def litert_scores(model: str, forms: dict[str, bytes], data: Labelled, stage: Callable[[str], None]) -> list[Score]:
     """Scores of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
+    from openneutron.analyze.forms import litert_forms
+
     return _scores(litert_forms(model, forms), data, stage)
 
 
@@ -218,42 +183,13 @@ def _scores(forms: list[Form], data: Labelled, stage: Callable[[str], None]) -> 
     return [score(one.name, one.make(), one.fit(data), batch=one.batch, progress=stage) for one in forms]
 
 
-def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> list[Form]:
-    """A PyTorch model in float, its PT2E form, and the compiled program."""
-    from openneutron.analyze.accuracy import Asked, Form
-    from openneutron.board.rounding import SILICON, silicon_file
-    from openneutron.errors import OptionError
-    from openneutron.executorch.run.arrays import exported_module, forgetter, predictor
-    from openneutron.program import Program
-
-    if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
-        raise OptionError("only float models with one input can be evaluated", where=loaded.name)
-    example = loaded.example_inputs[0]
-    forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program}
-    if program.quantized is None:  # it came with its own scales
-        forms = {"quantized": loaded.model, ".pte": program}
-    if silicon:
-        board = silicon_file(program.data, where=loaded.name)
-        forms[SILICON] = dataclasses.replace(program, data=board)
-
-    def fit(data: Labelled) -> Labelled:
-        return check_shape(data, loaded)
-
-    def make(form: Any) -> Asked:
-        if isinstance(form, Program):
-            return Asked(predictor(form.run, example), form.reset)
-        form = exported_module(form)
-        return Asked(predictor(form, example), forgetter(form))
-
-    return [Form(name, partial(make, form), int(example.shape[0]), fit) for name, form in forms.items()]
-
-
 def _of_litert(
     source: Source, data: Data, target: str, stage: Callable[[str], None], silicon: bool
 ) -> tuple[list[Form], Iterable[Shard]]:
+    from openneutron.analyze.data.labelled import wanted_by_litert
+    from openneutron.analyze.forms import litert_forms
     from openneutron.analyze.litert_layers import is_compiled
     from openneutron.board.rounding import SILICON, silicon_file
-    from openneutron.cli.inputs.labelled import wanted_by_litert
     from openneutron.convert import convert
     from openneutron.files import read_file
     from openneutron.litert.read import read_model
@@ -274,59 +210,17 @@ def _of_litert(
     return litert_forms(model, forms), shards
 
 
-def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
-    """LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
-    from openneutron.analyze.accuracy import Asked, Form, fit_samples
-    from openneutron.errors import OptionError
-    from openneutron.litert.read import read_model
-    from openneutron.run.runner import LiteRtRunner
-
-    found = []
-    for name, form in forms.items():
-        graph = read_model(form, source=model).main
-        if len(graph.inputs) != 1:
-            raise OptionError(f"only models with one input can be evaluated, this has {len(graph.inputs)}", where=model)
-        only = graph.tensors[graph.inputs[0]]
-
-        def make(form: bytes = form) -> Asked:
-            runner = LiteRtRunner(form, source=model)
-            return Asked(lambda x: next(iter(runner.run([x]).outputs.values())), runner.reset)
-
-        def fit(data: Labelled, only: Any = only) -> Labelled:
-            return fit_samples(data, only, where=model)
-
-        found.append(Form(name, make, int(only.shape[0]), fit))
-    return found
-
-
 def _of_pte(model: str, data: Data, silicon: bool) -> tuple[list[Form], Iterable[Shard]]:
-    from openneutron.analyze.accuracy import Asked, Form, fit_samples
+    from openneutron.analyze.forms import pte_form
     from openneutron.board.rounding import SILICON, silicon_file
-    from openneutron.cli.inputs.labelled import Wanted
-    from openneutron.errors import OptionError
-    from openneutron.executorch.run.arrays import run_arrays
-    from openneutron.executorch.run.runtime import load_program
     from openneutron.files import read_file
-    from openneutron.litert.graph import DType, Tensor
 
-    program = load_program(model)
-    if len(program.inputs) != 1:
-        raise OptionError(f"only programs with one input can be evaluated, this has {len(program.inputs)}", where=model)
-    only = program.inputs[0]
-    tensor = Tensor("input_0", only.shape, DType(only.dtype))
-
-    def make(content: Any) -> Asked:
-        loaded = load_program(content)  # in the process that asks
-        return Asked(lambda x: run_arrays(loaded.run, [x])[0], loaded.reset)
-
-    contents: dict[str, Any] = {".pte": model}
+    content = read_file(model)
+    form, wanted = pte_form(".pte", content, where=model)
+    forms = [form]
     if silicon:
-        contents[SILICON] = silicon_file(read_file(model), where=model)
-    forms = [
-        Form(name, partial(make, one), int(only.shape[0]), lambda data: fit_samples(data, tensor, where=model))
-        for name, one in contents.items()
-    ]
-    return forms, data.shards(Wanted(tuple(only.shape[1:])))
+        forms.append(pte_form(SILICON, silicon_file(content, where=model), where=model)[0])
+    return forms, data.shards(wanted)
 
 
 def _plain(one: Score, found: Evaluation) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def extract_payload(
         write_file(output, data)
         _say([output], len(data), where, as_json)
         return
-    from openneutron.cli.inputs.arrays import read_arrays
+    from openneutron.analyze.data.arrays import read_arrays
     from openneutron.executorch.deliver import embed
     from openneutron.microcode.payload import parse_payload
 

@@ -88,7 +88,7 @@ def run_file(
         frames, result = run(data, str(file), given)
         differences, notes = (None, ()) if check is None else _check(check, frames, result.outputs, given.streams)
     if output is not None:
-        from openneutron.cli.inputs.arrays import write_arrays
+        from openneutron.analyze.data.arrays import write_arrays
 
         write_arrays(output, result.outputs)
     _print(result, differences, notes, check, as_json, frames=len(frames) if stream is not None else 0)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from openneutron.cli.bisect import labelled_samples
-from openneutron.cli.evaluate import DATA_HELP, Data
+from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
+    from openneutron.analyze.data.given import Data
     from openneutron.executorch.analyze.tune import Goal, Tuned
 
 
@@ -64,6 +65,7 @@ def tune_model(
     """
     import json
 
+    from openneutron.analyze.data.given import Data
     from openneutron.cli.main import DIFFERS
     from openneutron.executorch.quantize.choices import to_toml
     from openneutron.files import check_replaceable, check_target, write_file
@@ -103,7 +105,7 @@ def _goal(sqnr: float | None, accuracy: float | None, drop: float | None) -> Goa
 
 
 def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any], limits: Any, stage: Any) -> Tuned:
-    from openneutron.cli.inputs.labelled import check_data
+    from openneutron.analyze.data.labelled import check_data
     from openneutron.cli.inputs.loading import found_source
     from openneutron.errors import OptionError
     from openneutron.executorch.analyze.tune import tune

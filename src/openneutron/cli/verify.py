@@ -174,7 +174,7 @@ def _verify_pte(file: Path, data: bytes, given: Given, bundle: Path | None, roun
 
 
 def _dump(found: Verification, names: list[str], output: Path, where: str) -> None:
-    from openneutron.cli.inputs.arrays import write_arrays
+    from openneutron.analyze.data.arrays import write_arrays
     from openneutron.errors import OptionError
 
     wanted = list(found.values) if names == ["all"] else names

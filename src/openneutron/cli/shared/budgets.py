@@ -171,7 +171,7 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
         raise OptionError(f"optimize is {entry.optimize!r}", where=where, hint=f"one of {', '.join(OPTIMIZE)}")
     load_target(entry.target)
     if {"accuracy", "accuracy_drop"} & set(entry.budget) and not entry.is_zoo:
-        from openneutron.cli.inputs.labelled import check_data
+        from openneutron.analyze.data.labelled import check_data
 
         check_data(entry.data, where=where, option="data")
     return entry

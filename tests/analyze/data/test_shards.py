@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.inputs.labelled import Wanted
-from openneutron.cli.inputs.shards import Reading, shards_of
+from openneutron.analyze.data.labelled import Wanted
+from openneutron.analyze.data.shards import Reading, shards_of
 from openneutron.errors import OpenNeutronError
 
 WANTED = Wanted((2, 3))

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.analyze.accuracy import Labelled
-from openneutron.cli.inputs.arrays import check_unpacked
-from openneutron.cli.inputs.labelled import (
+from openneutron.analyze.data.arrays import check_unpacked
+from openneutron.analyze.data.labelled import (
     IMAGES,
     Wanted,
     class_files,

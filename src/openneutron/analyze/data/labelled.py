@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.analyze.accuracy import Labelled, labelled
-from openneutron.cli.inputs.arrays import read_arrays
+from openneutron.analyze.data.arrays import read_arrays
 from openneutron.errors import FormatError, OptionError
 from openneutron.extras import extra
 

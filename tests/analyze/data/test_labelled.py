@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 
@@ -10,8 +9,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from openneutron.cli.inputs.labelled import Wanted, read_data
+from openneutron.analyze.data.labelled import Wanted, read_data
 from openneutron.errors import OpenNeutronError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -124,8 +129,3 @@ def test_folders_that_cannot_be_used_are_one_sentence(images: Path, folder: Path
     ):
         with pytest.raises(OpenNeutronError, match=message):
             read_data(str(folder / path), wanted, **options)
-
-
-def test_a_folder_of_images_is_evaluated(command, images: Path) -> None:
-    found = json.loads(command("evaluate", "convnet.tflite", "--data", "images", "--json").out)
-    assert [(one["form"], one["total"], one["agreement"]) for one in found] == [("reference", 5, 1), ("compiled", 5, 1)]
