@@ -79,6 +79,7 @@ EXTRAS = {
     "compile model.tflite -o max.tflite --optimize max": "max",
     "evaluate model.tflite --data images": "images",
     "sweep model.tflite --target imxrt700,mcxn94x --workers 2 -o swept2": "cluster",
+    "sweep model.tflite --workers 1 --parquet -o swept3": "parquet",
 }
 WITHOUT = (
     "import sys, openneutron.api, openneutron.cli.app; print({'torch', 'executorch', 'ortools'} & set(sys.modules))"

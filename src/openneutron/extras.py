@@ -25,6 +25,7 @@ EXTRA_OF = {
     "onnx": "onnx",
     "onnxruntime": "onnx",
     "pandas": "tables",
+    "pyarrow": "parquet",
     "dask": "cluster",
     "distributed": "cluster",
 }

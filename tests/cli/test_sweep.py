@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from openneutron.cli.main import run
+from openneutron.sweeps import cluster
 
 
 def test_a_grid_from_the_command_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,11 +50,31 @@ def test_a_toml_and_a_variant_that_fails(folder: Path, capsys: pytest.CaptureFix
         (["convnet.tflite", "--argument", "width=1"], "--argument is for factories"),
         (["nets:make", "--argument", "width"], "--argument is 'width'"),
         (["convnet.tflite", "--workers", "-1"], "--workers"),
+        (["convnet.tflite", "--data", "gone.npz"], "gone.npz: there is no such file or folder"),
+        (["convnet.tflite", "--data", "zoo"], "no network of the zoo"),
+        (["convnet.tflite", "--limit", "5"], "limit is given, and no data"),
+        (["convnet.tflite", "--scheduler", "tcp://127.0.0.1:9"], "tcp://127.0.0.1:9: no Dask scheduler answers"),
     ],
 )
 def test_mistakes_are_one_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    message: str,
 ) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     assert run(["sweep", *words, "-o", "out"]) == 2
     text = capsys.readouterr().err
     assert message in text and text.count("\n") == 1
+
+
+def test_accuracy_is_a_column_where_there_is_data(command, folder: Path) -> None:
+    rng = np.random.default_rng(0)
+    np.savez("d.npz", x=rng.uniform(-1, 1, (6, 8, 8, 3)).astype(np.float32), y=rng.integers(0, 5, 6))
+    words = ("sweep", "convnet.tflite", "--workers", 1, "--no-reports", "-o", "out")
+    assert "accuracy" not in command(*words).out
+    found = command(*words, "--data", "d.npz", "--limit", 5)
+    assert found.code == 0 and "accuracy" in found.out and "0 known before" in found.out
+    (row,) = json.loads(command(*words, "--data", "d.npz", "--limit", 5, "--json").out)
+    assert row["samples"] == 5 and 0 <= row["accuracy"] <= 1

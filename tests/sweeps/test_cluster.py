@@ -12,7 +12,7 @@ from openneutron.errors import OptionError
 from openneutron.sweeps import cluster, serial
 from openneutron.sweeps.plan import Model
 from openneutron.sweeps.serial import Task
-from openneutron.sweeps.task import Outcome, Work
+from openneutron.sweeps.task import Outcome, Work, prepare
 
 
 def _tasks() -> list[Task]:
@@ -44,6 +44,12 @@ def test_a_scheduler_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "ANSWER_SECONDS", 0.5)
     with pytest.raises(OptionError, match="no Dask scheduler answers"), cluster.cluster("tcp://127.0.0.1:9", 1):
         pass
+
+
+def test_a_worker_that_joins_later_with_another_version_makes_a_row_that_says_so(folder: Path) -> None:
+    shared = prepare(Work(Model("convnet.tflite"), {}), 60.0)
+    found = cluster._measure(shared, {}, 60.0, "0.0.0+other", False)
+    assert found.row["status"] == "failed" and "the client 0.0.0+other" in found.row["reason"] and not found.lasting
 
 
 class _Scheduler:

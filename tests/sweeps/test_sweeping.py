@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +64,63 @@ def test_what_did_not_last_is_tried_again(folder: Path) -> None:
 def test_wrong_numbers(folder: Path, more: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         openneutron.sweep("convnet.tflite", **more)
+
+
+# Labelled data that hold a worker up from the fourth variant on, as long as a file is there.
+HOLDING = """
+import pathlib, time
+import numpy as np
+
+def samples():
+    pathlib.Path(f"asked-{time.monotonic_ns()}").touch()
+    while pathlib.Path("hold").exists() and len(list(pathlib.Path().glob("asked-*"))) > 3:
+        time.sleep(0.01)
+    rng = np.random.default_rng(0)
+    for at in range(4):
+        yield rng.uniform(-1, 1, (8, 8, 3)).astype(np.float32), at
+"""
+
+
+def test_a_client_is_killed_and_another_goes_on(folder: Path) -> None:
+    Path("own_samples.py").write_text(HOLDING)
+    Path("hold").touch()
+    grid = ["--target", "imxrt700,mcxn94x,imx95", "--fit", "none,4K,10", "--data", "own_samples:samples"]
+    words = [sys.executable, "-m", "openneutron", "sweep", "convnet.tflite", *grid, "-o", "part", "--workers"]
+    client = subprocess.Popen([*words, "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while len(list(Path("part").glob("store/*/*.json"))) < 3 and client.poll() is None:
+        time.sleep(0.01)
+    client.kill()
+    assert client.wait() == -signal.SIGKILL, "it was done before it could be killed"
+    Path("hold").unlink()
+    options: dict[str, object] = {"target": "all", "fit": ["none", "4K", 10]}
+    model = {"source": "convnet.tflite", "data": "own_samples:samples"}
+    resumed = openneutron.sweep(model, folder="part", workers=2, **options)
+    alone = openneutron.sweep(model, folder="alone", workers=1, **options)
+    assert 3 <= resumed.known < 9 and alone.known == 0 and len(alone) == 9
+    assert list(resumed) == list(alone) and {row["samples"] for row in alone} == {4, None}
+    for name in ("results.csv", "results.jsonl", "index.html", *(row["report"] for row in alone if row["report"])):
+        assert Path("part", name).read_bytes() == Path("alone", name).read_bytes()
+
+
+def test_a_full_disk_is_named_and_the_rest_goes_on(folder: Path) -> None:
+    words = "-m openneutron sweep convnet.tflite --target imxrt700,mcxn94x --workers 1 -o out"
+    limited = f"ulimit -f 1; exec {sys.executable} {words}"  # files of at most 1 KiB
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "2 of 2 variants ok" in done.stdout
+    assert done.stderr.count("\n") == 1 and "cannot be written" in done.stderr and "2 more files" in done.stderr
+    assert not list(Path("out").rglob(".*")), "nothing half-written"
+
+
+def test_a_factory_that_raises_for_some_arguments(folder: Path) -> None:
+    Path("own_widths.py").write_text(
+        "import torch\n"
+        "def make(width):\n"
+        "    if width > 4:\n"
+        "        raise ValueError('too wide')\n"
+        "    inputs = [(torch.randn(1, 3),) for _ in range(2)]\n"
+        "    return torch.nn.Linear(3, width).eval(), inputs[0], inputs\n"
+    )
+    model = {"source": "own_widths:make", "arguments": {"width": [2, 9, 4]}}
+    found = openneutron.sweep(model, folder="out", workers=1, reports=False)
+    assert [(row["argument_width"], row["status"]) for row in found] == [(2, "ok"), (9, "failed"), (4, "ok")]
+    assert "ValueError: too wide" in found[1]["reason"] and "argument_width" in found.axes and not found.ok

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import openneutron
+from openneutron.analyze.data.given import Data
 from openneutron.sweeps import task
 from openneutron.sweeps.plan import Model
 from openneutron.sweeps.task import Work, measure, prepare
@@ -48,3 +49,13 @@ def test_a_model_that_does_not_load_fails_for_all_its_variants(folder: Path) -> 
     shared = prepare(Work(Model("own_factories:make", (("width", 9),)), {}), 600.0)
     row = measure(shared, {}, 600.0, report=False).row
     assert row["status"] == "failed" and "ValueError: too wide" in row["reason"] and "width=9" in row["reason"]
+
+
+def test_a_row_has_its_accuracy_and_says_what_the_data_lacks(labelled: Path) -> None:
+    whole, part = (
+        measure(prepare(Work(Model("convnet.tflite", data=Data(given)), {}), 600.0), {}, 600.0, report=False)
+        for given in ("d-{0..1}.npz", "d-{1..2}.npz")
+    )
+    assert whole.row["status"] == "ok" and whole.row["samples"] == 24 and whole.lasting
+    assert part.row["status"] == "incomplete" and part.row["samples"] == 12 and not part.lasting
+    assert "d-2.npz: there is no such file" in part.row["reason"] and part.row["cycles"] == whole.row["cycles"]

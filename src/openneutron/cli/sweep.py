@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
 from openneutron.options import PUBLIC, Option
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 _AXES = tuple(one for one in PUBLIC if one.flag and one.name not in ("dump_kernel_selection_code", "trust"))
 _MANY = {"switch": "no,yes", "names": "none,a+b", "bytes": "none,64K"}
 _TABLE_ROWS = 40  # one screen; the files have all
+_ALWAYS = {
+    "stock_ms": "stock ms", "stock_arena_bytes": "arena", "stock_flash_bytes": "flash", "open_ms": "open ms",
+    "open_sram_bytes": "SRAM", "sqnr_db": "SQNR dB",
+}  # fmt: skip
+_FIGURES = {**_ALWAYS, "accuracy": "accuracy", "float_accuracy": "in float"}
 
 
 def sweep_models(
@@ -35,6 +41,11 @@ def sweep_models(
     timeout: Annotated[float, typer.Option(help="Seconds a variant may take; 0: any.", min=0)] = 600.0,
     no_reports: Annotated[bool, typer.Option("--no-reports", help="No HTML report for each variant.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compile also what the folder has.")] = False,
+    data: Annotated[str, typer.Option(help=f"{DATA_HELP} zoo: what each network of the zoo brings.")] = "",
+    limit: Annotated[int, typer.Option(min=0, help="Use only this many samples, from the first on; 0 for all.")] = 0,
+    mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
+    std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
+    parquet: Annotated[bool, typer.Option("--parquet", help="Also write results.parquet.")] = False,
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
@@ -43,15 +54,19 @@ def sweep_models(
 ) -> None:
     """Compile every model for every chip with every option, and say what each variant costs.
 
-    Writes results.csv, results.jsonl and index.html, a page with every variant on axes to choose.
+    Writes results.csv, results.jsonl and index.html, a page with every variant on axes to choose. With --data, each
+    variant's accuracy is among the figures.
 
-    Exit code 0: every variant has figures; 1: some failed or took too long, and their rows say why.
+    Exit code 0: every variant has figures; 1: some failed or took too long, and their rows say why, or a file could not
+    be written.
 
     Examples:
 
     openneutron sweep model.tflite --target imxrt700,mcxn94x --fit none,64K --workers 1 -o folder
 
     openneutron sweep cifarnet ds_cnn --target imxrt700,mcxn94x --fit none,64K --workers 2 -o folder
+
+    openneutron sweep cifarnet --per-channel no,yes --data zoo --limit 200 --workers 1 -o folder
     """
     import json
 
@@ -60,40 +75,43 @@ def sweep_models(
     from openneutron.terminal import console
 
     axes = {one.name: grid[one.name] for one in _AXES if grid[one.name]}
-    described, axes = _described(models, axes, argument or [], size or [], calibration, trust)
+    more: dict[str, Any] = {"calibration": calibration, "data": data, "limit": limit, "mean": mean, "std": std}
+    more |= {"trust": trust, "sizes": _sizes(size or [])}
+    described, axes = _described(models, axes, argument or [], {name: value for name, value in more.items() if value})
     with console.progress("starting") as stage:
         found = sweep(
             described, folder=output, workers=workers or None, scheduler=scheduler, timeout=timeout,
-            reports=not no_reports, fresh=fresh, progress=stage, **axes,
+            reports=not no_reports, fresh=fresh, parquet=parquet, progress=stage, **axes,
         )  # fmt: skip
     if as_json:
         console.put(json.dumps(list(found), indent=2))
     else:
         _print(found)
+    for problem in found.problems:
+        console.error(problem)
     if not found.ok:
         raise typer.Exit(DIFFERS)
 
 
+def _sizes(given: list[str]) -> dict[str, Any]:
+    from openneutron.onnx.sizes import parse_sizes
+
+    return parse_sizes(given) if given else {}
+
+
 def _described(
-    models: list[str], axes: dict[str, Any], arguments: list[str], sizes: list[str], calibration: str, trust: bool
+    models: list[str], axes: dict[str, Any], arguments: list[str], more: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Models and options as `openneutron.sweep` takes them; what the command line gives replaces what a file says."""
     from openneutron.errors import OptionError
     from openneutron.sweeps.toml import read_toml
 
     values = dict(_argument(text) for text in arguments)
-    more: dict[str, Any] = {"calibration": calibration} if calibration else {}
-    if trust:
-        more["trust"] = True
-    if sizes:
-        from openneutron.onnx.sizes import parse_sizes
-
-        more["sizes"] = parse_sizes(sizes)
     found: list[dict[str, Any]] = []
     for text in models:
         if text.endswith(".toml"):
             description = read_toml(text)
-            found += description.models
+            found += [{**model, **more} for model in description.models]
             axes = {**description.axes, **axes}
         else:
             found.append({"source": text, **more, **({"arguments": values} if ":" in text else {})})
@@ -134,12 +152,12 @@ def _print(found: Sweep) -> None:
     axes = [name for name in found.axes if name == "target" or len({row[name] for row in found}) > 1]
     for heading in ("model", *axes):
         table.add_column(heading)
-    figures = ("stock_ms", "stock_arena_bytes", "stock_flash_bytes", "open_ms", "open_sram_bytes", "sqnr_db")
-    for heading in ("stock ms", "arena", "flash", "open ms", "SRAM", "SQNR dB"):
-        table.add_column(heading, justify="right")
+    known = [name for name in _FIGURES if name in _ALWAYS or any(row[name] is not None for row in found)]
+    for name in known:
+        table.add_column(_FIGURES[name], justify="right")
     front = {row["key"] for row in found.pareto("stock_ms", "stock_arena_bytes")}
     for row in found[:_TABLE_ROWS]:
-        cells = [_figure(row[name]) for name in figures]
+        cells = [_figure(row[name]) for name in known]
         style = "bold" if row["key"] in front else ""
         table.add_row(row["model"], *(shown(row[name]) for name in axes), *cells, style=style)
     screen = console.stdout()

@@ -31,6 +31,10 @@ FIGURES = {
     "operators_on_npu": "operators on the NPU",
     "fits": "fits the chip (open)",
 }
+# Columns in which more is better; in all others less is.
+LARGER_IS_BETTER = frozenset(
+    {"sqnr_db", "operators_on_npu", "accuracy", "accuracy_low", "accuracy_high", "float_accuracy"}
+)
 
 
 def figures(report: Report) -> dict[str, Any]:

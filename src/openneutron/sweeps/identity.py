@@ -20,6 +20,7 @@ from typing import Any
 import openneutron
 from openneutron.executorch.capture.sources import find
 from openneutron.sweeps.plan import Model, Variant
+from openneutron.sweeps.scoring import data_identity
 
 # What decides about results beside our own code.
 _PACKAGES = ("executorch", "torch", "torchao", "ai-edge-litert", "numpy", "ortools", "onnx", "distributed")
@@ -59,6 +60,8 @@ def identity_of(model: Model) -> str:
     parts += [list(map(list, model.sizes)), model.calibration]
     if model.calibration and Path(model.calibration).is_file():
         parts.append(_digest(model.calibration))
+    if model.data is not None:
+        parts.append(data_identity(model.data, _code_of))
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
 

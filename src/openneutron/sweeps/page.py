@@ -11,7 +11,8 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from openneutron._version import __version__
-from openneutron.sweeps.figures import FIGURES
+from openneutron.sweeps.figures import FIGURES, LARGER_IS_BETTER
+from openneutron.sweeps.scoring import SCORES
 
 if TYPE_CHECKING:
     from openneutron.sweeps.results import Sweep
@@ -23,7 +24,8 @@ def page(sweep: Sweep) -> str:
     data = {
         "columns": columns,
         "rows": [[row.get(name) for name in columns] for row in sweep.rows],
-        "figures": {name: label for name, label in FIGURES.items() if name in columns and name != "fits"},
+        "figures": {name: label for name, label in (FIGURES | SCORES).items() if name in columns and name != "fits"},
+        "larger": sorted(LARGER_IS_BETTER),
         "filters": ["model", *sweep.axes, "status"],
         "version": __version__,
     }

@@ -17,12 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from openneutron.analyze.data.given import Data
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.sources import find
 from openneutron.executorch.quantize.choices import read_choices
 from openneutron.files import read_file
 from openneutron.machine import targets
 from openneutron.options import PUBLIC, TORCH, Option, Options, checked, read_text
+from openneutron.sweeps.scoring import check_scoring
 
 # Options that leave the figures alone, ask for files that a sweep does not keep, or belong to the model.
 _NO_AXIS = {"dump_kernel_selection_code", "dump_intermediates", "certificate", "trust"}
@@ -32,19 +34,24 @@ _BEHIND = {"placement", "int8_io"}
 QUANTIZING = frozenset(one.name for one in PUBLIC if one.fronts == (TORCH,) and not one.key and one.name not in _BEHIND)
 _SWITCH = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 NONE = "none"
+_KEYS = frozenset({"source", "arguments", "sizes", "calibration", "trust", "data", "limit", "mean", "std"})
 
 Pairs = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model: a source as `openneutron compile` takes it, arguments if it is a factory, trust if it is a .pt2 file."""
+    """One model: a source as `openneutron compile` takes it, arguments if it is a factory, trust if it is a .pt2 file.
+
+    With `data` the accuracy of its variants is measured.
+    """
 
     source: str
     arguments: Pairs = ()
     sizes: Pairs = ()
     calibration: str = ""
     trust: bool = False
+    data: Data | None = None
 
     @property
     def label(self) -> str:
@@ -101,7 +108,7 @@ class Plan:
 def make_plan(models: Any, axes: Mapping[str, Any]) -> Plan:
     """Every model with every combination of options; an `OptionError` names what cannot be meant.
 
-    `models` are sources, `Model`s, or mappings with `source`, `arguments` (name → values), `sizes` and `calibration`.
+    `models` are sources, `Model`s, or mappings with `source`, `arguments` (name → values), `sizes`, `calibration`, `data`.
     """
     found = list(_models(models))
     if not found:
@@ -158,10 +165,10 @@ def _models(given: Any) -> Iterable[Model]:
 
 
 def _described(entry: Mapping[str, Any]) -> Iterable[Model]:
-    unknown = set(entry) - {"source", "arguments", "sizes", "calibration", "trust"}
+    unknown = set(entry) - _KEYS
     if unknown or not isinstance(entry.get("source"), (str, os.PathLike)):
         wrong = f"unknown {sorted(unknown)}" if unknown else "no source"
-        raise OptionError(f"a model has {wrong}", hint="it has source, arguments, sizes, calibration and trust")
+        raise OptionError(f"a model has {wrong}", hint=f"it has {', '.join(sorted(_KEYS))}")
     arguments = entry.get("arguments", {})
     sizes = tuple((name, tuple(v) if isinstance(v, list) else v) for name, v in entry.get("sizes", {}).items())
     lists = [value if isinstance(value, (list, tuple)) else [value] for value in arguments.values()]
@@ -169,9 +176,22 @@ def _described(entry: Mapping[str, Any]) -> Iterable[Model]:
         pairs = tuple(zip(arguments, values, strict=True))
         yield _known(
             Model(
-                os.fspath(entry["source"]), pairs, sizes, str(entry.get("calibration", "")), entry.get("trust") is True
+                os.fspath(entry["source"]), pairs, sizes, str(entry.get("calibration", "")),
+                entry.get("trust") is True, _data(entry),
             )
-        )
+        )  # fmt: skip
+
+
+def _data(entry: Mapping[str, Any]) -> Data | None:
+    limit = entry.get("limit", 0)
+    if type(limit) is not int or limit < 0:
+        raise OptionError(f"limit is {limit!r}", where=str(entry["source"]), hint="give a number of samples, 0 for all")
+    if not entry.get("data"):
+        alone = [name for name in ("limit", "mean", "std") if entry.get(name)]
+        if alone:
+            raise OptionError(f"{alone[0]} is given, and no data", where=str(entry["source"]), hint="give data too")
+        return None
+    return Data(str(entry["data"]), limit, str(entry.get("mean", "")), str(entry.get("std", "")))
 
 
 def _known(model: Model) -> Model:
@@ -179,6 +199,8 @@ def _known(model: Model) -> Model:
     found = find(model.source)
     if model.arguments and found.kind != "factory":
         raise OptionError("arguments are for factories", where=model.source, hint="write package.module:factory")
+    if model.data is not None:
+        check_scoring(model.data, model.source)
     return model
 
 

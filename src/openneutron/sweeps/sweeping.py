@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OptionError
+from openneutron.extras import need
 from openneutron.sweeps import cluster, serial
 from openneutron.sweeps.identity import code_version, identity_of, key_of
 from openneutron.sweeps.plan import AXES, Plan, Variant, make_plan, shown
-from openneutron.sweeps.results import Row, Sweep
+from openneutron.sweeps.results import FOR_PARQUET, Row, Sweep
 from openneutron.sweeps.serial import Task
 from openneutron.sweeps.store import Store
 from openneutron.sweeps.task import COLUMNS, Outcome, Work
@@ -31,17 +33,20 @@ def sweep(
     timeout: float = TIMEOUT_SECONDS,
     reports: bool = True,
     fresh: bool = False,
+    parquet: bool = False,
     progress: Progress | None = None,
     **grid: Any,
 ) -> Sweep:
     """Compile every model with every combination of options; the rows are also in `folder`.
 
-    `models` are sources as `openneutron compile` takes them, or mappings with `source` and, for factories, `arguments`
-    (name → values). Each keyword of `grid` is an option of `openneutron.compile` with a list of values.
+    `models` are sources as `openneutron compile` takes them, or mappings with `source`, for factories `arguments` (name →
+    values), and `data` (as `openneutron evaluate` takes it, with `limit`, `mean`, `std`) to have accuracy measured. Each
+    keyword of `grid` is an option of `openneutron.compile` with a list of values.
 
     Results stay in `folder`: what is there is not compiled again, unless `fresh`. `workers` processes are started, one for
     each core if it is None; 1 works in this process. `scheduler` is the address of a Dask cluster instead. A variant that
-    fails or takes longer than `timeout` seconds is a row with its reason. `reports` writes each variant's HTML report.
+    fails or takes longer than `timeout` seconds is a row with its reason. `reports` writes each variant's HTML report,
+    `parquet` the rows also as results.parquet.
 
     Example:
         >>> found = sweep(["cifarnet", "ds_cnn"], target=["imxrt700", "mcxn94x"], fit_bytes=[None, 65536])
@@ -51,6 +56,8 @@ def sweep(
         raise OptionError(f"workers is {workers}", hint="give 1 or more, or leave it out")
     if not timeout >= 0:
         raise OptionError(f"timeout is {timeout}", hint="give seconds, or 0 for no limit")
+    if parquet:
+        need("pyarrow", FOR_PARQUET)  # before anything takes time
     plan = make_plan(models, grid)
     store = Store(folder)
     stage: Progress = progress or (lambda text: None)
@@ -65,18 +72,31 @@ def sweep(
     tasks = list(_tasks(plan, keys, rows))
     total = len(keys)
     stage(f"{already} of {total} variants known")
+    unwritten: list[str] = []
     for number, outcome in _run(tasks, workers, scheduler, timeout, reports):
         key = tasks[number].key
-        if outcome.lasting:
-            store.put(key, outcome.row, outcome.report)
         rows[key] = outcome.row
+        if outcome.lasting:
+            try:
+                store.put(key, outcome.row, outcome.report)
+            except OptionError as error:  # a full disk: what is measured is still shown
+                unwritten.append(str(error))
         stage(f"{len(rows)} of {total} variants")
     found = Sweep(
         tuple(_row(variant, key, plan, rows[key], store) for variant, key in zip(plan.variants, keys, strict=True)),
-        store.folder, plan.axes, already,
+        store.folder, (*_arguments(plan), *plan.axes), already,
     )  # fmt: skip
-    found.save()
-    return found
+    try:
+        found.save(parquet=parquet)
+    except OptionError as error:
+        unwritten.append(str(error))
+    return dataclasses.replace(found, problems=_summary(unwritten))
+
+
+def _summary(unwritten: Sequence[str]) -> tuple[str, ...]:
+    """The first sentence and the number of others: thousands would say the same."""
+    more = f"; {len(unwritten) - 1} more files could not be written" if len(unwritten) > 1 else ""
+    return (f"{unwritten[0]}{more}",) if unwritten else ()
 
 
 def _keys(plan: Plan) -> list[str]:
@@ -95,7 +115,8 @@ def _tasks(plan: Plan, keys: Sequence[str], known: Mapping[str, Row]) -> Iterato
 
 def _group(variant: Variant) -> str:
     """The name of the quantized program that variants share."""
-    parts = [variant.model.label, variant.model.sizes, variant.model.calibration, variant.quantizing]
+    model = variant.model
+    parts = [model.label, model.sizes, model.calibration, repr(model.data), variant.quantizing]
     return hashlib.sha256(json.dumps(parts, default=repr, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -115,17 +136,25 @@ def _run(
 
 def _row(variant: Variant, key: str, plan: Plan, found: Row, store: Store) -> Row:
     """Who it is, what was found, and how to get it again."""
-    options = dict(variant.options)
+    options, arguments = dict(variant.options), dict(variant.model.arguments)
     report = store.report(key)
     return {
         "model": variant.model.label,
+        **{column: _plain(arguments.get(name)) for column, name in _arguments(plan).items()},
         **{name: _plain(options.get(name, AXES[name].default)) for name in plan.axes},
         **dict.fromkeys(COLUMNS),
         **found,
         "report": str(Path(report.parent.name) / report.name) if report.is_file() else "",
+        "source": variant.model.source,
         "command": variant.command,
         "key": key,
     }
+
+
+def _arguments(plan: Plan) -> dict[str, str]:
+    """Column → argument of the factories; an option may have the same name."""
+    names = dict.fromkeys(name for variant in plan.variants for name, _ in variant.model.arguments)
+    return {f"argument_{name}": name for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from openneutron.analyze.data.given import Data
 from openneutron.api import compile
 from openneutron.errors import InternalError, MissingExtraError, OpenNeutronError
 from openneutron.executorch.capture.sources import Source, find
@@ -23,10 +24,12 @@ from openneutron.program import Program
 from openneutron.sweeps.figures import FIGURES, figures
 from openneutron.sweeps.limit import TimeLimit, time_limit
 from openneutron.sweeps.plan import QUANTIZING, Model
+from openneutron.sweeps.scoring import NOT_SCORED, SCORES, Scored, score_compiled, score_float
 
-OK, FAILED, TIMEOUT, LOST = "ok", "failed", "timeout", "lost"
+# An incomplete row has its figures, and its accuracy from less than all data.
+OK, INCOMPLETE, FAILED, TIMEOUT, LOST = "ok", "incomplete", "failed", "timeout", "lost"
 # What a row has beside the variant it is about; a row without figures has None in their place.
-COLUMNS = ("status", "reason", *FIGURES, "file_bytes", "sha256")
+COLUMNS = ("status", "reason", *FIGURES, *SCORES, "file_bytes", "sha256")
 T = TypeVar("T")
 
 
@@ -61,6 +64,8 @@ class Shared:
     sqnr: float | None = None
     notes: tuple[str, ...] = ()
     failure: Failure | None = None
+    labelled: Data | None = None
+    scored: Scored = NOT_SCORED
 
 
 @dataclass(frozen=True)
@@ -142,7 +147,7 @@ def _loaded(source: Source, work: Work, name: str) -> Shared:
     if source.kind == "tflite":
         made = source.litert_model()
         notes = (f"quantized here by {made.made_by}",) if made.made_by else ()
-        return Shared(name, "tflite", made.model, min(made.sqnr, default=None), notes)
+        return Shared(name, "tflite", made.model, min(made.sqnr, default=None), notes, labelled=work.model.data)
     from openneutron.terminal.quiet import quiet, without_torch_internals
 
     with quiet(), without_torch_internals():
@@ -150,7 +155,9 @@ def _loaded(source: Source, work: Work, name: str) -> Shared:
 
         loaded = source.load()
         data, sqnr = quantized_bytes(loaded, **work.quantizing)
-    return Shared(name, "pt2", data, sqnr, loaded.notes)
+        given = work.model.data
+        scored = NOT_SCORED if given is None else score_float(given, loaded, where=work.model.source)
+    return Shared(name, "pt2", data, sqnr, loaded.notes, labelled=given, scored=scored)
 
 
 def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
@@ -162,14 +169,20 @@ def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
         from openneutron.report.html import page as html
 
         page = html(report)
+    scored = NOT_SCORED
+    if shared.labelled is not None:
+        scored = score_compiled(shared.labelled, program.data, where=shared.name)
     row = {
-        "status": OK,
-        "reason": "",
+        "status": INCOMPLETE if scored.problem else OK,
+        "reason": scored.problem,
         **figures(report),
+        **shared.scored.row,
+        **scored.row,
         "file_bytes": len(program.data),
         "sha256": _digest(program.data),
     }
-    return Outcome(row, report=page)
+    # What the data lacks today may be there tomorrow.
+    return Outcome(row, lasting=not scored.problem, report=page)
 
 
 def _compiled(shared: Shared, options: dict[str, Any]) -> Program:

@@ -45,5 +45,9 @@ def read_toml(path: str | os.PathLike[str]) -> Description:
 
 
 def _placed(model: dict[str, Any], folder: Path) -> dict[str, Any]:
-    beside = {name: folder / str(model[name]) for name in ("source", "calibration") if model.get(name)}
-    return {**model, **{name: str(file) for name, file in beside.items() if file.is_file()}}
+    beside = {name: folder / str(model[name]) for name in ("source", "calibration", "data") if model.get(name)}
+    found = {name: str(file) for name, file in beside.items() if file.is_file()}
+    data = beside.get("data")
+    if data is not None and (data.is_dir() or any(one in data.name for one in "*{")):
+        found["data"] = str(data)
+    return {**model, **found}

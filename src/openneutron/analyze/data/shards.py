@@ -82,7 +82,7 @@ def shards_of(given: str, wanted: Wanted, how: Reading) -> Iterator[Shard]:
             if file.suffix == ".tar":
                 yield Shard(str(file), lambda file=file: _of_tar(file, wanted, mean, std))  # type: ignore[misc]
             else:
-                yield Shard(str(file), lambda file=file: read_data(str(file), wanted))  # type: ignore[misc]
+                yield Shard(str(file), lambda file=file: _of_npz(file, wanted))  # type: ignore[misc]
     elif path.is_dir():
         files = islice(class_files(path), how.limit or None)
         for at, part in enumerate(_parts(files, how.size)):
@@ -106,6 +106,15 @@ def cut(data: Labelled, name: str, size: int) -> Iterator[Shard]:
 def _parts(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
     while part := list(islice(items, size)):
         yield part
+
+
+def files_of(given: str) -> list[Path]:
+    """Every file that is read for what is given; none for a generator."""
+    path = Path(given)
+    several = _several(given)
+    if several or not path.exists():
+        return several
+    return [file for file, _ in class_files(path)] if path.is_dir() else [path]
 
 
 def _several(given: str) -> list[Path]:
@@ -145,6 +154,12 @@ def _of_generator(given: str, how: Reading) -> Iterator[Shard]:
 def _collected(pairs: list[tuple[Array, Array]], given: str, start: int) -> Shard:
     data = joined(pairs, given)
     return Shard(f"{given}, samples {start:,} to {start + len(data):,}", lambda: data, content=data)
+
+
+def _of_npz(file: Path, wanted: Wanted) -> Labelled:
+    if not file.is_file():  # elsewhere such a name may be an import path
+        raise OptionError("there is no such file", where=str(file))
+    return read_data(str(file), wanted)
 
 
 def _of_tar(file: Path, wanted: Wanted, mean: Array, std: Array) -> Labelled:

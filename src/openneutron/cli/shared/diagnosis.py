@@ -29,6 +29,7 @@ OPTIONAL: dict[str, tuple[tuple[str, ...], str, str]] = {
     "torchao": (("0.18.",), _PYTORCH, "'openneutron[executorch]'"),
     "ortools": ((), "`--optimize max`", "'openneutron[max]'"),
     "pandas": ((), 'tables of a report: `report.table("kernels")`', "'openneutron[tables]'"),
+    "pyarrow": ((), "`openneutron sweep --parquet`", "'openneutron[parquet]'"),
     "pillow": (
         (),
         "folders of images as data: `openneutron evaluate --data images/`",
