@@ -21,6 +21,7 @@ DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize
 PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
 GETITEM = "getitem"
 _FLOAT = "openneutron_float"  # key of the note on nodes the user wants in float
+_UNROLLED = "openneutron_unrolled"  # key of the note on the steps of a recurrent layer
 
 
 def operator_name(node: Node) -> str:
@@ -100,6 +101,16 @@ def keep_float(node: Node, keep: bool) -> None:
 def is_kept_float(node: Node) -> bool:
     """Whether the user wants the node computed in float."""
     return bool((node.meta.get("custom") or {}).get(_FLOAT))
+
+
+def note_unrolled(node: Node) -> None:
+    """Note on a recurrent layer that what is made in its place belongs together; copies of its metadata have the note."""
+    node.meta["custom"] = {**(node.meta.get("custom") or {}), _UNROLLED: node.name}
+
+
+def unrolled_from(node: Node) -> str:
+    """The recurrent layer whose step the node is part of, "" for any other node; the note outlives exporting."""
+    return str((node.meta.get("custom") or {}).get(_UNROLLED, ""))
 
 
 def is_view(node: Node) -> bool:

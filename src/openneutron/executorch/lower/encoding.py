@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +65,21 @@ class Constants:
         self._states = {name: fqn for name, fqn in signature.inputs_to_buffers.items() if fqn in mutated}
         self._program = program
         self._known = known or {}
+        self._stand_ins: Mapping[Node, Node] = {}
+
+    def standing_for(self, given: Mapping[Node, Node]) -> Constants:
+        """The same constants as another graph sees them, whose placeholders stand for nodes of this program."""
+        made = copy(self)
+        made._stand_ins = given
+        return made
 
     def __contains__(self, node: Any) -> bool:
-        return isinstance(node, Node) and node.op == "placeholder" and node.name in self._names
+        node = self._stand_ins.get(node, node) if isinstance(node, Node) else None
+        return node is not None and node.op == "placeholder" and node.name in self._names
 
     def known(self, node: Node) -> npt.NDArray[Any] | None:
         """The data of a constant, or None where the program has none."""
-        return self._data(self._names[node.name])
+        return self._data(self._names[self._stand_ins.get(node, node).name])
 
     def _data(self, fqn: str) -> npt.NDArray[Any] | None:
         for source in (self._program.state_dict, self._program.constants, self._known):

@@ -6,7 +6,7 @@ already has emits nothing, one with other parameters emits a QUANTIZE: a forgott
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -144,6 +144,25 @@ class Lowering:
         """Append a LiteRT operator on behalf of the current node."""
         self.builder.op(code, inputs, outputs, **options)
         self.owners.append(self.current)
+
+    def inline(self, owner: Node, given: Mapping[Node, Node], nodes: Sequence[Node]) -> None:
+        """Lower nodes of another graph on behalf of `owner`; `given` says what each of its placeholders stands for here."""
+        calls = [node for node in nodes if node.op == "call_function"]
+        outer, first = self.constants, len(self.owners)
+        self.constants = outer.standing_for(given)
+        for stand_in, node in given.items():
+            if node not in outer:
+                self.values[stand_in] = self.value(node, owner)
+        self._look_ahead(calls, ())
+        tables = find_tables(calls, self.constants) if self.with_tables else {}
+        self.tables |= tables
+        tabulated = inside_of(tables)
+        for node in calls:
+            if node not in tabulated:
+                self._lower(node)
+        self.constants = outer
+        self.owners[first:] = [(owner,)] * (len(self.owners) - first)
+        self.current = (owner,)
 
     def value(self, node: Node, reader: Node) -> Any:
         """The value behind an argument; constants enter here."""

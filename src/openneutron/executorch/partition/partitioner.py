@@ -7,6 +7,7 @@ partition whole. The graph is never edited and no random number is drawn.
 from __future__ import annotations
 
 import dataclasses
+import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from openneutron.executorch.compile_spec import from_specs, to_specs
 from openneutron.executorch.deliver import conversion, tried
 from openneutron.executorch.deliver.backend import NeutronBackend, ensure_only_backend
 from openneutron.executorch.fx import operator_name
+from openneutron.executorch.lower import whole
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.lower.lowering import Lowered, Region
 from openneutron.executorch.operators import lowerings
@@ -32,6 +34,7 @@ from openneutron.executorch.partition.excluded import Excluded
 from openneutron.executorch.partition.levels import cut, split
 from openneutron.executorch.partition.outcome import verdicts_of
 from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
+from openneutron.executorch.partition.passes.keep_layers_whole import keep_layers_whole
 from openneutron.executorch.partition.passes.keep_order_between import keep_order_between
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, make_islands_contiguous
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
@@ -176,7 +179,24 @@ class NeutronPartitioner(Partitioner):
             self.copies = Copies(0, 0)
         tensors = {**exported_program.state_dict, **exported_program.constants}
         self._waiting.append({name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)})
-        return split_dequantize(exported_program)
+        program = split_dequantize(exported_program)
+        return keep_layers_whole(program, self._delegates_whole) if self._keeps_layers() else program
+
+    def _keeps_layers(self) -> bool:
+        """Whether nothing was asked for that looks at the operators inside a layer."""
+        asked = self.options.operators_not_to_delegate or self._preserve or self._check_op_support is not None
+        return not asked and self.placement == "all" and self.options.converter == "open"
+
+    def _delegates_whole(self, program: ExportedProgram, call: Node) -> bool:
+        """Whether a layer as one call would be delegated: it cannot be cut where only a part fits."""
+        attempts = Attempts(Constants(program, self._given), self._check(), self.options)
+        cluster = next(one for one in find_clusters(program.graph) if call in one.nodes)
+        self._examine(cluster, attempts)
+        lowered = attempts.lower(cluster.nodes).lowered if cluster.accepted else None
+        accepted = lowered is not None and self.trials.outcome(lowered).whole
+        if accepted:
+            weakref.finalize(self, whole.forget, call.args[1])
+        return accepted
 
     def _take_known(self, program: ExportedProgram) -> dict[str, torch.Tensor]:
         """The real tensors of a program: names repeat between methods, so the first that fits in name and shape."""

@@ -16,16 +16,21 @@ from torch.fx.node import map_arg
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.lower import whole
 
 
 def decompose_leftovers(model: GraphModule, is_kept: Callable[[Node], bool]) -> int:
-    """Replace every node for which `is_kept` is true, in place; returns how many there were."""
-    asked = [node for node in model.graph.nodes if is_kept(node)]
+    """Replace every node for which `is_kept` is true, and layers kept whole, in place; returns how many there were."""
+    asked = [node for node in model.graph.nodes if operator_name(node) == whole.OPERATOR or is_kept(node)]
     table = _table() if asked else {}  # making it takes a third of a second
     kept = [node for node in asked if node.target._op in table]
     for node in kept:
         results = _insert(model.graph, node, _traced(node, table))
-        node.replace_all_uses_with(results)
+        if isinstance(results, Node):
+            node.replace_all_uses_with(results)
+        for part in list(node.users) if not isinstance(results, Node) else ():
+            part.replace_all_uses_with(results[part.args[1]])
+            model.graph.erase_node(part)
         model.graph.erase_node(node)
     if kept:
         model.recompile()
@@ -36,7 +41,7 @@ def _table() -> dict[Any, Any]:
     """ExecuTorch's own decompositions: what they yield is what its verifier takes."""
     from executorch.exir.program._program import _default_decomposition_table
 
-    return dict(_default_decomposition_table())
+    return {**_default_decomposition_table(), torch.ops.openneutron.whole.default: whole.run}
 
 
 def _traced(node: Node, table: dict[Any, Any]) -> Graph:
@@ -57,17 +62,15 @@ def _traced(node: Node, table: dict[Any, Any]) -> Graph:
         return make_fx(copying)(*examples).graph
 
 
-def _insert(graph: Graph, node: Node, traced: Graph) -> Node:
-    """Copy the traced calls in front of `node` as Edge operators; returns the node of the result."""
+def _insert(graph: Graph, node: Node, traced: Graph) -> Any:
+    """Copy the traced calls in front of `node` as Edge operators; returns the node of the result, or of each of several."""
     copies = dict(zip((one for one in traced.nodes if one.op == "placeholder"), node.all_input_nodes, strict=True))
     kept = {key: value for key, value in node.meta.items() if key not in ("val", "tensor_meta", "spec")}
     for one in traced.nodes:
         if one.op == "placeholder":
             continue
         if one.op == "output":
-            result = one.args[0]
-            assert isinstance(result, Node)
-            return copies[result]
+            return map_arg(one.args[0], copies.__getitem__)
         if one.op != "call_function" or not isinstance(one.target, torch._ops.OpOverload):
             raise UnsupportedError(
                 f"{operator_name(node)} cannot be decomposed for the CPU: {one.format_node()}", where=node.name,
@@ -76,7 +79,7 @@ def _insert(graph: Graph, node: Node, traced: Graph) -> Node:
         target, extra = _edge_operator(one)
         args, kwargs = map_arg((one.args, {**one.kwargs, **extra}), copies.__getitem__)
         if extra:
-            kwargs.pop("memory_format", None)
+            kwargs = {key: value for key, value in kwargs.items() if key != "memory_format"}
         with graph.inserting_before(node):
             made = graph.call_function(target, args, kwargs)
         made.meta = {**kept, "val": one.meta["val"]}
@@ -95,6 +98,7 @@ def _edge_operator(node: Node) -> tuple[Any, dict[str, Any]]:
         return ops.edge.dim_order_ops._clone_dim_order.default, {"dim_order": list(node.meta["val"].dim_order())}
     space, name = target._schema.name.split("::")
     overload = target._overloadname
-    if overload == "Tensor" and len(node.args) > 1 and isinstance(node.args[1], (int, float)):
+    two = len(node.args) > 1 and str(target._schema.arguments[1].type) == "Tensor"
+    if overload == "Tensor" and two and isinstance(node.args[1], (int, float)):
         overload = "Scalar"
     return getattr(getattr(getattr(ops.edge, space), name), overload), {}

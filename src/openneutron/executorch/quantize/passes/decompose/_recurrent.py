@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import GETITEM, arguments, operator_name, value_of
+from openneutron.executorch.fx import GETITEM, arguments, note_unrolled, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert, is_zero
 
@@ -62,6 +62,7 @@ def weights_of(flat: Sequence[Node], *, has_biases: bool, projected: bool = Fals
 
 def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
     """Replace the layer's results in place: the sequence of states, then the last state of each kind."""
+    note_unrolled(layer.node)
     call = Insert(model, layer.node)
     time = 1 if layer.batch_first else 0
     sequence, last, steps = layer.x, [], []

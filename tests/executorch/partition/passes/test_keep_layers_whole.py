@@ -1,0 +1,136 @@
+"""Recurrent layers go through ExecuTorch as one call each, and are compiled as their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from executorch.exir import to_edge
+from torch import nn
+from torch.export import ExportedProgram
+
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.lower import whole
+from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
+from openneutron.executorch.partition.passes.keep_layers_whole import keep_layers_whole
+from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
+from openneutron.executorch.pipeline import build, quantize
+from openneutron.litert.read import read_model
+from tests.executorch.harness import check
+
+STEPS = 2
+
+
+class Layer(nn.Module):
+    """A layer whose states are returned with the sequence."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor, *states: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        given = (states[0] if len(states) == 1 else states,) if states else ()
+        y, last = self.layer(x, *given)
+        return (y, *last) if isinstance(last, tuple) else (y, last)
+
+
+def case(layer: nn.Module, *states: tuple[int, ...], shape: tuple[int, ...] = (1, STEPS, 6)) -> Callable[[], tuple]:
+    return lambda: (Layer(layer), (torch.randn(shape), *(torch.randn(size) for size in states)))
+
+
+CASES = {
+    "both directions": case(nn.GRU(6, 5, batch_first=True, bidirectional=True)),
+    "two layers, time first": case(nn.LSTM(6, 5, 2), shape=(STEPS, 1, 6)),
+    "from a state": case(nn.GRU(6, 5, batch_first=True), (1, 1, 5)),
+    "projection": case(nn.LSTM(6, 5, batch_first=True, proj_size=4)),
+    "plain": case(nn.RNN(6, 5, batch_first=True)),
+}
+
+
+def program_of(seed: int = 0) -> tuple[ExportedProgram, torch.Tensor]:
+    torch.manual_seed(seed)
+    x = torch.randn(1, STEPS, 6)
+    return split_dequantize(quantize(Layer(nn.GRU(6, 5, batch_first=True)).eval(), (x,), [(x,)]).program), x
+
+
+def calls(program: ExportedProgram) -> list[str]:
+    return [operator_name(node) for node in program.graph.nodes if node.op == "call_function"]
+
+
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+def test_every_kind_of_layer_is_one_call_and_exact(activations: str) -> None:
+    torch.manual_seed(0)
+    made = check(CASES, activations=activations)
+    operators = [node.operator for node in made.built.report.nodes if node.code != "border"]
+    assert operators == [whole.OPERATOR] * len(CASES)
+    assert "FULLY_CONNECTED" in made.codes and "TANH" in made.codes
+
+
+def test_the_model_is_the_one_that_its_operators_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled() -> tuple[list[str], bytes]:
+        torch.manual_seed(0)
+        x = torch.randn(1, STEPS, 6)
+        (partition,) = build(Layer(nn.LSTM(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)]).partitions
+        made = read_model(partition.converted).main
+        constants = [made.tensors[index].data for index in made.operators[0].inputs[-3:]]
+        return [op.code for op in read_model(partition.litert).main.operators], b"".join(map(bytes, constants[1:]))
+
+    together = compiled()
+    monkeypatch.setattr(NeutronPartitioner, "_keeps_layers", lambda self: False)
+    assert compiled() == together
+
+
+def test_the_call_computes_what_its_operators_do_and_can_be_put_back() -> None:
+    program, x = program_of()
+    wanted = program.module()(x)
+    one = keep_layers_whole(program, lambda *_: True)
+    assert calls(one).count(whole.OPERATOR) == 1 and len(calls(one)) < 10 < len(calls(program))
+    back = keep_layers_whole(program, lambda *_: False)
+    assert whole.OPERATOR not in calls(back) and len(calls(back)) >= len(calls(program))
+    for made in (one, back):
+        assert all(map(torch.equal, made.module()(x), wanted))
+
+
+def test_what_stays_on_the_cpu_becomes_operators_that_it_has() -> None:
+    program, x = program_of()
+    edge = to_edge(keep_layers_whole(program, lambda *_: True)).exported_program()
+    assert whole.OPERATOR in calls(edge)
+    assert decompose_leftovers(edge.graph_module, lambda node: False) == 1
+    assert whole.OPERATOR not in calls(edge) and "aten.linear.default" not in calls(edge)
+    assert all(map(torch.equal, edge.module()(x), program.module()(x)))
+
+
+@pytest.mark.parametrize("options", [{"operators_not_to_delegate": ("aten.tanh.default",)}, {"placement": "fastest"}])
+def test_whoever_looks_inside_a_layer_finds_its_operators(options: dict[str, object]) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, STEPS, 6)
+    built = build(Layer(nn.RNN(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)], **options)
+    found = [node.operator for node in built.report.nodes]
+    assert whole.OPERATOR not in found and found.count("aten.tanh.default") == STEPS
+
+
+def test_a_layer_that_is_read_in_float_is_left_alone() -> None:
+    class Read(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.RNN(6, 5, batch_first=True)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.erf(self.layer(x)[0])
+
+    x = torch.randn(1, STEPS, 6)
+    program = quantize(Read().eval(), (x,), [(x,)]).program
+    for node in program.graph.nodes:  # as if erf's reader took the layer's result before it is stored
+        if operator_name(node) == "aten.erf.default":
+            node.replace_input_with(node.args[0], node.args[0].args[0].args[0])
+    program.graph_module.recompile()
+    assert keep_layers_whole(program, lambda *_: True) is program
+
+
+def test_bodies_go_with_the_partitioner_that_kept_them() -> None:
+    before = dict(whole._bodies)
+    x = torch.randn(1, STEPS, 6)
+    build(Layer(nn.RNN(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)])
+    assert whole._bodies == before
