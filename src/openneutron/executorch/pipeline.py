@@ -34,6 +34,7 @@ from openneutron.executorch.deliver.host_kernels import check_host_kernels
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
+from openneutron.executorch.partition.passes.keep_layers_whole import forget_with, with_whole_layers
 from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.whole_program import whole_program
@@ -184,8 +185,9 @@ def build(
         if example_inputs is None or not calibration:
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         made = quantize(
-            source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines
-        )
+            source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
+            whole_layers=engines.neutron,
+        )  # fmt: skip
         quantized, program, sqnr, remarks = made.module, made.program, made.sqnr, made.notes
     check_program(program, from_module=quantized is not None)
     check_scales(program)
@@ -243,8 +245,12 @@ def quantize(
     channels_last: bool = False,
     stages: Stages | None = None,
     engines: Engines | None = None,
+    whole_layers: bool = False,
 ) -> Quantized:
-    """Post-training quantization, and how close it comes on a few calibration samples."""
+    """Post-training quantization, and how close it comes on a few calibration samples.
+
+    With `whole_layers` recurrent layers are one call each in the program, which only our partitioner knows.
+    """
     check_model(model)
     check_samples(example_inputs, calibration)
     if isinstance(model, ExportedProgram):
@@ -258,7 +264,8 @@ def quantize(
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         made = quantize_exported(exported, batches, chosen, quantizer, stages=stages)
         with stages("exporting again"):
-            program = export(made.module, inputs, what="the quantized model")
+            captured = with_whole_layers(made.module) if whole_layers else made.module
+            program = forget_with(export(captured, inputs, what="the quantized model"))
     return Quantized(made.module, program, made.sqnr, made.notes)
 
 

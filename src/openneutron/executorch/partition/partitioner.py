@@ -180,7 +180,7 @@ class NeutronPartitioner(Partitioner):
         tensors = {**exported_program.state_dict, **exported_program.constants}
         self._waiting.append({name: value for name, value in tensors.items() if isinstance(value, torch.Tensor)})
         program = split_dequantize(exported_program)
-        return keep_layers_whole(program, self._delegates_whole) if self._keeps_layers() else program
+        return keep_layers_whole(program, self._delegates_whole)
 
     def _keeps_layers(self) -> bool:
         """Whether nothing was asked for that looks at the operators inside a layer."""
@@ -189,6 +189,8 @@ class NeutronPartitioner(Partitioner):
 
     def _delegates_whole(self, program: ExportedProgram, call: Node) -> bool:
         """Whether a layer as one call would be delegated: it cannot be cut where only a part fits."""
+        if not self._keeps_layers():
+            return False
         attempts = Attempts(Constants(program, self._given), self._check(), self.options)
         cluster = next(one for one in find_clusters(program.graph) if call in one.nodes)
         self._examine(cluster, attempts)

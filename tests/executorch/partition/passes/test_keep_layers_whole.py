@@ -10,13 +10,14 @@ from executorch.exir import to_edge
 from torch import nn
 from torch.export import ExportedProgram
 
-from openneutron.executorch.fx import operator_name
+from openneutron.executorch.fx import is_quantize, operator_name
 from openneutron.executorch.lower import whole
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
 from openneutron.executorch.partition.passes.keep_layers_whole import keep_layers_whole
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.pipeline import build, quantize
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.litert.read import read_model
 from tests.executorch.harness import check
 
@@ -93,6 +94,19 @@ def test_the_call_computes_what_its_operators_do_and_can_be_put_back() -> None:
         assert all(map(torch.equal, made.module()(x), wanted))
 
 
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_a_module_is_exported_with_one_call(per_channel: bool) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(1, STEPS, 6)
+    chosen = Choices(per_channel=per_channel)
+    made = quantize(Layer(nn.GRU(6, 5, batch_first=True)).eval(), (x,), [(x,)], chosen, whole_layers=True)
+    assert calls(made.program).count(whole.OPERATOR) == 1
+    back = keep_layers_whole(made.program, lambda *_: False)
+    assert whole.OPERATOR not in calls(back)
+    for program in (made.program, back):
+        assert all(map(torch.equal, program.module()(x), made.module(x)))
+
+
 def test_what_stays_on_the_cpu_becomes_operators_that_it_has() -> None:
     program, x = program_of()
     edge = to_edge(keep_layers_whole(program, lambda *_: True)).exported_program()
@@ -127,6 +141,13 @@ def test_a_layer_that_is_read_in_float_is_left_alone() -> None:
             node.replace_input_with(node.args[0], node.args[0].args[0].args[0])
     program.graph_module.recompile()
     assert keep_layers_whole(program, lambda *_: True) is program
+
+
+def test_a_layer_with_a_scale_that_is_no_number_is_left_to_the_check_of_all_scales() -> None:
+    program, _ = program_of()
+    inside = [node for node in program.graph.nodes if is_quantize(node)][3]
+    inside.args = (inside.args[0], float("nan"), *inside.args[2:])
+    assert whole.OPERATOR not in calls(keep_layers_whole(program, lambda *_: True))
 
 
 def test_bodies_go_with_the_partitioner_that_kept_them() -> None:

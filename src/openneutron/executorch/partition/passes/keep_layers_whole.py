@@ -8,16 +8,28 @@ from __future__ import annotations
 
 import copy
 import operator
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx import Graph, GraphModule, Node
 
-from openneutron.executorch.fx import is_dequantize, is_quantize, unrolled_from, value_of
+from openneutron.executorch.fx import (
+    GETITEM,
+    arguments,
+    is_dequantize,
+    is_quantize,
+    operator_name,
+    shape_of,
+    unrolled_from,
+    value_of,
+)
 from openneutron.executorch.lower import whole
 from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.quantize.passes._attributes import tensor_of
 
 aten = torch.ops.aten
 # Edge has no views, only copies, and the body is lowered as Edge's operators are.
@@ -28,25 +40,62 @@ _COPIES = {
 }
 
 
+def with_whole_layers(module: GraphModule) -> GraphModule:
+    """A quantized module, still to be exported, with one call for each recurrent layer; the given one, without any.
+
+    Exporting retraces the steps once more, so they are taken out before. The partitioner puts back what it cannot use.
+    """
+    if not any(map(unrolled_from, module.graph.nodes)):
+        return module
+    graph = copy.deepcopy(module.graph)
+    made = GraphModule(module, graph)
+    _contracted(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr")
+    made.recompile()
+    return made
+
+
+def forget_with(program: ExportedProgram) -> ExportedProgram:
+    """Let the bodies of the calls in a program go when it goes."""
+    for node in program.graph.nodes:
+        if operator_name(node) == whole.OPERATOR:
+            weakref.finalize(program, whole.forget, node.args[1])
+    return program
+
+
 def keep_layers_whole(program: ExportedProgram, delegated: Callable[[ExportedProgram, Node], bool]) -> ExportedProgram:
     """A program with one call for each layer that `delegated` accepts in this form; the given one, without any."""
-    graph = copy.deepcopy(program.graph) if any(map(unrolled_from, program.graph.nodes)) else program.graph
-    layers: dict[str, list[Node]] = {}
-    for node in graph.nodes:
-        if unrolled_from(node) and not is_quantize(node) and not is_dequantize(node):
-            layers.setdefault(unrolled_from(node), []).append(node)
-    constants = Constants(program)
-    found = [_layer(nodes, constants) for nodes in layers.values()]
-    calls = [_contract(layer) for layer in found if layer is not None]
+    if not any(unrolled_from(node) for node in program.graph.nodes):
+        return program
+    graph = copy.deepcopy(program.graph)
+    _contracted(graph, Constants(program).__contains__)
+    calls = [node for node in graph.nodes if operator_name(node) == whole.OPERATOR]
     if not calls:
         return program
     made = program._update(GraphModule(program.graph_module, graph), program.graph_signature)
+    given = {node.args[1] for node in program.graph.nodes if operator_name(node) == whole.OPERATOR}
     for call in calls:
         if not delegated(made, call):
             expand(call)
-            whole.forget(call.args[1])  # type: ignore[arg-type]
+            if call.args[1] not in given:  # else the given program has it still
+                whole.forget(call.args[1])  # type: ignore[arg-type]
     made.graph_module.recompile()
     return made
+
+
+def _contracted(graph: Graph, is_constant: Callable[[object], bool]) -> None:
+    """Put one call in the place of each layer that can be one."""
+    layers: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        if unrolled_from(node) and operator_name(node) not in (whole.OPERATOR, GETITEM) and not _is_border(node):
+            layers.setdefault(unrolled_from(node), []).append(node)
+    for nodes in layers.values():
+        layer = _layer(nodes, is_constant)
+        if layer is not None:
+            _contract(layer)
+
+
+def _is_border(node: Node) -> bool:
+    return is_quantize(node) or is_dequantize(node)
 
 
 @dataclass(frozen=True)
@@ -58,13 +107,13 @@ class _Layer:
     outputs: list[Node]
 
 
-def _layer(nodes: list[Node], constants: Constants) -> _Layer | None:
+def _layer(nodes: list[Node], is_constant: Callable[[object], bool]) -> _Layer | None:
     """A layer's operators with the quantizes and dequantizes between them; None where it cannot be one call."""
     inside = set(nodes)
     graph = nodes[0].graph
     for node in list(graph.nodes):
-        source = node.args[0] if is_quantize(node) or is_dequantize(node) else None
-        ours = source in inside or (is_dequantize(node) and source in constants)
+        source = node.args[0] if _is_border(node) else None
+        ours = source in inside or (is_dequantize(node) and is_constant(source))
         if ours and (is_quantize(node) or all(user in inside for user in node.users)):
             inside.add(node)
     order = {node: at for at, node in enumerate(graph.nodes)}
@@ -79,12 +128,23 @@ def _layer(nodes: list[Node], constants: Constants) -> _Layer | None:
                 return None  # something reads it in float
             outputs[node.args[0]] = None  # type: ignore[index]
     readers = [order[user] for node in body for user in node.users if user not in inside]
-    if not outputs or max(order[node] for node in inputs) > min(readers):
+    if not outputs or max(order[node] for node in inputs) > min(readers) or not all(map(_has_sound_scales, body)):
         return None
     return _Layer(body, inputs, list(outputs))
 
 
-def _contract(layer: _Layer) -> Node:
+def _has_sound_scales(node: Node) -> bool:
+    """Whether a quantize or dequantize can be computed; of one that cannot, the whole program's check tells the user."""
+    if not _is_border(node):
+        return True
+    given = arguments(node)
+    if "scale" in given:
+        return 0 < given["scale"] < float("inf")
+    found = tensor_of(node.graph.owning_module, given["scales"])  # type: ignore[arg-type]
+    return found is None or bool(((found > 0) & found.isfinite()).all())
+
+
+def _contract(layer: _Layer) -> None:
     """Put one call in the layer's place; quantizes that are read outside stay there too."""
     first = layer.nodes[0]
     inside = set(layer.nodes)
@@ -104,7 +164,6 @@ def _contract(layer: _Layer) -> Node:
                 quantize.replace_all_uses_with(outside, delete_user_cb=lambda user: user not in inside)
     for node in reversed(layer.nodes):
         graph.erase_node(node)
-    return call
 
 
 def _first_reader(layer: _Layer, inside: set[Node]) -> Node:
@@ -124,12 +183,23 @@ def _body(layer: _Layer) -> Graph:
     copies: dict[Node, Node] = {}
     for node in layer.inputs:
         copies[node] = body.placeholder(node.name)
-        copies[node].meta = dict(node.meta)
+        copies[node].meta = {"val": _seen(node), **node.meta}
     for node in layer.nodes:
         copies[node] = body.node_copy(node, copies.__getitem__)
         copies[node].target = _COPIES.get(node.target, node.target)  # type: ignore[call-overload]
+        if value_of(node) is None:
+            given = arguments(copies[node])
+            dtype = given["dtype"] if is_quantize(node) else torch.float32
+            copies[node].meta["val"] = torch.empty(shape_of(given["input"]), dtype=dtype, device="meta")
     body.output(tuple(copies[node] for node in layer.outputs))
     return body
+
+
+def _seen(node: Node) -> Any:
+    """What a graph that was not exported yet does not say of an attribute: its sizes."""
+    if value_of(node) is not None or node.op != "get_attr":
+        return value_of(node)
+    return tensor_of(node.graph.owning_module, node).to("meta")  # type: ignore[union-attr, arg-type]
 
 
 def expand(call: Node) -> None:
@@ -140,8 +210,14 @@ def expand(call: Node) -> None:
         for node in body.nodes:
             if node.op == "call_function":
                 copies[node] = graph.node_copy(node, copies.__getitem__)
+                copies[node].meta["val"] = _of_this_program(value_of(node), value_of(call)[0])
     results = [copies[node] for node in whole.results(body)]
     for part in list(call.users):
         part.replace_all_uses_with(results[part.args[1]])  # type: ignore[call-overload, index]
         graph.erase_node(part)
     graph.erase_node(call)
+
+
+def _of_this_program(value: torch.Tensor, beside: torch.Tensor) -> torch.Tensor:
+    """A tensor like `value`, which another trace made, with the fake mode of this program's tensors."""
+    return beside.new_empty(value.shape, dtype=value.dtype)
