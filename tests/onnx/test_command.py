@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openneutron.cli.main import run
-from tests.onnx.models import convnet
+from tests.onnx.models import convnet, model, node
 
 
 @pytest.fixture
@@ -32,6 +32,28 @@ def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFi
     assert run(["verify", "net.onnx", "--calibration", "samples.npz", "--optimize", "fast"]) == 0
     said = capsys.readouterr().out
     assert "0 LSB in all" in said and "logits against onnxruntime: SQNR" in said
+
+
+def test_a_network_far_from_float_is_warned_of_with_layer_and_command(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    # One scale for all channels leaves nothing of the small ones, which the second layer makes large again.
+    spread = np.logspace(0, -6, 8).astype(np.float32)
+    stored = {
+        "w1": rng.normal(size=(16, 8)).astype(np.float32) * spread,
+        "w2": rng.normal(size=(8, 4)).astype(np.float32) / spread[:, None],
+    }
+    nodes = [
+        node("MatMul", ["x", "w1"], ["m"], "/first/MatMul"), node("Relu", ["m"], ["r"], "/relu"),
+        node("MatMul", ["r", "w2"], ["y"], "/second/MatMul"),
+    ]  # fmt: skip
+    (folder / "spread.onnx").write_bytes(model(nodes, {"x": [1, 16]}, ["y"], stored).SerializeToString())
+    np.savez(folder / "x.npz", x=rng.normal(size=(8, 16)).astype(np.float32))
+    assert run(["compile", "spread.onnx", "--calibration", "x.npz", "--optimize", "fast", "-o", "spread.pte"]) == 0
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "dB SQNR from float, below 20 dB" in said and "is the first layer below" in said, said
+    assert "/second/MatMul" in said and "openneutron bisect" in said, said
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from torchao.quantization.pt2e.quantizer import (
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.many_classes import is_over_many, reach
 from openneutron.executorch.quantize.passes._attributes import is_changed
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
@@ -136,6 +137,14 @@ class Annotator:
     def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
         """One tensor in, a result whose range is known beforehand; in 16 bits LiteRT takes 2^-15 alone."""
         self.unary(node, fixed(scale, zero_point) if self.dtype is torch.int8 else fixed(2.0**-15, 0, self.dtype))
+
+    def probabilities(self, node: Node, scale: float, zero_point: int) -> None:
+        """A softmax; over many classes it has 8 bits in a 16-bit network, and reads what lies below the largest value."""
+        x = node.args[0]
+        if self.dtype is torch.int16 and is_over_many(node) and isinstance(x, Node) and self.is_float(x):
+            self.write(node, {x: fixed(reach(node) / 255, 127)}, fixed(scale, zero_point))
+        else:
+            self.fixed_output(node, scale, zero_point)
 
     def shared(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
         """Every input and the result have the same parameters: shape-only operators, pooling, concatenation.

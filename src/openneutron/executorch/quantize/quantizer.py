@@ -18,6 +18,7 @@ from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
 from openneutron.executorch.quantize.passes import prepare_for_annotation, recognize
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
+from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
 
@@ -110,6 +111,7 @@ class NeutronQuantizer(Quantizer):
         """Rewrite the ATen graph in place so that everything inside can be quantized."""
         recognize(model, is_qat=self.is_qat)
         decompose_wide(model, self._is_wide)
+        replace_magnitude(model, self._is_wide)
         return prepare_for_annotation(model, is_qat=self.is_qat)
 
     def annotate(self, model: GraphModule) -> GraphModule:

@@ -9,10 +9,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from openneutron.executorch.capture.export import export
+from openneutron.executorch.fx import operator_name
 from openneutron.executorch.pipeline import Built, build
+from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch import harness
+from tests.executorch.harness import Function
 
 Case = Callable[["Network", torch.Tensor], torch.Tensor]
 
@@ -74,3 +78,22 @@ def assert_exact(built: Built, image: tuple[torch.Tensor, ...], got: tuple[torch
     for (golden, scale, zero), result in zip(harness._expected(built, stored), results, strict=True):
         here = np.rint(result.numpy().astype(np.float64) / scale).astype(int) + zero
         assert np.array_equal(here, golden.astype(int))
+
+
+def test_the_length_of_complex_numbers_keeps_what_is_quiet_in_16_bits() -> None:
+    def spectrum(x: torch.Tensor) -> torch.Tensor:
+        real, imaginary = x[:, :8], x[:, 8:]
+        return torch.sqrt(real * real + imaginary.pow(2))
+
+    torch.manual_seed(0)
+    # Loud and quiet bins, 80 dB apart.
+    x = torch.randn(4, 16, 8) * torch.logspace(0, -4, 8)[:, None].repeat(2, 1)
+    length = Function(spectrum)
+    made = NeutronQuantizer(activations="int16").transform_for_annotation(export(length, (x,)).module())
+    assert "aten.sqrt.default" not in {operator_name(node) for node in made.graph.nodes}
+    assert torch.allclose(made(x), spectrum(x), rtol=7e-4, atol=0)
+    found = harness.check({"length": lambda: (spectrum, (x,))}, activations="int16")
+    (got,) = load_program(found.built.pte).run(x)
+    assert torch.allclose(got, spectrum(x), rtol=1e-3, atol=20 * float(x.abs().max()) / 32767)
+    plain = NeutronQuantizer().transform_for_annotation(export(length, (x,)).module())
+    assert "aten.sqrt.default" in {operator_name(node) for node in plain.graph.nodes}

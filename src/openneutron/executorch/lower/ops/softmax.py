@@ -22,7 +22,7 @@ WIDE_OUTPUT = Quantization((2.0**-15,), (0,))
 @annotates("aten.softmax.int", "aten._softmax.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Probabilities have a known range."""
-    a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
+    a.probabilities(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
 @lowers("aten._softmax.default", cpu="exponential", wide_tolerance=8)

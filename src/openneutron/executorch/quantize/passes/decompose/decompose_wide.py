@@ -8,7 +8,10 @@ After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     r = relu(x); y = add(r, mul(
 Before:  y = silu(x)                                y = gelu(x)
 After:   y = mul(x, sigmoid(x))                     y = mul(mul(x, 0.5), add(tanh(c x (1 + 0.044715 x²)), 1))
 
-The last one is the usual approximation, within 5e-4 of the exact function, which is one step of 16 bits at a range of ±16.
+Before:  y = softmax(x), of many classes
+After:   y = softmax(sub(x, amax(x)))
+
+GELU's is the usual approximation, within 5e-4 of the exact function, which is one step of 16 bits at a range of ±16.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.many_classes import SOFTMAX, is_over_many
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _CUBIC = 0.044715
@@ -33,6 +37,8 @@ def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
     for node in list(model.graph.nodes):
         rule = _RULES.get(operator_name(node))
         if rule is None or not isinstance(value_of(node), torch.Tensor) or not is_wide(node):
+            continue
+        if operator_name(node) in SOFTMAX and not is_over_many(node):
             continue
         node.replace_all_uses_with(rule(Insert(model, node), node))
         model.graph.erase_node(node)
@@ -72,9 +78,15 @@ def _prelu(call: Insert, node: Node) -> Node:
     return call(_aten.add.Tensor, positive, call(_aten.mul.Tensor, negative, slopes))
 
 
+def _softmax(call: Insert, node: Node) -> Node:
+    x, dim = node.args[:2]
+    below = call(_aten.sub.Tensor, x, call(_aten.amax.default, x, [dim], True))
+    return call(node.target, below, *node.args[1:], **node.kwargs)
+
+
 _RULES: dict[str, Callable[[Insert, Node], Node]] = {
     "aten.hardsigmoid.default": _hard_sigmoid, "aten.hardsigmoid_.default": _hard_sigmoid,
     "aten.hardswish.default": _hard_swish, "aten.hardswish_.default": _hard_swish,
     "aten.silu.default": _silu, "aten.silu_.default": _silu,
-    "aten.gelu.default": _gelu, "aten.prelu.default": _prelu,
+    "aten.gelu.default": _gelu, "aten.prelu.default": _prelu, **dict.fromkeys(SOFTMAX, _softmax),
 }  # fmt: skip
