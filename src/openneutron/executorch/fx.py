@@ -5,13 +5,14 @@ Everything works on ATen and Edge graphs alike, because operators are known by n
 
 from __future__ import annotations
 
+import copy
 import operator
 import re
 from functools import cache
 from typing import Any
 
 from torch._ops import OpOverload
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from openneutron.onnx.names import ONNX_NODE
 
@@ -111,6 +112,14 @@ def note_unrolled(node: Node) -> None:
 def unrolled_from(node: Node) -> str:
     """The recurrent layer whose step the node is part of, "" for any other node; the note outlives exporting."""
     return str((node.meta.get("custom") or {}).get(_UNROLLED, ""))
+
+
+def copied(graph: Graph) -> Graph:
+    """A copy whose nodes have the names of the first; copying alone renames an argument called "input" or "id"."""
+    made = copy.deepcopy(graph)
+    for old, new in zip(graph.nodes, made.nodes, strict=True):
+        new.name = old.name
+    return made
 
 
 def is_view(node: Node) -> bool:

@@ -32,6 +32,7 @@ from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.host_kernels import check_host_kernels
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
+from openneutron.executorch.edge.delegate import delegate
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
 from openneutron.executorch.partition.passes.keep_layers_whole import forget_with, with_whole_layers
@@ -323,11 +324,14 @@ def lower_program(
     partitioner = engines.partitioner(spec, placement)
     with stages("partitioning and compiling"):
         try:
-            edge = to_edge_transform_and_lower(
-                program,
-                partitioner=None if partitioner is None else [partitioner],
-                compile_config=engines.compile_config(),
-            )
+            if partitioner is not None and not engines.cortex_m:
+                edge = delegate(program, partitioner)
+            else:
+                edge = to_edge_transform_and_lower(
+                    program,
+                    partitioner=None if partitioner is None else [partitioner],
+                    compile_config=engines.compile_config(),
+                )
         except SpecViolationError as error:
             raise _no_core_operator(program, str(error)) from error
     if partitioner is None:

@@ -8,7 +8,6 @@ Readers that share one could only be delegated together.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +16,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
-from openneutron.executorch.fx import is_dequantize, operator_name, value_of
+from openneutron.executorch.fx import copied, is_dequantize, operator_name, value_of
 
 
 def split_dequantize(program: ExportedProgram) -> ExportedProgram:
@@ -26,7 +25,7 @@ def split_dequantize(program: ExportedProgram) -> ExportedProgram:
         map(_is_read, program.graph.nodes)
     ):
         return program
-    graph = copy.deepcopy(program.graph)
+    graph = copied(program.graph)
     names: dict[str, str] = {}
     for node in list(graph.nodes):
         if _is_read(node):

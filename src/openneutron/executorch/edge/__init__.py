@@ -1,0 +1,1 @@
+"""From an exported program to Edge without retracing it."""

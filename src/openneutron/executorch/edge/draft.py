@@ -1,0 +1,94 @@
+"""An Edge graph in the making: calls appended one by one, each with the value and the history that ExecuTorch would give it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.fx import Graph, Node
+from torch.fx.node import map_arg
+from torch.fx.traceback import NodeSource, NodeSourceAction
+
+from openneutron.executorch.fx import value_of
+
+_CARRIED = ("stack_trace", "nn_module_stack", "torch_fn", "custom")  # what readers of Edge nodes look at
+
+
+class Unknown(Exception):
+    """What only ExecuTorch's retracing can answer; the message names it."""
+
+
+@dataclass
+class Draft:
+    """The graph, and which Edge node stands for each ATen node; `source` is the one being written."""
+
+    fake_mode: Any
+    graph: Graph = field(default_factory=Graph)
+    made: dict[Node, Node] = field(default_factory=dict)
+    source: Node = field(init=False)
+
+    def of(self, given: Any) -> Any:
+        """Arguments with Edge nodes for ATen nodes."""
+        return map_arg(given, self.made.__getitem__)
+
+    def call(self, operator: OpOverload, *args: Any, **kwargs: Any) -> Node:
+        """Append a call of Edge nodes; its value comes from running the operator on fake tensors."""
+        return self._append(operator, args, kwargs, self._run(operator, args, kwargs))
+
+    def call_like(self, operator: OpOverload, *args: Any, **kwargs: Any) -> Node:
+        """As `call`, for a result that equals the source's, unless its inputs have other strides here than there."""
+        known = all(_same_layout(one, self.made[one]) for one in self.source.all_input_nodes)
+        return self._append(
+            operator, args, kwargs, value_of(self.source) if known else self._run(operator, args, kwargs)
+        )
+
+    def item(self, several: Node, at: int) -> Node:
+        """One of the results of a call that has several."""
+        import operator
+
+        made = self.graph.call_function(operator.getitem, (several, at))
+        made.meta = {**several.meta, "val": value_of(several)[at]}
+        return made
+
+    def _run(self, operator: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        given, named = map_arg((args, dict(kwargs)), value_of)
+        with self.fake_mode, torch.no_grad():
+            return operator(*given, **named)
+
+    def _append(self, operator: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> Node:
+        made = self.graph.call_function(edge_operator(operator), args, dict(kwargs))
+        known = self.source.meta
+        made.meta = {name: known[name] for name in _CARRIED if name in known}
+        made.meta |= {"val": value, "from_node": [first_source(self.source)]}
+        return made
+
+
+def first_source(node: Node) -> NodeSource:
+    """Where a node was first captured. The whole history would be copied at every retrace, and that is all that is read."""
+    history = node.meta.get("from_node")
+    if not history:
+        return NodeSource(node, "openneutron", NodeSourceAction.CREATE)
+    found: NodeSource = history[-1]
+    while found.from_node:
+        found = found.from_node[-1]
+    return found
+
+
+@cache
+def edge_operator(operator: OpOverload) -> Any:
+    """The Edge form of an ATen operator."""
+    from executorch.exir.dialects._ops import ops
+
+    space, name = operator._schema.name.split("::")
+    return getattr(getattr(getattr(ops.edge, space), name), operator._overloadname)
+
+
+def _same_layout(given: Node, here: Node) -> bool:
+    before, after = value_of(given), value_of(here)
+    if before is after:
+        return True
+    return isinstance(before, torch.Tensor) and isinstance(after, torch.Tensor) and before.stride() == after.stride()
