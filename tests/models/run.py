@@ -149,7 +149,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         "program, estimated, with its interval; on imx95 the CPU's part is assumed. *RAM*: ExecuTorch's arena and what the "
         "largest delegate takes beside it, with float inputs (`--int8-io` makes them a quarter). *Fits*: RAM, with the weights "
         "where the NPU reads no flash, and flash. *SQNR*: against float on the calibration images; of random weights, so it "
-        "says something about the arithmetic only: where an untrained network's values vanish below a step of 2^-20 it is about "
+        "says something about the arithmetic only: where untrained values vanish below a step of 2^-20 it is about "
         "0 dB. Below 20 dB `compile` warns.", "",
         "| network | chip | on the NPU | graphs | ms | largest graph | RAM | flash | fits | SQNR |",
         "|---|---|---|---|---|---|---|---|---|---|",
