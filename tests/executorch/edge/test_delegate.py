@@ -11,6 +11,8 @@ from torch.export import ExportedProgram
 from openneutron.executorch import NeutronPartitioner, generate_neutron_compile_spec
 from openneutron.executorch.edge import delegate as module
 from openneutron.executorch.edge.delegate import delegate
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.lower import whole
 from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.choices import Choices
 
@@ -36,6 +38,17 @@ def quantized(chosen: Choices | None = None, *, padded: bool = False) -> Exporte
     return quantize(Small(padded=padded).eval(), X, [X], chosen).program
 
 
+class Recurrent(nn.Module):
+    """A layer that goes through lowering as one call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer, self.head = nn.GRU(4, 3, batch_first=True), nn.Linear(3, 2)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(input)[0][:, -1])
+
+
 def partitioner() -> NeutronPartitioner:
     return NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
 
@@ -55,6 +68,17 @@ def test_the_same_bytes_and_verdicts() -> None:
 
 def test_with_operators_left_to_the_cpu() -> None:
     same_bytes(Choices(exclude=("second", "head")))
+
+
+def test_recurrent_layers() -> None:
+    x = (torch.linspace(-1, 1, 12).reshape(1, 3, 4),)
+    buffers = []
+    for lower in (delegate, lambda program, one: to_edge_transform_and_lower(program, partitioner=[one])):
+        torch.manual_seed(0)
+        program = quantize(Recurrent().eval(), x, [x], whole_layers=True).program
+        assert any(operator_name(node) == whole.OPERATOR for node in program.graph.nodes)
+        buffers.append(bytes(lower(program, partitioner()).to_executorch().buffer))
+    assert buffers[0] == buffers[1]
 
 
 def test_what_is_not_known_goes_executorchs_way() -> None:

@@ -183,8 +183,9 @@ def test_all_that_is_said_to_stay_is_tried_here() -> None:
         "aten.convolution.default",
         "aten._softmax.default",
         "aten.constant_pad_nd.default",
-    }  # other rules end in them
-    assert UNCHANGED - tried - quantization == inner
+    }  # where other rules end
+    layers = {"openneutron.whole.default"}  # compared in test_delegate.py
+    assert UNCHANGED - tried - quantization == inner | layers
 
 
 @pytest.mark.parametrize("reason", UNKNOWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -35,36 +36,36 @@ class Draft:
         """Arguments with Edge nodes for ATen nodes."""
         return map_arg(given, self.made.__getitem__)
 
-    def call(self, operator: OpOverload, *args: Any, **kwargs: Any) -> Node:
+    def call(self, target: OpOverload, *args: Any, **kwargs: Any) -> Node:
         """Append a call of Edge nodes; its value comes from running the operator on fake tensors."""
-        return self._append(operator, args, kwargs, self._run(operator, args, kwargs))
+        return self._append(target, args, kwargs, self._run(target, args, kwargs))
 
-    def call_like(self, operator: OpOverload, *args: Any, **kwargs: Any) -> Node:
+    def call_like(self, target: OpOverload, *args: Any, **kwargs: Any) -> Node:
         """As `call`, for a result that equals the source's, unless its inputs have other strides here than there."""
         known = all(_same_layout(one, self.made[one]) for one in self.source.all_input_nodes)
-        return self._append(
-            operator, args, kwargs, value_of(self.source) if known else self._run(operator, args, kwargs)
-        )
+        value = value_of(self.source) if known else self._run(target, args, kwargs)
+        return self._append(target, args, kwargs, value)
 
     def item(self, several: Node, at: int) -> Node:
         """One of the results of a call that has several."""
-        import operator
-
         made = self.graph.call_function(operator.getitem, (several, at))
-        made.meta = {**several.meta, "val": value_of(several)[at]}
+        made.meta = self._meta(value_of(several)[at])
         return made
 
-    def _run(self, operator: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _run(self, target: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         given, named = map_arg((args, dict(kwargs)), value_of)
         with self.fake_mode, torch.no_grad():
-            return operator(*given, **named)
+            return target(*given, **named)
 
-    def _append(self, operator: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> Node:
-        made = self.graph.call_function(edge_operator(operator), args, dict(kwargs))
-        known = self.source.meta
-        made.meta = {name: known[name] for name in _CARRIED if name in known}
-        made.meta |= {"val": value, "from_node": [first_source(self.source)]}
+    def _append(self, target: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> Node:
+        made = self.graph.call_function(edge_operator(target), args, dict(kwargs))
+        made.meta = self._meta(value)
         return made
+
+    def _meta(self, value: Any) -> dict[str, Any]:
+        known = self.source.meta
+        carried = {name: known[name] for name in _CARRIED if name in known}
+        return {**carried, "val": value, "from_node": [first_source(self.source)]}
 
 
 def first_source(node: Node) -> NodeSource:

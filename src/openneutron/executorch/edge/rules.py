@@ -43,6 +43,7 @@ UNCHANGED: Final = frozenset(
             "upsample_bilinear2d.vec", "upsample_nearest2d.vec",
         )
     }
+    | {"openneutron.whole.default"}
 )  # fmt: skip
 # Of these it makes the types of all tensors equal.
 _ONE_TYPE: Final = frozenset(

@@ -6,7 +6,6 @@ After:   x = dequantize(q); (s24,) = whole([x, weights...], body); q24 = quantiz
 
 from __future__ import annotations
 
-import copy
 import operator
 import weakref
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from torch.fx import Graph, GraphModule, Node
 from openneutron.executorch.fx import (
     GETITEM,
     arguments,
+    copied,
     is_dequantize,
     is_quantize,
     operator_name,
@@ -47,7 +47,7 @@ def with_whole_layers(module: GraphModule) -> GraphModule:
     """
     if not any(map(unrolled_from, module.graph.nodes)):
         return module
-    graph = copy.deepcopy(module.graph)
+    graph = copied(module.graph)
     made = GraphModule(module, graph)
     _contracted(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr")
     made.recompile()
@@ -66,7 +66,7 @@ def keep_layers_whole(program: ExportedProgram, delegated: Callable[[ExportedPro
     """A program with one call for each layer that `delegated` accepts in this form; the given one, without any."""
     if not any(unrolled_from(node) for node in program.graph.nodes):
         return program
-    graph = copy.deepcopy(program.graph)
+    graph = copied(program.graph)
     _contracted(graph, Constants(program).__contains__)
     calls = [node for node in graph.nodes if operator_name(node) == whole.OPERATOR]
     if not calls:
