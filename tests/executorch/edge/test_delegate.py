@@ -77,7 +77,8 @@ def test_recurrent_layers() -> None:
         torch.manual_seed(0)
         program = quantize(Recurrent().eval(), x, [x], whole_layers=True).program
         assert any(operator_name(node) == whole.OPERATOR for node in program.graph.nodes)
-        buffers.append(bytes(lower(program, partitioner()).to_executorch().buffer))
+        keeper = partitioner()  # bodies of layers live as long as it does
+        buffers.append(bytes(lower(program, keeper).to_executorch().buffer))
     assert buffers[0] == buffers[1]
 
 
