@@ -120,7 +120,7 @@ def evaluate(images: int) -> None:
     from openneutron.cli.evaluate import asked
 
     data = Data(None, images, shard_size=25)  # the last shard that one process still has is 1/40 of the work
-    forms, _ = asked(EVALUATED, data, "imxrt700", False, lambda text: None)
+    forms, _ = asked(EVALUATED, data, stage=lambda text: None)
 
     def run(workers: int) -> object:
         return score_shards(forms, data.shards(Wanted((3, 32, 32)), zoo=EVALUATED), workers=workers)
@@ -201,6 +201,8 @@ def day() -> None:
             f"{name}: export and calibration {first.cpu:.1f} CPU s, a variant with its report {variant.cpu:.1f} CPU s; "
             f"row {row:,} bytes, report {report:,} bytes; {PER_DAY:,} such models a day: {cores:.1f} cores"
         )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kilobytes
+    print(f"memory of the process that did all of this: at most {peak / 1e6:.1f} GB")
 
 
 def main() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from openneutron.cli.main import run as main
 from openneutron.errors import OptionError
 from openneutron.sweeps import cluster, serial
 from openneutron.sweeps.plan import Model
@@ -23,7 +25,8 @@ def _tasks() -> list[Task]:
     ]  # fmt: skip
 
 
-def test_a_worker_is_killed_and_every_row_is_there(folder: Path) -> None:
+def test_a_worker_is_killed_and_every_row_is_there(labelled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["evaluate", "convnet.tflite", "--data", "d-{0..1}.npz", "--json"]
     tasks = _tasks()
     alone: dict[int, Outcome] = dict(serial.run(tasks, seconds=60.0, report=True))
     found: dict[int, Outcome] = {}
@@ -36,7 +39,20 @@ def test_a_worker_is_killed_and_every_row_is_there(folder: Path) -> None:
                 os.kill(victim, signal.SIGKILL)
             found[number] = outcome
         theirs = client.run(lambda: os.environ["OMP_NUM_THREADS"])
+        assert main([*words, "--scheduler", local.scheduler.address]) == 0
+        scored = json.loads(capsys.readouterr().out)
+        Path("own_stream.py").write_text(
+            "import numpy\ndef samples():\n    yield numpy.zeros((8, 8, 3), numpy.int8), 0\n"
+        )
+        generated = ["evaluate", "convnet.tflite", "--data", "own_stream:samples"]
+        assert main([*generated, "--scheduler", local.scheduler.address]) == 2
+        assert "a generator gives its samples here" in capsys.readouterr().err
     assert found == alone and len(found) == 12
+    assert main(words) == 0
+    here = json.loads(capsys.readouterr().out)
+    assert [{**one, "seconds": 0} for one in scored] == [{**one, "seconds": 0} for one in here] and here[0][
+        "total"
+    ] == 24
     assert set(theirs.values()) == {str(max(1, (os.cpu_count() or 1) // 2))}
 
 

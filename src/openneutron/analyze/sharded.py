@@ -53,7 +53,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """What one shard gave: each form's answers and seconds, or why there are none."""
 
     labels: Array
@@ -75,11 +75,24 @@ def score_shards(
 
     With `decide` it stops once it is clear for every form whether it is more than so much (a share) below the first.
     """
-    parts: list[_Part] = []
+    names = [form.name for form in forms]
+    return collect(names, parts_of(forms, shards, workers), limit=limit, decide=decide, progress=progress)
+
+
+def collect(
+    names: Sequence[str],
+    found: Iterable[Part],
+    *,
+    limit: int = 0,
+    decide: float | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Scores of forms by name from the parts that shards gave, in the order of the shards."""
+    parts: list[Part] = []
     failures: list[str] = []
     first_failure: OpenNeutronError | str = ""
     stopped = False
-    for part in _parts(forms, shards, workers):
+    for part in found:
         if part.failure:
             first_failure = first_failure or part.failure
             failures.append(str(part.failure))
@@ -90,22 +103,22 @@ def score_shards(
             progress(f"{total:,} samples")
         if limit and total >= limit:
             break
-        if decide is not None and _decided(*_scores(forms, parts, limit), decide):
+        if decide is not None and _decided(*_scores(names, parts, limit), decide):
             stopped = True
             break
     if not parts:
         raise first_failure if isinstance(first_failure, OpenNeutronError) else OptionError(first_failure or "no data")
-    scores, labels = _scores(forms, parts, limit)
+    scores, labels = _scores(names, parts, limit)
     return Evaluation(scores, labels, failures, stopped)
 
 
-def _scores(forms: Sequence[Form], parts: list[_Part], limit: int) -> tuple[list[Score], Array]:
+def _scores(names: Sequence[str], parts: list[Part], limit: int) -> tuple[list[Score], Array]:
     labels = np.concatenate([part.labels for part in parts])[: limit or None]
     scores = []
-    for at, form in enumerate(forms):
+    for at, name in enumerate(names):
         answers = np.concatenate([part.answers[at] for part in parts])[: limit or None]
         seconds = sum(part.seconds[at] for part in parts)
-        scores.append(Score(form.name, int((answers == labels).sum()), len(labels), seconds, answers))
+        scores.append(Score(name, int((answers == labels).sum()), len(labels), seconds, answers))
     return scores, labels
 
 
@@ -118,11 +131,12 @@ def _decided(scores: list[Score], labels: Array, margin: float) -> bool:
     return len(scores) > 1
 
 
-def _parts(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[_Part]:
+def parts_of(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[Part]:
+    """What each shard gives, in order, from so many processes."""
     if workers < 2:
         made: dict[str, Asked] = {}
         for shard in shards:
-            yield _scored(forms, made, shard)
+            yield scored(forms, made, shard)
         return
     if "fork" not in multiprocessing.get_all_start_methods():
         raise OptionError("several workers need a system that can fork", hint="leave --workers out")
@@ -133,7 +147,7 @@ def _parts(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iter
 _inherited: dict[str, Any] = {}
 
 
-def _forked(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[_Part]:
+def _forked(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[Part]:
     """Parts in the order of the shards; shards that were read here (a generator's) are sent, others are known by number."""
     first = iter(shards)
     known: list[Shard] = []
@@ -145,7 +159,7 @@ def _forked(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Ite
     _inherited.update(forms=forms, shards=known, made={})
     context = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
-    waiting: deque[Future[_Part]] = deque()
+    waiting: deque[Future[Part]] = deque()
 
     def jobs() -> Iterator[int | Labelled]:
         if streamed:
@@ -162,11 +176,12 @@ def _forked(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Ite
         while waiting:
             yield _result(waiting.popleft())
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # Waits for what is in work: a pool that is left behind complains when Python ends.
+        pool.shutdown(wait=True, cancel_futures=True)
         _inherited.clear()
 
 
-def _result(future: Future[_Part]) -> _Part:
+def _result(future: Future[Part]) -> Part:
     try:
         return future.result()
     except BrokenProcessPool:
@@ -183,11 +198,14 @@ def _one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _work(job: int | Labelled) -> _Part:
+def _work(job: int | Labelled) -> Part:
     shard = _inherited["shards"][job] if isinstance(job, int) else _Read(job)
-    found = _scored(_inherited["forms"], _inherited["made"], shard)
-    # Exceptions with arguments of their own do not travel between processes.
-    return _Part(found.labels, found.answers, found.seconds, str(found.failure))
+    return travelling(scored(_inherited["forms"], _inherited["made"], shard))
+
+
+def travelling(found: Part) -> Part:
+    """A part for another process: exceptions with arguments of their own do not travel."""
+    return Part(found.labels, found.answers, found.seconds, str(found.failure))
 
 
 @dataclass(frozen=True)
@@ -200,7 +218,8 @@ class _Read:
         return lambda: self.content
 
 
-def _scored(forms: Sequence[Form], made: dict[str, Asked], shard: Shard) -> _Part:
+def scored(forms: Sequence[Form], made: dict[str, Asked], shard: Shard) -> Part:
+    """What one shard gives; `made` has the forms that were asked before."""
     try:
         data = shard.load()
         answers, seconds = [], []
@@ -211,5 +230,5 @@ def _scored(forms: Sequence[Form], made: dict[str, Asked], shard: Shard) -> _Par
             answers.append(score(form.name, made[form.name], form.fit(data), batch=form.batch).answers)
             seconds.append(time.perf_counter() - began)
     except OpenNeutronError as error:
-        return _Part(np.empty(0, np.int64), failure=error)
-    return _Part(data.y, tuple(answers), tuple(seconds))
+        return Part(np.empty(0, np.int64), failure=error)
+    return Part(data.y, tuple(answers), tuple(seconds))

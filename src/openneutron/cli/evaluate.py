@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,6 +58,7 @@ def evaluate_model(
     ] = "int8",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes that share the data.")] = 1,
+    scheduler: Annotated[str, typer.Option(help="A Dask scheduler, e.g. tcp://host:8786, instead of processes.")] = "",
     shard_size: Annotated[int, typer.Option(min=1, help="Samples that are read and scored at a time.")] = 256,
     decide: Annotated[
         float | None,
@@ -91,9 +93,13 @@ def evaluate_model(
     with console.progress("starting") as stage:
         given: dict[str, Any] = {"sizes": size or (), "calibration": calibration, "trust": trust, "silicon": silicon}
         given |= {"activations": activations, "quantizing": given_options(_QUANTIZING, quantizing)}
-        forms, shards = asked(model, Data(data, limit, mean, std, shard_size), target, per_channel, stage, **given)
-        margin = None if decide is None else decide / 100
-        found = score_shards(forms, shards, workers=workers, limit=limit, decide=margin, progress=stage)
+        given |= {"target": target, "per_channel": per_channel}
+        what = (model, Data(data, limit, mean, std, shard_size))
+        limits: dict[str, Any] = {"limit": limit, "decide": None if decide is None else decide / 100, "progress": stage}
+        if scheduler:
+            found = _on_cluster(scheduler, what, given, limits)
+        else:
+            found = score_shards(*asked(*what, stage=stage, **given), workers=workers, **limits)
     if as_json:
         console.put(json.dumps([_plain(one, found) for one in found.scores], indent=2))
     else:
@@ -106,6 +112,30 @@ def evaluate_model(
         console.error(f"left out: {failure}")
     if found.failures:
         raise typer.Exit(DIFFERS)
+
+
+def _on_cluster(address: str, what: tuple[str, Data], given: dict[str, Any], limits: dict[str, Any]) -> Evaluation:
+    """The same on a Dask cluster, whose workers compile the model and read the data themselves."""
+    from openneutron.analyze.sharded import collect
+    from openneutron.errors import OptionError
+    from openneutron.sweeps.cluster import cluster
+    from openneutron.sweeps.evaluating import parts_on
+
+    with cluster(address, 0) as client:  # before the compile: it may not be there
+        forms, shards = asked(*what, stage=limits["progress"], **given)
+        known = list(shards)
+        if known and known[0].content is not None:
+            raise OptionError(
+                "a generator gives its samples here, not to workers of a cluster", where=str(what[1].given),
+                hint="give files or folders that the workers can read, or leave --scheduler out",
+            )  # fmt: skip
+        names = [form.name for form in forms]
+        return collect(names, parts_on(client, partial(asked_quietly, *what, **given), len(known)), **limits)
+
+
+def asked_quietly(model: str, data: Data, **given: Any) -> tuple[list[Form], Iterable[Shard]]:
+    """`asked` for a worker, which shows no progress."""
+    return asked(model, data, stage=lambda text: None, **given)
 
 
 def _with_quantizing(function: Callable[..., None]) -> None:
@@ -121,10 +151,10 @@ _with_quantizing(evaluate_model)
 def asked(
     model: str,
     data: Data,
-    target: str,
-    per_channel: bool,
-    stage: Callable[[str], None],
     *,
+    stage: Callable[[str], None],
+    target: str = "imxrt700",
+    per_channel: bool = False,
     silicon: bool = False,
     sizes: Sequence[str] = (),
     calibration: str = "",

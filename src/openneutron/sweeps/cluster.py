@@ -41,6 +41,8 @@ def cluster(address: str, workers: int) -> Iterator[Any]:
         # Set before the process starts: OpenMP reads it once. Together the workers have as many threads as there are cores.
         "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, each),
         "distributed.logging.distributed": "critical",
+        # Nobody looks at Dask's own profile, and a sample of the deep stacks inside torch, a hundred times a second, costs.
+        "distributed.worker.profile.enabled": False,
     }
     with dask.config.set(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a graph with a model's weights in it is large on purpose
