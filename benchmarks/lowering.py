@@ -3,6 +3,7 @@
     python benchmarks/lowering.py                       MobileNetV2 at 224x224, CifarNet and a chain of 500 nodes
     python benchmarks/lowering.py --models resnet20     others of the zoo
     python benchmarks/lowering.py --runs 3              medians of more runs
+    python benchmarks/lowering.py --recurrent           recurrent networks against a convolutional one of as many parameters
 
 Every run is a process of its own that first lowers a tiny network, so that importing and other first times are not counted;
 contestants take turns. CPU seconds of one thread are compared, not wall time: a busy machine changes them little.
@@ -33,6 +34,7 @@ SAMPLES = 4  # calibration inputs: enough to run the observers, few enough not t
 OURS, PEER = "ours", "XNNPACK"
 GOALS = {"mobilenet_v2": 3.0, "cifarnet": 0.5}  # CPU seconds of what is ours
 WHOLE_GOAL = 0.2  # of the peer's whole path
+RECURRENT, CONVOLUTIONAL, RECURRENT_GOAL = ("gru_kws", "lstm_kws"), "resnet8", 2.0
 GROWTH, GROWTH_GOAL = (1000, 10_000), 12.0
 OWN = "of it ours"
 
@@ -71,6 +73,7 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     """The stages of `openneutron.compile`, one by one."""
     from openneutron.executorch import pipeline
     from openneutron.executorch.capture.export import export
+    from openneutron.executorch.partition.passes.keep_layers_whole import forget_with, with_whole_layers
     from openneutron.executorch.quantize import NeutronQuantizer
     from openneutron.executorch.quantize import pt2e as steps
     from openneutron.executorch.stage_times import Stages
@@ -85,7 +88,7 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     with clock("convert"):
         quantized = steps.converted(prepared)
     with clock("export again"):
-        program = export(quantized, inputs)
+        program = forget_with(export(with_whole_layers(quantized), inputs))
     with clock("lower and write"):
         return pipeline.lower_program(program, Options(target="imxrt700"), Stages()).pte
 
@@ -228,15 +231,32 @@ def compare(name: str, runs: int) -> None:
     )
 
 
+def compare_recurrent(runs: int) -> None:
+    """Print how much longer recurrent networks take than a convolutional one."""
+    names = (CONVOLUTIONAL, *RECURRENT)
+    taken: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(runs):
+        for name in names:
+            taken[name].append(in_process("--measure", OURS, name)["whole"])
+    for name in RECURRENT:
+        times = statistics.median(own / other for own, other in zip(taken[name], taken[CONVOLUTIONAL], strict=True))
+        seconds = " s, ".join(f"{one} {statistics.median(taken[one]):.2f}" for one in (name, CONVOLUTIONAL))
+        print(f"{seconds} s of CPU: {times:.2f} ×, goal {RECURRENT_GOAL}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS), metavar="NAME")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--recurrent", action="store_true")
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
         found = measure_growth() if given.measure == ["growth"] else measure(*given.measure)
         print(json.dumps(found))
+        return
+    if given.recurrent:
+        compare_recurrent(given.runs)
         return
     for name in given.models:
         compare(name, given.runs)

@@ -59,6 +59,15 @@ VARIABLES = {
 }
 # Marks around the table in docs/trust.md.
 _ATTACKS, _END = "<!-- Made from tests/hostile/attacks.toml by docs/generate.py. -->\n", "\n<!-- end -->"
+# Marks around the table in docs/int16.md, and the operators whose kernels here take INT16 activations.
+_WIDE = "<!-- Made from nxp/limits.py by docs/generate.py. -->\n"
+WIDE_HERE = (
+    "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "BATCH_TO_SPACE_ND", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D",
+    "EXPAND_DIMS", "FULLY_CONNECTED", "GATHER", "LEAKY_RELU", "LOGISTIC", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM",
+    "MIRROR_PAD", "MUL", "PACK", "PAD", "PADV2", "QUANTIZE", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RESHAPE",
+    "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "SLICE", "SOFTMAX", "SPACE_TO_BATCH_ND", "SPLIT", "SQUEEZE",
+    "STRIDED_SLICE", "SUB", "TANH", "TILE", "TRANSPOSE", "TRANSPOSE_CONV", "UNPACK",
+)  # fmt: skip
 # CMake options of the native build.
 BUILD_OPTIONS = {
     "OPENNEUTRON_SANITIZE": "`ON` builds the C tests with sanitizers (addresses, undefined behaviour); `make test-c` uses it.",
@@ -310,8 +319,26 @@ def trust_page() -> str:
     return before + _ATTACKS + "\n" + table + "\n" + _END + rest.partition(_END)[2]
 
 
+def wide_page() -> str:
+    """docs/int16.md with its table: operators by chip, ours and what NXP lists."""
+    from openneutron.machine import targets
+    from openneutron.nxp.limits import WIDE_OPERATORS
+
+    page = (ROOT / "docs/int16.md").read_text()
+    chips = targets.names()
+    listed = {chip: WIDE_OPERATORS.get(chip, frozenset()) for chip in chips}
+    rows = [
+        (code, "yes" if code in WIDE_HERE else "", *("listed" if code in listed[chip] else "" for chip in chips))
+        for code in sorted({*WIDE_HERE, *(code for codes in listed.values() for code in codes)})
+    ]
+    before, _, rest = page.partition(_WIDE)
+    table = _table(("operator", "here, on every chip", *(f"NXP's converter, {chip}" for chip in chips)), rows)
+    return before + _WIDE + "\n" + table + "\n" + _END + rest.partition(_END)[2]
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/trust.md": trust_page,
+    "docs/int16.md": wide_page,
     "docs/reference/operators.md": litert_page,
     "docs/reference/pytorch.md": pytorch_page,
     "docs/reference/kernels.md": kernels_page,
