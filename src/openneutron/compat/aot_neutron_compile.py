@@ -173,7 +173,7 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
     }
     batches = _calibration(given, model)
     if given.use_qat:
-        from openneutron.executorch.quantize.distill import distillation
+        from openneutron.executorch.quantize.train.distill import distillation
 
         options["train"] = distillation(model.model, batches)
     else:

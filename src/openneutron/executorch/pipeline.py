@@ -40,11 +40,11 @@ from openneutron.executorch.partition.passes.make_islands_contiguous import Copi
 from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES
-from openneutron.executorch.quantize.aware import quantize_aware
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.executorch.quantize.train.aware import quantize_aware
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.versions import check_executorch

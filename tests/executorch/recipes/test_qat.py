@@ -14,8 +14,8 @@ import openneutron
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name
 from openneutron.executorch.quantize import NeutronQuantizer
-from openneutron.executorch.quantize.aware import prepare_training
-from openneutron.executorch.quantize.training import freeze_norms, run_training
+from openneutron.executorch.quantize.train.aware import prepare_training
+from openneutron.executorch.quantize.train.training import freeze_norms, run_training
 from openneutron.executorch.recipes import NeutronRecipeType, QatStage, Schedule, Training, run_recipe
 from openneutron.executorch.run.runtime import load_program
 from tests.executorch.recipes.networks import NormedLinear, images, settled

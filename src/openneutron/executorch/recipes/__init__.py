@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from executorch.export import recipe_registry
 
-from openneutron.executorch.quantize.training import Schedule, Training
+from openneutron.executorch.quantize.train.training import Schedule, Training
 from openneutron.executorch.recipes.provider import EngineRecipeProvider
 from openneutron.executorch.recipes.session import run_recipe
 from openneutron.executorch.recipes.stage_kernel_selection import KernelSelectionStage

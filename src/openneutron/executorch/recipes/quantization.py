@@ -17,7 +17,7 @@ from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.pt2e import remove_guards
-from openneutron.executorch.quantize.training import TrainFunction, run_training
+from openneutron.executorch.quantize.train.training import TrainFunction, run_training
 from openneutron.executorch.recipes.recipe_options import Batches, CalibrationOptions, QuantizationOptions
 
 Step = Callable[[GraphModule], GraphModule]

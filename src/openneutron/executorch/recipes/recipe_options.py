@@ -14,7 +14,7 @@ from openneutron.executorch.engines import Engines
 from openneutron.executorch.quantize.choices import NAMES, Choices
 from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import OBSERVERS
-from openneutron.executorch.quantize.training import Schedule, TrainFunction
+from openneutron.executorch.quantize.train.training import Schedule, TrainFunction
 from openneutron.options import SCHEMA, Options
 
 Batches = Iterable[tuple[Any, ...]]

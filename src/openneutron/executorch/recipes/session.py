@@ -9,7 +9,7 @@ import torch
 from executorch.export import ExportRecipe, ExportSession, StageType
 from executorch.export.stages import Stage
 
-from openneutron.executorch.quantize.aware import Passes
+from openneutron.executorch.quantize.train.aware import Passes
 from openneutron.executorch.recipes.stage_qat import QatStage
 
 

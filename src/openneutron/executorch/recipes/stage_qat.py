@@ -14,8 +14,8 @@ from executorch.export.stages import PipelineArtifact, Stage
 from torchao.quantization.pt2e.quantizer import ComposableQuantizer, Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.quantize.aware import Passes, quantize_aware
-from openneutron.executorch.quantize.training import STAGE, Schedule, TrainFunction
+from openneutron.executorch.quantize.train.aware import Passes, quantize_aware
+from openneutron.executorch.quantize.train.training import STAGE, Schedule, TrainFunction
 
 
 class QatStage(Stage):

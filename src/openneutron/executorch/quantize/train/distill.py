@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from torch.utils import _pytree as pytree
 
 from openneutron.executorch.capture.export import Inputs, evaluation, one_thread
-from openneutron.executorch.quantize.training import Training
+from openneutron.executorch.quantize.train.training import Training
 
 # Two passes over the data settle the ranges; more would begin to fit so few samples.
 EPOCHS = 2

@@ -19,7 +19,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.quantize.pt2e import remove_guards
-from openneutron.executorch.quantize.training import STAGE, Schedule, TrainFunction, run_training
+from openneutron.executorch.quantize.train.training import STAGE, Schedule, TrainFunction, run_training
 
 Inputs = tuple[Any, ...]
 GraphPass = Callable[[GraphModule], GraphModule]
