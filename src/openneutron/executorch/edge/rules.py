@@ -333,7 +333,6 @@ def _matmul(draft: Draft, node: Node) -> Node:
 
 
 RULES: Final[dict[str, Rule]] = {
-    "openneutron.whole.default": unchanged,  # its operators come back where it is lowered
     **dict.fromkeys(UNCHANGED, unchanged),
     "aten.conv1d.default": _convolution(1),
     "aten.conv2d.default": _convolution(2),
