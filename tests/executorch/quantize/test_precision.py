@@ -36,6 +36,7 @@ CASES: dict[str, Callable[[], tuple[Any, tuple[torch.Tensor, ...]]]] = {
     ),
     "padding": lambda: (lambda x: F.pad(x, (1, 2, 0, 1)), (torch.randn(1, 3, 4, 4),)),
     "slice": lambda: (lambda x: x[:, 1:3, ::2], (torch.randn(1, 4, 6, 4),)),
+    "picked rows": lambda: (lambda x: x[:, [3, 0, 1, 1]], (torch.randn(1, 4, 6, 4),)),
     "permutation": lambda: (lambda x: x.permute(0, 2, 3, 1).reshape(1, -1), (torch.randn(1, 4, 6, 4),)),
     "average pool": lambda: (nn.AvgPool2d(2), (torch.randn(1, 4, 6, 6),)),
     "max pool": lambda: (nn.MaxPool2d(3, 2, 1), (torch.randn(1, 4, 7, 7),)),

@@ -18,6 +18,7 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, Qu
 
 from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import PERCENTILE
+from openneutron.executorch.quantize.headroom import HeadroomObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
 
 OBSERVERS = {
@@ -59,13 +60,13 @@ class Specs:
         )  # fmt: skip
 
     def _wide(self) -> QuantizationSpec:
-        """Clipping gains nothing at 16 bits, so a histogram is not worth its time: the range is what was seen."""
-        plain = "minmax" if self.observer == "histogram" else self.observer
-        maker = (
-            FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
-            if self.is_qat
-            else self._observer(plain, SMALLEST_WIDE_SCALE)
-        )
+        """Clipping gains nothing at 16 bits, so a histogram is not worth its time: there is room beyond what was seen."""
+        if self.is_qat:
+            maker = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
+        elif self.observer == "histogram":
+            maker = HeadroomObserver.with_args(eps=SMALLEST_WIDE_SCALE)
+        else:
+            maker = self._observer(self.observer, SMALLEST_WIDE_SCALE)
         return QuantizationSpec(
             dtype=torch.int16, observer_or_fake_quant_ctr=maker, quant_min=-32768, quant_max=32767,
             qscheme=torch.per_tensor_symmetric,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.index_select.default")
+@annotates("aten.index_select.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Stored values are copied, so the parameters are shared."""
     a.shared(node)
