@@ -16,7 +16,9 @@ setup: ## make .venv and build the native libraries (seconds when nothing change
 demo: setup ## CifarNet from PyTorch to bit-exact execution, with a summary
 	@$(BIN)/python examples/demo.py
 
-test: lint test-c test-aarch64 test-python ## everything CI runs: lint, C tests under sanitizers, Python tests
+test: lint ## everything CI runs: lint, C tests under sanitizers, Python tests
+	@$(MAKE) -s -j 2 --output-sync=target test-c test-aarch64
+	@$(MAKE) -s test-python
 
 test-python: setup ## the Python tests alone
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal

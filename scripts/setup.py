@@ -1,7 +1,7 @@
 """Make .venv in the project's root and build the native libraries; doing it again takes seconds.
 
-Three steps, each with its own reason to run again: the packages when requirements/ changed, the editable install when
-pyproject.toml changed too, the native build always, because ninja knows best what is out of date.
+Three steps, each with its own reason to run again: the packages when requirements/ changed, the editable install and the
+bytecode when pyproject.toml changed too, the native build always, because ninja knows best what is out of date.
 Needs nothing but Python's standard library.
 """
 
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +36,13 @@ TEST_TOOLS = {
     "chromium": "chromium", "chromium-driver": "chromedriver",
     "g++-aarch64-linux-gnu": "aarch64-linux-gnu-g++", "qemu-user": "qemu-aarch64",
 }  # fmt: skip
+
+
+# What commands and tests import that takes long to compile.
+IMPORTED = (
+    "openneutron.cli.app", "openneutron.executorch.pipeline", "openneutron.executorch.recipes", "openneutron.onnx",
+    "ai_edge_litert.interpreter", "distributed", "hypothesis", "onnx.backend.test", "onnxruntime", "pandas",
+)  # fmt: skip
 
 
 class SetupError(Exception):
@@ -73,6 +80,7 @@ def set_up() -> None:
         with step("installing openneutron"):
             pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
         configure(find_cmake())
+        write_bytecode()
         write_stamp({"packages": packages, "install": install})
     elif not (BUILD / "build.ninja").is_file():
         configure(find_cmake())
@@ -174,6 +182,15 @@ def build() -> None:
         run([str(VENV / "bin" / "ninja"), "-C", str(BUILD)])
 
 
+def write_bytecode() -> None:
+    """Compile what is imported often: where PYTHONDONTWRITEBYTECODE is set, as in many containers, every process would."""
+    with step("compiling what Python imports"):
+        run([str(PYTHON), "-m", "compileall", "-q", str(ROOT / "src")])
+        lines = "".join(f"try: import {name}\nexcept ImportError: pass\n" for name in IMPORTED)
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        run([str(PYTHON), "-c", lines], kept)
+
+
 def cmake_files() -> list[Path]:
     """List the CMake files of the native build."""
     return [ROOT / "CMakeLists.txt", *(ROOT / "runtime").rglob("CMakeLists.txt")]
@@ -204,14 +221,14 @@ def write_stamp(stamp: dict[str, str]) -> None:
 
 def pip(*what: str) -> None:
     """Install with the environment's pip, silent unless it fails."""
-    # Bytecode is left to the first import, which needs only a part of it; compiling all of torch here costs more.
+    # Only a part of the bytecode is ever needed, which `write_bytecode` makes; compiling all of torch costs more.
     quiet = ["-qq", "--disable-pip-version-check", "--no-input"]
     run([str(PYTHON), "-m", "pip", *quiet, "install", "--no-compile", *what])
 
 
-def run(command: list[str]) -> str:
+def run(command: list[str], variables: Mapping[str, str] = os.environ) -> str:
     """Run a command with the environment's tools first in PATH; on failure show what it printed."""
-    environment = {**os.environ, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+    environment = {**variables, "PATH": f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )

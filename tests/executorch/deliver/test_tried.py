@@ -16,7 +16,7 @@ from openneutron.executorch.lower.lowering import Lowered, Lowering, Region
 from openneutron.executorch.pipeline import Built, build
 from openneutron.options import Options
 from tests.executorch.partition.passes.test_keep_order_between import Gated
-from tests.executorch.partition.test_states import Spotter
+from tests.executorch.partition.test_states import Returned
 
 Runs = Counter[frozenset[str]]
 OPTIONS = Options(target="imxrt700")
@@ -78,7 +78,7 @@ def test_no_part_of_a_program_is_lowered_twice(case: str, runs: Runs) -> None:
 
 SEVERAL: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], dict[str, Any], int]] = {
     "three": (Three, (1, 3, 9, 9), EXCLUDED, 3),
-    "states": (Spotter, (1, 4, 1), {}, 1),
+    "states": (Returned, (1, 4, 1), {}, 1),
 }
 
 
