@@ -114,6 +114,18 @@ def misuse(graph: Graph, variables: Variables) -> dict[int, Reason]:
 
 
 def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
+    handles = {graph.operators[at].outputs[0] for at in variable.handles}
+    others = [op.code for at, op in enumerate(graph.operators) if at not in variable.users and handles & {*op.inputs}]
+    if others or handles & {*graph.outputs}:
+        where = f"goes to {others[0]}" if others else "leaves the graph"
+        return f"the handle of variable {variable.name!r} {where}", "name the variable in each graph by a VAR_HANDLE"
+    cut = [at for at in variable.reads if not graph.operators[at].outputs]
+    cut += [at for at in variable.assigns if len(graph.operators[at].inputs) < 2 or graph.operators[at].inputs[1] < 0]
+    if cut:
+        return (
+            f"{graph.operators[cut[0]].code} of variable {variable.name!r} lacks its value",
+            "convert the model again",
+        )
     tensors = [graph.tensors[graph.operators[at].outputs[0]] for at in variable.reads]
     tensors += [graph.tensors[graph.operators[at].inputs[1]] for at in variable.assigns]
     if not tensors:

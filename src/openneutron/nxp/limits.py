@@ -175,7 +175,7 @@ def transposed_padding(op: OpSignature, target: Target) -> Verdict:
     """Transposed convolutions; what the forward window would pad before the image."""
     kernel, stride = _transposed(op)
     source = op.input(2)
-    if source is None or op.options.padding != 0:
+    if source is None or op.options.padding != 0 or {len(source.shape), len(op.outputs[0].shape)} != {4}:
         return OK
     sizes = zip(source.shape[1:3], op.outputs[0].shape[1:3], kernel, stride, strict=True)
     pads = [max((inner - 1) * s + k - outer, 0) for inner, outer, k, s in sizes]

@@ -27,6 +27,7 @@ from openneutron.onnx.values import Step, Value, unshifted
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
+_TRAINABLE = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # torch computes little with smaller ones
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Replay(torch.nn.Module):
         name = self._constants.unique(value.name or "constant")
         self._names[id(value)] = name
         self._values.append(value)
-        trains = value.data.is_floating_point() and value.data.dim() and id(value) not in self._statistics
+        trains = value.data.dtype in _TRAINABLE and value.data.dim() and id(value) not in self._statistics
         if trains and bool(torch.isfinite(value.data).all()):
             self.register_parameter(name, torch.nn.Parameter(value.data))
         else:

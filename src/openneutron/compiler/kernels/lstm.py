@@ -47,6 +47,7 @@ _LEAST_EXPONENT, _MOST_EXPONENT = (
 )  # of the cell state's scale: 0 to 6 integer bits, as far as LiteRT's tanh goes
 _GUARD = 10000  # LiteRT's least variance, in steps of the coefficients
 _MOST = 1 << 14  # cells and channels that the kernel takes
+_LEAST_SCALE, _MOST_SCALE = 2.0**-40, 2.0**40  # two of them over a third stay in float32
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,9 @@ def options_fit(op: OpSignature, target: Target) -> Verdict:
     options = op.options
     if options.fusedActivationFunction != _TANH:
         return no(f"the activation is number {options.fusedActivationFunction}", hint="use tanh")
-    if options.cellClip < 0 or options.projClip < 0 or getattr(options, "diagonalRecurrentTensors", False):
-        return no("a clip is negative, or recurrent weights are diagonal")
+    clips_fit = all(0 <= clip < math.inf for clip in (options.cellClip, options.projClip))
+    if not clips_fit or getattr(options, "diagonalRecurrentTensors", False):
+        return no("a clip is negative or no number, or recurrent weights are diagonal")
     if len(op.intermediates) != 5:
         return no(
             f"{len(op.intermediates)} intermediates are given", hint="convert the model to INT8 with calibration data"
@@ -183,7 +185,10 @@ def options_fit(op: OpSignature, target: Target) -> Verdict:
     needed = op.intermediates if op.input(NORMS[1]) is not None else op.intermediates[4:]
     if not all(one.scale > 0 and -(2**15) <= one.zero_point < 2**15 for one in needed):
         return no("an intermediate has no scale, or a zero point of more than 16 bits")
-    return OK
+    places = (0, HIDDEN, *INPUT_WEIGHTS, *HIDDEN_WEIGHTS, *PEEPHOLES, *NORMS, PROJECTION)
+    scales = [tensor.scale for place in places if (tensor := op.input(place)) is not None]
+    extreme = [scale for scale in (*scales, *(one.scale for one in needed)) if not _LEAST_SCALE <= scale <= _MOST_SCALE]
+    return no(f"a scale is {extreme[0]:g}") if extreme else OK
 
 
 def _words(*values: Any) -> npt.NDArray[np.int32]:

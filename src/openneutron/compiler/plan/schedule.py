@@ -300,7 +300,10 @@ def schedule(
     if tcm:
         b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
         results = [graph.root(value) for value in graph.outputs]
-        updated = [graph.inputs[state.input] for state in graph.states if state.output < 0]
+        kept = [graph.inputs[state.input] for state in graph.states if state.output < 0]
+        updated = [
+            value for value in kept if value in b.stored
+        ]  # no task reads the others: nobody needs what they lead to
         starts += [ends[graph.inputs.index(value)] for value in updated]
         b.out.tasks += _stage_out(b, [*results, *updated], starts)
     # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
