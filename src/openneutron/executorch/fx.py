@@ -46,6 +46,20 @@ def _name_of(target: Any) -> str:
     return str(target if isinstance(target, OpOverload) else getattr(target, "_op", target))
 
 
+@cache
+def edge_operator(target: OpOverload, overload: str = "") -> Any:
+    """The Edge form of an ATen operator, or of another overload of it.
+
+    Example:
+        >>> edge_operator(torch.ops.aten.add.Tensor, "Scalar")
+        <EdgeOpOverload: aten.add.Scalar>: schema = ...
+    """
+    from executorch.exir.dialects._ops import ops
+
+    space, name = target._schema.name.split("::")
+    return getattr(getattr(getattr(ops.edge, space), name), overload or target._overloadname)
+
+
 def is_quantize(node: Node) -> bool:
     """Whether the node is a static quantize."""
     return operator_name(node) in QUANTIZE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
-from openneutron.executorch.fx import value_of
+from openneutron.executorch.fx import edge_operator, value_of
 
 _CARRIED = ("stack_trace", "nn_module_stack", "torch_fn", "custom")  # what readers of Edge nodes look at
 
@@ -77,15 +76,6 @@ def first_source(node: Node) -> NodeSource:
     while found.from_node:
         found = found.from_node[-1]
     return found
-
-
-@cache
-def edge_operator(operator: OpOverload) -> Any:
-    """The Edge form of an ATen operator."""
-    from executorch.exir.dialects._ops import ops
-
-    space, name = operator._schema.name.split("::")
-    return getattr(getattr(getattr(ops.edge, space), name), operator._overloadname)
 
 
 def _same_layout(given: Node, here: Node) -> bool:

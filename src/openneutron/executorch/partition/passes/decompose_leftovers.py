@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 
 from openneutron.errors import UnsupportedError
-from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.fx import edge_operator, operator_name, value_of
 from openneutron.executorch.lower import whole
 
 
@@ -90,15 +90,11 @@ def _insert(graph: Graph, node: Node, traced: Graph) -> Any:
 def _edge_operator(node: Node) -> tuple[Any, dict[str, Any]]:
     """The Edge form of an ATen call, and the arguments that it has beside those: Edge names orders of dimensions, and knows
     no number where an operator takes a tensor."""
-    from executorch.exir.dialects._ops import ops
-
     target = node.target
     assert isinstance(target, torch._ops.OpOverload)
     if target is torch.ops.aten.clone.default:
-        return ops.edge.dim_order_ops._clone_dim_order.default, {"dim_order": list(node.meta["val"].dim_order())}
-    space, name = target._schema.name.split("::")
-    overload = target._overloadname
+        copying = torch.ops.dim_order_ops._clone_dim_order.default
+        return edge_operator(copying), {"dim_order": list(node.meta["val"].dim_order())}
     two = len(node.args) > 1 and str(target._schema.arguments[1].type) == "Tensor"
-    if overload == "Tensor" and two and isinstance(node.args[1], (int, float)):
-        overload = "Scalar"
-    return getattr(getattr(getattr(ops.edge, space), name), overload), {}
+    number = target._overloadname == "Tensor" and two and isinstance(node.args[1], (int, float))
+    return edge_operator(target, "Scalar" if number else ""), {}
