@@ -72,18 +72,24 @@ def is_dequantize(node: Node) -> bool:
 
 def arguments(node: Node) -> dict[str, Any]:
     """Every argument of a call by the name its schema gives it, defaults included."""
-    schema = getattr(node.target, "_schema", None)
-    if schema is None:
+    parameters = _parameters(node.target)
+    if parameters is None:
         return dict(enumerate(node.args)) | dict(node.kwargs)  # type: ignore[return-value]
-    bound: dict[str, Any] = {}
-    for position, argument in enumerate(schema.arguments):
-        if position < len(node.args):
-            bound[argument.name] = node.args[position]
-        elif argument.name in node.kwargs:
-            bound[argument.name] = node.kwargs[argument.name]
-        else:
-            bound[argument.name] = argument.default_value if argument.has_default_value() else None
-    return bound
+    args, kwargs = node.args, node.kwargs
+    given = len(args)
+    return {
+        name: args[position] if position < given else kwargs.get(name, default)
+        for position, (name, default) in enumerate(parameters)
+    }
+
+
+@cache
+def _parameters(target: Any) -> tuple[tuple[str, Any], ...] | None:
+    """The parameters in an operator's schema with their defaults; torch makes the list anew whenever it is asked."""
+    schema = getattr(target, "_schema", None)
+    if schema is None:
+        return None
+    return tuple((one.name, one.default_value if one.has_default_value() else None) for one in schema.arguments)
 
 
 def value_of(node: Node) -> Any:

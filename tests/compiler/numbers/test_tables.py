@@ -22,6 +22,13 @@ def test_the_example() -> None:
     assert tables.float_table(tables.tanh, PLAIN).view(np.int8)[10] == 97
 
 
+def test_a_table_is_made_once_and_cannot_be_changed() -> None:
+    table = tables.float_table(tables.tanh, PLAIN)
+    assert tables.float_table(tables.tanh, Scaling(0.1, 0, 1 / 128, 0)) is table
+    with pytest.raises(ValueError, match="read-only"):
+        table[0] = 1
+
+
 def test_infinity_saturates() -> None:
     table = tables.float_table(tables.exp, Scaling(10.0, 0, 1e-30, 0)).view(np.int8)
     assert table[127] == 127 and table[128] == 0

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +51,7 @@ def table_of(function: Callable[[int], int], scaling: Scaling) -> Table:
     return table
 
 
+@lru_cache(64)  # the steps of an unrolled layer ask for the same ones again and again
 def float_table(function: Callable[[np.float32], np.float32], scaling: Scaling) -> Table:
     """The table of a float32 function: scale in, evaluate, scale out, round half away, add the zero point."""
     scale = F32(scaling.in_scale)
@@ -63,7 +65,9 @@ def float_table(function: Callable[[np.float32], np.float32], scaling: Scaling) 
             rounded = F32(math.copysign(math.floor(abs(float(product)) + 0.5), float(product)))
             return int(rounded + F32(scaling.out_zero))
 
-    return table_of(entry, scaling)
+    table = table_of(entry, scaling)
+    table.flags.writeable = False
+    return table
 
 
 def _libm(function: Callable[[float], float], x: np.float32) -> np.float32:

@@ -95,6 +95,7 @@ class NeutronPartitioner(Partitioner):
         self._given: dict[str, torch.Tensor] = dict(post_quantization_state_dict or {})
         self._waiting: list[dict[str, torch.Tensor]] = []
         self._finished = False
+        self._whole: dict[str, list[str]] = {}  # layers found to be delegable as one call: body → operators
         self._preserve = _preserved(preserve_ops or ())
         if check_op_support is not None and not callable(check_op_support):
             raise OptionError(
@@ -197,7 +198,10 @@ class NeutronPartitioner(Partitioner):
         lowered = attempts.lower(cluster.nodes).lowered if cluster.accepted else None
         accepted = lowered is not None and self.trials.outcome(lowered).whole
         if accepted:
-            weakref.finalize(self, whole.forget, call.args[1])
+            body = str(call.args[1])
+            weakref.finalize(self, whole.forget, body)
+            if cluster.cores == [call]:
+                self._whole[body] = cluster.operators
         return accepted
 
     def _take_known(self, program: ExportedProgram) -> dict[str, torch.Tensor]:
@@ -239,6 +243,10 @@ class NeutronPartitioner(Partitioner):
                 message = f"operators_not_to_delegate names it ({pattern})"
                 cluster.refuse(node, Reason("excluded", message, node.name, "remove it from the list"))
                 return
+        known = [self._whole.get(str(node.args[1])) for node in cluster.cores if operator_name(node) == whole.OPERATOR]
+        if len(cluster.cores) == 1 and known and known[0] is not None:
+            cluster.operators = known[0]  # lowered before; its partition is lowered and checked as a whole all the same
+            return
         examine(cluster, attempts)
 
     def _fitting(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.quick_names import quick_names
+from openneutron.executorch.quantize.recompile_once import recompile_once
 from openneutron.executorch.quantize.states import part
 
 
@@ -27,7 +30,7 @@ def prepare(
     if changes_what_others_see(program.graph):
         # Observers between a value and its change in place would part the two.
         program = program.run_decompositions({})
-    with quick_names():
+    with quick_names(), recompile_once():
         # Guards are a call of a module, which passes of other backends refuse.
         module = program.module(check_guards=False)
         part(module)
@@ -69,8 +72,21 @@ def converted(prepared: GraphModule) -> GraphModule:
     """The calibrated module as a quantized one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
-    with quick_names():
+    with quick_names(), recompile_once(), one_answer(prepared):
         return convert_pt2e(prepared)
+
+
+@contextmanager
+def one_answer(prepared: GraphModule) -> Iterator[None]:
+    """Ask each observer once: all steps of a recurrent layer share theirs, and each answer is a search in a histogram."""
+    observers = [one for one in prepared.modules() if hasattr(one, "calculate_qparams")]
+    for observer in observers:
+        observer.calculate_qparams = cache(observer.calculate_qparams)  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        for observer in observers:
+            del observer.calculate_qparams
 
 
 def remove_guards(model: GraphModule) -> GraphModule:

@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 
 from openneutron.executorch.fx import is_quantize, operator_name
 from openneutron.executorch.lower import whole
+from openneutron.executorch.lower.lowering import Lowering
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
 from openneutron.executorch.partition.passes.keep_layers_whole import keep_layers_whole
@@ -81,6 +82,18 @@ def test_the_model_is_the_one_that_its_operators_make(monkeypatch: pytest.Monkey
     together = compiled()
     monkeypatch.setattr(NeutronPartitioner, "_keeps_layers", lambda self: False)
     assert compiled() == together
+
+
+def test_a_layer_is_lowered_once_to_be_judged_and_once_in_its_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered: list[str] = []
+    inline = Lowering.inline
+    monkeypatch.setattr(
+        Lowering, "inline", lambda self, owner, *rest: (lowered.append(owner.name), inline(self, owner, *rest))
+    )
+    torch.manual_seed(0)
+    x = torch.randn(1, STEPS, 6)
+    made = build(Layer(nn.GRU(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)])
+    assert len(made.partitions) == 1 and len(lowered) == 2
 
 
 def test_the_call_computes_what_its_operators_do_and_can_be_put_back() -> None:

@@ -31,6 +31,7 @@ class Insert:
         self.node = node
         self.mode = _mode(value_of(node))
         self.role: list[Any] = []  # of the nodes made from here on; equal roles share their quantization
+        self._values: dict[Any, Any] = {}  # by role: one step's are like another's
 
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
         """The node of a new call."""
@@ -39,11 +40,22 @@ class Insert:
         made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
         if self.role:
             self.role[-1] += 1
-            made.meta[ROLE_KEY] = tuple(self.role)
-        if self.mode is not None:
-            with self.mode:
-                made.meta["val"] = target(*map_arg(args, value_of), **map_arg(kwargs, value_of))
+            made.meta[ROLE_KEY] = role = tuple(self.role)
+            if role not in self._values:
+                self._values[role] = self._value(target, args, kwargs)
+            value = self._values[role]
+        else:
+            value = self._value(target, args, kwargs)
+        if value is not None:
+            made.meta["val"] = value
         return made
+
+    def _value(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """What a call makes, without data; None where the program has no such values."""
+        if self.mode is None:
+            return None
+        with self.mode:
+            return target(*map_arg(args, value_of), **map_arg(kwargs, value_of))
 
 
 def _mode(value: Any) -> Any:
