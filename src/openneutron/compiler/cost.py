@@ -52,10 +52,14 @@ class CostModel:
             return 0
         key = (node, rows)
         if key not in self._cycles:
-            if node not in self._words:
-                self._words[node] = self._encode(self.graph.nodes[node])
-            self._cycles[key] = cycles_of(call_cost(self.machine or self.target.name, self._words[node], 0, rows))
+            self._cycles[key] = cycles_of(call_cost(self.machine or self.target.name, self.words(node), 0, rows))
         return self._cycles[key]
+
+    def words(self, node: int) -> bytes:
+        """A call of `node` as encoded, with all that its cost depends on but the number of rows."""
+        if node not in self._words:
+            self._words[node] = self._encode(self.graph.nodes[node])
+        return self._words[node]
 
     def striped(self, node: int, height: int, advance: int, lead: int) -> int:
         """Cycles of `height` rows made in stripes of `advance`, the first cut so that boundaries lie at lead mod advance."""

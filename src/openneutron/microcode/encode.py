@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from bisect import bisect_left, bisect_right
 
 from openneutron.microcode import abi
 from openneutron.microcode.header import pack, size_of
@@ -180,24 +181,29 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
 def window_bytes(program: Program) -> int:
     """Plain bytes of the coded sections that one call reads, or of one that a copy or a state's first contents come from,
     at the most: what decoding call by call takes."""
-    places: list[tuple[int, int]] = []
+    firsts: list[int] = []  # of coded sections, in order, so that those of a place are bisected
+    lasts: list[int] = []
     at = 0
     for section in program.sections:
         if section.storage is not Storage.RAW:
-            places.append((at, at + align(section.plain)))
+            firsts.append(at)
+            lasts.append(at + align(section.plain))
         at += align(section.plain)
 
     def largest(start: int, size: int) -> int:
-        return max((last - first for first, last in places if first < start + size and start < last), default=0)
+        among = range(bisect_right(lasts, start), bisect_left(firsts, start + size))
+        return max((lasts[one] - firsts[one] for one in among), default=0)
+
+    def around(start: int) -> int:
+        one = bisect_right(firsts, start) - 1
+        return lasts[one] - firsts[one] if one >= 0 and start < lasts[one] else 0
 
     most = max((largest(row.source, row.bytes) for row in program.states), default=0)  # NO_SOURCE is behind all
     for item in program.instructions:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call):
                 starts = [o.offset for o in step.operands if o.region is Region.WEIGHTS and o.channels]
-                most = max(
-                    most, sum(last - first for first, last in places for start in starts if first <= start < last)
-                )
+                most = max(most, sum(map(around, starts)))
             elif isinstance(step, Dma) and step.source_region is Region.WEIGHTS:
                 most = max(most, largest(step.source_offset, step.bytes))
     return most

@@ -18,7 +18,7 @@ def split_kind(field: Field) -> tuple[str, int]:
 
 
 class _Layout:
-    """A record's struct, and its fields as (name, is text, count)."""
+    """A record's struct, and its fields as (name, is text, count); `numbers` are zeros by name where all count one."""
 
     def __init__(self, record: Record) -> None:
         self.fields: list[tuple[str, bool, int]] = []
@@ -29,6 +29,7 @@ class _Layout:
             self.fields.append((field.name, text, count))
             codes.append(f"{count}s" if text else _CODES[kind] * count)
         self.struct = struct.Struct("<" + "".join(codes))
+        self.numbers = {name: 0 for name, _, _ in self.fields} if all(count == 1 for *_, count in self.fields) else {}
 
 
 _LAYOUTS: dict[str, _Layout] = {}  # by name: hashing a record would walk all of its fields
@@ -60,6 +61,8 @@ def offset_of(record: Record, name: str) -> int:
 def pack(record: Record, **values: Any) -> bytes:
     """One record as bytes; missing fields are zero, arrays are padded with zeros."""
     layout = _layout(record)
+    if layout.numbers and values.keys() <= layout.numbers.keys():
+        return layout.struct.pack(*(layout.numbers | values).values())
     flat: list[Any] = []
     for name, text, count in layout.fields:
         value = values.pop(name, None)

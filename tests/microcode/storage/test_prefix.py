@@ -36,6 +36,16 @@ def test_lengths_make_a_prefix_code_and_come_back(seed: int, absent: float) -> N
     assert (found == lengths).all() and taken == len(stored)
 
 
+@given(st.integers(0, 2**32 - 1), st.sampled_from((0.0, 0.5, 0.99)))
+def test_no_code_takes_less_than_the_least(seed: int, absent: float) -> None:
+    rng = np.random.default_rng(seed)
+    counts = np.where(rng.random(prefix.SYMBOLS) < absent, 0, 2 ** rng.integers(0, 1 + rng.integers(8), prefix.SYMBOLS))
+    counts[:2] = 1 << rng.integers(12)  # powers of two: codes that come close to the entropy
+    lengths = prefix.lengths_of(counts)
+    least = prefix.least_bytes(counts)
+    assert 0 < least <= len(prefix.write_lengths(lengths)) + -(-int((counts * lengths).sum()) // 8)
+
+
 def test_skewed_counts_stay_within_the_longest_code() -> None:
     counts = np.zeros(prefix.SYMBOLS, np.int64)
     counts[:40] = 2 ** np.arange(40)

@@ -7,6 +7,8 @@ runs are grown only around nodes that do not fit. That least memory is found fir
 
 from __future__ import annotations
 
+from dataclasses import field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, Node
+from openneutron.compiler.plan.alike import kinds
 from openneutron.compiler.plan.body import Body
 from openneutron.compiler.plan.footprint import Footprint
 from openneutron.compiler.plan.overlap import Reading, shared_bytes
@@ -104,6 +107,9 @@ class _Growth:
     shares: set[int]  # values whose bytes a sink may take over, or that may take over those of an input
     fetched: list[int]  # bytes of each node's constants, if they are copied before use: a segment holds them all
     room: int  # for constants outside the memory that values share: what the largest node's take is taken in any case
+    _grown: dict[tuple[int, ...], tuple[int, list[_Row]]] = field(
+        default_factory=dict
+    )  # with the last node of the first
 
     @classmethod
     def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool, with_ends: bool = False) -> _Growth:
@@ -131,6 +137,11 @@ class _Growth:
         ]
         room = 0 if costs.local is Region.TCM else max(fetched, default=0)
         return cls(Structure.of(graph), costs, spans, sizes, before, own, rows, shares, fetched, room)
+
+    @cached_property
+    def _kinds(self) -> list[int]:
+        held = list(zip(self.before, self.own, self.fetched, strict=True))
+        return kinds(self.structure, self.spans, self.shares, held, self.costs.words)
 
     def streams(self, node: int) -> bool:
         made = self.structure.graph.nodes[node]
@@ -176,6 +187,14 @@ class _Growth:
 
     def grow(self, stop: int, last: int, rows: int, pixels: int = 0, ceiling: int = 1 << 62) -> list[_Row]:
         """Segments that end at `last` and start at `stop` or later, with this stripe height, smaller than `ceiling`."""
+        key = (rows, pixels, ceiling, *self._kinds[stop : last + 1])
+        found = self._grown.get(key)
+        if found is None:
+            found = self._grown[key] = (last, self._grow(stop, last, rows, pixels, ceiling))
+        moved = last - found[0]
+        return [(row[0] + moved, *row[1:]) for row in found[1]] if moved else found[1]
+
+    def _grow(self, stop: int, last: int, rows: int, pixels: int, ceiling: int) -> list[_Row]:
         structure = self.structure
         nodes, values = structure.graph.nodes, structure.graph.values
         found: list[_Row] = []

@@ -80,6 +80,16 @@ def lengths_of(counts: Ints) -> Ints:
         counts = np.where(counts > 0, counts + 1 >> 1, 0)
 
 
+def least_bytes(counts: Ints) -> int:
+    """Bytes that no code for symbols of these counts goes below: their entropy, and its lengths at one bit each.
+
+    Finding the code takes much longer than finding that it cannot be worth it.
+    """
+    used = counts[counts > 0]
+    entropy = float((used * np.log2(used.sum() / used)).sum())
+    return int((_COUNT_BITS + len(used) + entropy) // 8)
+
+
 def _huffman(counts: Ints) -> Ints:
     used = np.flatnonzero(counts).tolist()
     lengths = np.zeros(SYMBOLS, np.int64)

@@ -77,14 +77,11 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
     starts = np.cumsum(order.block_weights) - order.block_weights
     symbols, _ = prefix.symbols_of(found, starts)
     counts = np.bincount(symbols, minlength=prefix.SYMBOLS)
-    lengths = prefix.lengths_of(counts)
-    static = len(prefix.write_lengths(lengths)) + -(-int((counts * lengths).sum()) // 8)
-    sizes = {
-        Storage.RAW: section.plain,
-        Storage.PACKED: found.size,
-        Storage.RICE: -(-rice // 8) + 2 * streams,
-        Storage.STATIC: static + 2 * streams,
-    }
+    sizes = {Storage.RAW: section.plain, Storage.PACKED: found.size, Storage.RICE: -(-rice // 8) + 2 * streams}
+    if prefix.least_bytes(counts) + 2 * streams <= min(sizes.values()):
+        lengths = prefix.lengths_of(counts)
+        static = len(prefix.write_lengths(lengths)) + -(-int((counts * lengths).sum()) // 8)
+        sizes[Storage.STATIC] = static + 2 * streams
     best = min(sizes, key=lambda one: (sizes[one], one))
     if best is Storage.RAW:
         return as_is

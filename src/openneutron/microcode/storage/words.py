@@ -17,21 +17,19 @@ from openneutron.errors import FormatError
 _SIZES = (0, 1, 2, 4)
 
 
-def _class_of(word: int) -> int:
-    if word == 0:
-        return 0
-    return 1 if -128 <= word < 128 else 2 if -32768 <= word < 32768 else 3
-
-
 def pack_words(words: Sequence[int]) -> bytes:
     """Signed or unsigned 32-bit words as bytes."""
-    signed = [(word & 0xFFFFFFFF) - ((word & 0x80000000) << 1) for word in words]
     packed = bytearray()
-    for first in range(0, len(signed), 4):
-        four = signed[first : first + 4]
-        packed.append(sum(_class_of(word) << 2 * at for at, word in enumerate(four)))
-        for word in four:
-            packed += (word & 0xFFFFFFFF).to_bytes(4, "little")[: _SIZES[_class_of(word)]]
+    for first in range(0, len(words), 4):
+        classes, at = len(packed), 0
+        packed.append(0)
+        for word in words[first : first + 4]:
+            if word:
+                low = word & 0xFFFFFFFF
+                size = 1 if low < 0x80 or low >= 0xFFFFFF80 else 2 if low < 0x8000 or low >= 0xFFFF8000 else 3
+                packed[classes] |= size << at
+                packed += low.to_bytes(4, "little")[: _SIZES[size]]
+            at += 2
     return bytes(packed)
 
 
