@@ -66,6 +66,8 @@ enum { ND_PROFILE_RECORD_BYTES = 16 }; /* a start and a stop point of NXP's prof
  * somebody waits for that run. */
 enum { ND_IDLE, ND_CLAIMED, ND_RUNNING, ND_JOINING };
 
+typedef struct nd_plan nd_plan; /* cascade.h */
+
 struct NeutronModel {
     NeutronModelHandle handle;
     uint32_t live;  /* without threads: marks a prepared model */
@@ -87,6 +89,7 @@ struct NeutronModel {
     nd_text detail;
     char detail_text[ND_DETAIL_BYTES];
     nd_pool *pool; /* NULL: a run takes one thread */
+    nd_plan *plan; /* loops whose stripes run several at a time; NULL: none */
     nd_thread thread;
     atomic_int state; /* ND_IDLE, or who has the model and where a non-blocking run stands */
     NeutronDataConfig data;
@@ -189,7 +192,10 @@ uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t 
 uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows);
 
 #if ND_THREADS
-/* stripes.c: whether the rows of a call may be computed in any order, and at once. */
+/* stripes.c: whether output row y of a kernel reads row y alone of an input with the output's
+ * shape. */
+bool nd_element_wise(uint32_t kernel);
+/* Whether the rows of a call may be computed in any order, and at once. */
 bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info);
 /* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the
  * kernel's own result. */

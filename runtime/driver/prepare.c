@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "cascade.h"
 #include "model.h"
 
 static size_t aligned(size_t size) {
@@ -117,6 +118,7 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
         (void)neutronModelUnprepare(made);
         return refused;
     }
+    ((struct NeutronModel *)context)->plan = nd_plan_make(&program);
 #endif
     *handle = made;
     return NEUTRON_NONE;
@@ -152,6 +154,7 @@ NeutronError neutronModelUnprepare(NeutronModelHandle handle) {
     }
 #if ND_THREADS
     nd_pool_free(model->pool);
+    nd_plan_free(model->plan);
 #endif
     nd_give(model->held);
     if (model->owned) neutronMemFree(model);

@@ -1,6 +1,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cascade.h"
 #include "model.h"
 #include "nk_simd.h"
 
@@ -117,24 +118,15 @@ static NeutronError price(const run *r, kept *k, uint32_t rows) {
     return error;
 }
 
-static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
-    nk_call *call = &k->call;
-    if (!k->decoded) {
-        nd_decode_call(r->program, &r->buffers, &k->at, call, &k->record);
-        nd_kernel(k->record.kernel, &k->info);
-        k->decoded = true;
-    }
-    if (r->model->window != NULL) nd_place_constants(r->model, &k->at, call);
-    nd_clip_rows(&k->record, iteration, call->operands[k->info.output].height, &call->row0,
-                 &call->row1);
-    if (call->row0 == call->row1) return NEUTRON_NONE;
+/* Count the cycles of rows [row0, row1) of a call, and tell who watches. */
+static NeutronError account(run *r, kept *k, int32_t row0, int32_t row1) {
+    const nk_call *call = &k->call;
     NeutronEvent event = {.kernel = k->record.kernel,
                           .opcode = NEUTRON_OPCODE_CALL,
                           .tag = k->record.tag,
-                          .firstRow = call->row0,
-                          .rows = (uint32_t)(call->row1 - call->row0)};
-    NeutronError error = run_rows(r, &k->at, &k->info, call);
-    if (error == NEUTRON_NONE) error = price(r, k, event.rows);
+                          .firstRow = row0,
+                          .rows = (uint32_t)(row1 - row0)};
+    const NeutronError error = price(r, k, event.rows);
     if (error != NEUTRON_NONE) return error;
     nd_timeline_call(&r->model->timeline, &k->cost, &event.start, &event.end);
     event.compute = k->cost.compute;
@@ -146,6 +138,36 @@ static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
     }
     nd_observe(r->model, &r->profile, &event);
     return NEUTRON_NONE;
+}
+
+static void decode(run *r, kept *k) {
+    if (k->decoded) return;
+    nd_decode_call(r->program, &r->buffers, &k->at, &k->call, &k->record);
+    nd_kernel(k->record.kernel, &k->info);
+    k->decoded = true;
+}
+
+/* Rows of a call in iterations [from, to) of its loop; false: none. */
+static bool rows_of(const kept *k, uint32_t from, uint32_t to, int32_t *row0, int32_t *row1) {
+    *row0 = *row1 = 0;
+    for (uint32_t i = from; i < to; i++) {
+        int32_t first, end;
+        nd_clip_rows(&k->record, i, k->call.operands[k->info.output].height, &first, &end);
+        if (first == end) continue;
+        *row0 = *row0 == *row1 || first < *row0 ? first : *row0;
+        *row1 = end > *row1 ? end : *row1;
+    }
+    return *row0 != *row1;
+}
+
+static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
+    int32_t row0, row1;
+    decode(r, k);
+    if (r->model->window != NULL) nd_place_constants(r->model, &k->at, &k->call);
+    if (!rows_of(k, iteration, iteration + 1, &row0, &row1)) return NEUTRON_NONE;
+    k->call.row0 = row0, k->call.row1 = row1;
+    const NeutronError error = run_rows(r, &k->at, &k->info, &k->call);
+    return error == NEUTRON_NONE ? account(r, k, row0, row1) : error;
 }
 
 static void run_copy(run *r, const nd_instruction *at) {
@@ -201,10 +223,112 @@ static NeutronError run_body(run *r, uint32_t *offset, uint32_t words, uint32_t 
     return NEUTRON_NONE;
 }
 
+#if ND_THREADS
+/* Rows [row0, row1) of an operand from where a shadow holds them to where they belong. */
+static void copy_back(const run *r, const kept *k, const nd_shadow *s, int32_t row0, int32_t row1) {
+    const NeutronOperandRecord to = nd_operand_record(&k->at, s->operand);
+    const nk_operand *from = &k->call.operands[s->operand];
+    uint8_t *base =
+        nd_region_base(r->program, &r->buffers, to.region, to.index) + (size_t)to.offset;
+    const size_t bytes = (size_t)to.width * to.pixel;
+    for (int32_t y = row0; y < row1; y++)
+        memcpy(base + (size_t)((uint32_t)y % to.ring) * to.pitch, nk_row(from, 0, y), bytes);
+}
+
+/* What the ring would hold after the loop. */
+static void copy_ring_back(const run *r, const kept *k, const nd_shadow *s, uint32_t iterations) {
+    const int32_t ring = (int32_t)nd_operand_record(&k->at, s->operand).ring;
+    int32_t row0, row1;
+    if (!rows_of(k, 0, iterations, &row0, &row1)) return;
+    if (row1 - row0 > ring) {
+        if (k->record.row_step > 0) row0 = row1 - ring;
+        else row1 = row0 + ring;
+    }
+    copy_back(r, k, s, row0, row1);
+}
+
+/* Point the operands of a loop's calls to where they are held. */
+static void hold(run *r, const nd_cascade *c, const nd_shadow *shadows, uint32_t offset) {
+    for (uint32_t at = 0; at < c->calls; at++) {
+        kept *k = instruction_at(r, at, offset);
+        k->decoded = false; /* whether it was held before or not */
+        decode(r, k);
+        offset += k->at.bytes;
+    }
+    for (const nd_shadow *s = shadows; s < shadows + c->count; s++) {
+        nk_operand *o = &r->kept[s->call].call.operands[s->operand];
+        if (s->kind == ND_APART) continue;
+        o->data = nd_shadow_memory() + s->at;
+        o->ring = s->ring;
+    }
+}
+
+/* A call for all rows of iterations [from, to), then back to its place what it wrote elsewhere. */
+static NeutronError run_together(run *r, kept *k, const nd_shadow *own, uint32_t from,
+                                 uint32_t to) {
+    int32_t row0, row1;
+    NeutronError error = may_go_on(r, &k->at);
+    if (error != NEUTRON_NONE || !rows_of(k, from, to, &row0, &row1)) return error;
+    k->call.row0 = row0, k->call.row1 = row1;
+    error = run_rows(r, &k->at, &k->info, &k->call);
+    if (error == NEUTRON_NONE && own && own->kind == ND_STRIPE) copy_back(r, k, own, row0, row1);
+    return error;
+}
+
+static NeutronError run_group(run *r, const nd_cascade *c, const nd_shadow *shadows, uint32_t from,
+                              uint32_t to) {
+    NeutronError error = NEUTRON_NONE;
+    for (uint32_t at = 0; at < c->calls; at++) {
+        kept *k = &r->kept[at];
+        const nd_shadow *own = shadows, *end = shadows + c->count;
+        while (own < end && (own->call != at || own->kind < ND_STRIPE)) own++;
+        if (own == end) own = NULL;
+        const uint32_t step = own && own->kind == ND_APART ? 1 : to - from;
+        for (uint32_t i = from; i < to; i += step) {
+            error = run_together(r, k, own, i, i + step);
+            if (error != NEUTRON_NONE) return error;
+        }
+    }
+    for (uint32_t i = from; i < to; i++) {
+        for (uint32_t at = 0; at < c->calls; at++) {
+            kept *k = &r->kept[at];
+            int32_t row0, row1;
+            if (!rows_of(k, i, i + 1, &row0, &row1)) continue;
+            error = account(r, k, row0, row1);
+            if (error != NEUTRON_NONE) return error;
+        }
+    }
+    return NEUTRON_NONE;
+}
+
+/* A loop by its plan; moves behind it. */
+static NeutronError run_cascade(run *r, const nd_cascade *c, uint32_t iterations, uint32_t *next) {
+    const nd_shadow *shadows = r->model->plan->shadows + c->first;
+    hold(r, c, shadows, *next);
+    for (uint32_t from = 0; from < iterations; from += c->together) {
+        const uint32_t left = iterations - from;
+        const NeutronError error =
+            run_group(r, c, shadows, from, from + (left < c->together ? left : c->together));
+        if (error != NEUTRON_NONE) return error;
+    }
+    for (const nd_shadow *s = shadows; s < shadows + c->count; s++)
+        if (s->kind == ND_RING_WRITTEN) copy_ring_back(r, &r->kept[s->call], s, iterations);
+    for (uint32_t at = 0; at < c->calls; at++) *next += r->kept[at].at.bytes;
+    return NEUTRON_NONE;
+}
+
+_Static_assert((uint32_t)ND_CASCADE_CALLS <= (uint32_t)KEPT, "a cascade's calls stay decoded");
+#endif
+
 static NeutronError run_loop(run *r, const nd_instruction *at, uint32_t *next) {
     NeutronLoopRecord loop;
     nd_body(at, &loop, sizeof loop);
     const uint32_t body = *next;
+#if ND_THREADS
+    /* Who watches sees memory after each call: then they run one by one. */
+    const nd_cascade *c = r->model->sink ? NULL : nd_plan_find(r->model->plan, body);
+    if (c != NULL) return run_cascade(r, c, loop.iterations, next);
+#endif
     for (uint32_t iteration = 0; iteration < loop.iterations; iteration++) {
         *next = body;
         const NeutronError error = run_body(r, next, loop.body_words, iteration);

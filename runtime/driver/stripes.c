@@ -31,8 +31,7 @@ static bool same_elements(const nk_operand *a, const nk_operand *b) {
            a->channels == b->channels;
 }
 
-/* Output row y reads row y alone of an input with the output's shape. */
-static bool element_wise(uint32_t kernel) {
+bool nd_element_wise(uint32_t kernel) {
     return (kernel >= NEUTRON_KERNEL_LUT && kernel <= NEUTRON_KERNEL_SQUARED_DIFFERENCE) ||
            kernel == NEUTRON_KERNEL_ADD16 || kernel == NEUTRON_KERNEL_LUT16;
 }
@@ -45,7 +44,7 @@ bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info) {
     for (uint32_t at = 0; at < call->operand_count; at++) {
         const nk_operand *o = &call->operands[at];
         if (at == info->output || !o->present ||
-            (element_wise(call->kernel) && same_elements(o, out)))
+            (nd_element_wise(call->kernel) && same_elements(o, out)))
             continue;
         const extent read = extent_of(o);
         if (read.first < written.end && written.first < read.end) return false;

@@ -138,7 +138,7 @@ NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 
 /* Room for the context of any model without TCM (Neutron-C) and without state, on any processor,
  * for static allocation; the exact figure is neutronGetModelContextSize(). */
-#define NEUTRON_CONTEXT_BYTES 800
+#define NEUTRON_CONTEXT_BYTES 816
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);

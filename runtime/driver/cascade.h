@@ -1,0 +1,57 @@
+/* Loops whose stripes a host runs several at a time.
+ *
+ * A cascade's calls compute a row or two each, so that rings stay small; on a host, what a call
+ * costs besides its rows is a tenth of the time. A plan, made when a model is prepared, says of
+ * each loop how many iterations may run together: every call once for all their rows. Rings are
+ * then held in memory of the thread with as many rows as that takes, and what they would hold after
+ * the loop is copied back. Two accesses to the same bytes, one of them a write, keep their order,
+ * so every byte outside that memory is what the iterations one by one leave; cycles are counted
+ * iteration by iteration. */
+#ifndef ND_CASCADE_H
+#define ND_CASCADE_H
+
+#include "model.h"
+
+#if ND_THREADS
+
+/* Bytes of rings and stripes held beside the model's memory, per thread: they stay in a
+ * second-level cache. */
+enum { ND_SHADOW_BYTES = 131072 };
+/* Calls of a loop's body, and shadows of one loop; longer ones run as they are. */
+enum { ND_CASCADE_CALLS = 16, ND_CASCADE_SHADOWS = 40 };
+
+typedef enum {
+    ND_RING_READ,
+    ND_RING_WRITTEN, /* copied back after the loop */
+    ND_STRIPE,       /* an output over the call's own input: copied back after the call */
+    ND_APART         /* a call that runs iteration by iteration; nothing is held */
+} nd_shadow_kind;
+
+/* An operand that is held elsewhere: row y at byte `at` + (y mod ring) * pitch. */
+typedef struct {
+    uint8_t call, operand, kind;
+    uint32_t ring, at;
+} nd_shadow;
+
+/* A loop, found by where its body begins. */
+typedef struct {
+    uint32_t body, calls, together;
+    uint32_t first, count; /* its shadows */
+} nd_cascade;
+
+struct nd_plan {
+    uint32_t loops;
+    const nd_shadow *shadows;
+    nd_cascade cascades[];
+};
+
+/* The plan of a validated program; NULL where nothing runs together, or there is no memory. */
+nd_plan *nd_plan_make(const nd_program *program);
+void nd_plan_free(nd_plan *plan);
+/* NULL: the loop runs as it is. */
+const nd_cascade *nd_plan_find(const nd_plan *plan, uint32_t body);
+/* This thread's memory for shadows. */
+uint8_t *nd_shadow_memory(void);
+
+#endif
+#endif
