@@ -96,12 +96,19 @@ KNOWN: list[Function] = [
     lambda m, x: functional.elu(x) - functional.elu(x, 0.5),
     lambda m, x: x @ x.transpose(-1, -2),
     lambda m, x: x.permute(0, 2, 1, 3) @ x.permute(0, 2, 3, 1),
+    lambda m, x: x[0, 0] @ x[0, 1],
+    lambda m, x: x.relu() @ m.matrix.t(),
+    lambda m, x: x @ x[:, :1],
+    lambda m, x: x[0] @ torch.cat([x, x.relu()]),
+    lambda m, x: x.permute(0, 2, 3, 1).contiguous(),
+    lambda m, x: x.permute(0, 2, 3, 1).reshape_as(x),
     lambda m, x: torch.bmm(x[0], x[0]),
     lambda m, x: torch.addmm(x[0, 0], x[0, 1], torch.mm(x[0, 2], x[0, 3])),
     lambda m, x: x.pow(2) + x.pow(0.5),
     lambda m, x: x.repeat(1, 2, 1, 1).flip(1).cumsum(1),
     lambda m, x: torch.index_select(x, 1, m.index).argmax(1),
     lambda m, x: x.argmin(1, keepdim=True),
+    lambda m, x: (torch.ops.aten._assert_tensor_metadata(x, dtype=torch.float32), x.relu())[1],
     *(
         lambda m, x, name=name: getattr(torch, name)(x)
         for name in (
@@ -126,7 +133,9 @@ UNKNOWN: dict[str, Function] = {
     "aten.adaptive_avg_pool2d to this": lambda m, x: functional.adaptive_avg_pool2d(x, 2),
     "aten.adaptive_avg_pool1d to this": lambda m, x: functional.adaptive_avg_pool1d(x[0], 2),
     "aten.pad by reflect": lambda m, x: functional.pad(x, (1, 1, 1, 1), mode="reflect"),
-    "aten.matmul of these": lambda m, x: x @ x[0, 0],
+    "aten.matmul of these": lambda m, x: x[0, 0] @ x,
+    "aten.contiguous of this": lambda m, x: x.relu().contiguous(memory_format=torch.channels_last),
+    "aten.reshape_as what": lambda m, x: x.reshape_as(x.relu().view(4, 64)),
     "to another type": lambda m, x: functional.softmax(x, 1, dtype=torch.float64),
     "aten.log_softmax.int": lambda m, x: functional.log_softmax(x, 1),
 }

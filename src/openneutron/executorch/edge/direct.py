@@ -23,7 +23,7 @@ from torch.export.graph_signature import ExportGraphSignature, InputKind, Output
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.edge.draft import Draft, Unknown
-from openneutron.executorch.edge.rules import is_known, write
+from openneutron.executorch.edge.rules import is_known, says_nothing, write
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name, value_of
 
 
@@ -39,6 +39,8 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
                 made = draft.graph.placeholder(node.name)
                 made.meta = dict(node.meta)
                 draft.made[node] = made
+        elif says_nothing(node):
+            continue
         elif node.op == "call_function":
             draft.made[node] = write(draft, node, kept)
         elif node.op == "output":
@@ -81,6 +83,8 @@ def check(program: ExportedProgram) -> None:
         if not isinstance(node, Node) or node.op != "call_function":
             raise Unknown("an output that nothing computes")
     for node in program.graph.nodes:
+        if says_nothing(node):
+            continue
         if node.op == "call_function" and not is_known(node):
             raise Unknown(operator_name(node))
         if node.op == "call_function" and not node.users:

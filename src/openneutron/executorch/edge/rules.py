@@ -51,6 +51,11 @@ _ONE_TYPE: Final = frozenset(
 )
 
 
+def says_nothing(node: Node) -> bool:
+    """Whether a call only repeats what the values tell: ExecuTorch drops it."""
+    return operator_name(node) == "aten._assert_tensor_metadata.default"
+
+
 def write(draft: Draft, node: Node, whole: frozenset[OpOverload]) -> Node:
     """Append what stands for a call; `whole` are operators that nothing may decompose."""
     draft.source = node
@@ -178,6 +183,14 @@ def _reshape(draft: Draft, node: Node) -> Node:
     return _reshaped(draft, draft.made[source], value_of(source), shape)
 
 
+def _reshape_as(draft: Draft, node: Node) -> Node:
+    source, like = node.args
+    assert isinstance(source, Node) and isinstance(like, Node)
+    if len(like.users) == 1 and like is not source:
+        raise Unknown("aten.reshape_as what nobody else reads")
+    return _reshaped(draft, draft.made[source], value_of(source), list(shape_of(node)))
+
+
 def _reshaped(draft: Draft, x: Node, strided: torch.Tensor, shape: list[int]) -> Node:
     """`strided` is the value before Edge made copies of views, which decides."""
     if not _can_view(strided, shape):
@@ -198,6 +211,14 @@ def _clone(draft: Draft, node: Node) -> Node:
         raise Unknown("aten.clone to an order of dimensions")
     x = draft.of(node.args[0])
     return _cloned(draft, x, [int(one) for one in value_of(x).dim_order()])
+
+
+def _contiguous(draft: Draft, node: Node) -> Node:
+    source = node.args[0]
+    assert isinstance(source, Node)
+    if len(node.args) > 1 or node.kwargs or value_of(source).is_contiguous():
+        raise Unknown("aten.contiguous of this order")
+    return _cloned(draft, draft.made[source], list(range(len(shape_of(node)))))
 
 
 def _cloned(draft: Draft, x: Node, order: list[int]) -> Node:
@@ -317,17 +338,24 @@ def _pad(draft: Draft, node: Node) -> Node:
 
 
 def _matmul(draft: Draft, node: Node) -> Node:
-    """Batches of products, as PyTorch folds them."""
+    """Rows by a matrix, or batches of products, as PyTorch folds them."""
     left, right = node.args
     assert isinstance(left, Node) and isinstance(right, Node)
     a, b = shape_of(left), shape_of(right)
-    if a[:-2] != b[:-2] or len(a) not in (3, 4):
+    if len(a) == len(b) == 2:
+        return draft.call_like(aten.mm.default, draft.made[left], draft.made[right])
+    if len(b) == 2 and len(a) > 2 and value_of(left).is_contiguous():
+        rows = draft.call(aten.view_copy.default, draft.made[left], [math.prod(a[:-1]), a[-1]])
+        product = draft.call(aten.mm.default, rows, draft.made[right])
+        return draft.call(aten.view_copy.default, product, list(shape_of(node)))
+    if len(a) < 3 or len(b) < 3:
         raise Unknown("aten.matmul of these shapes")
-    batch = math.prod(a[:-2])
+    batches = list(shape_of(node)[:-2])
     folded = []
     for source, shape in ((left, a), (right, b)):
-        wide = draft.call(aten.expand_copy.default, draft.made[source], list(shape))
-        folded.append(_reshaped(draft, wide, value_of(source), [batch, *shape[-2:]]))
+        wide = draft.call(aten.expand_copy.default, draft.made[source], [*batches, *shape[-2:]])
+        strided = value_of(source).expand(*batches, *shape[-2:])
+        folded.append(_reshaped(draft, wide, strided, [math.prod(batches), *shape[-2:]]))
     product = draft.call(aten.bmm.default, *folded)
     return draft.call(aten.view_copy.default, product, list(shape_of(node)))
 
@@ -343,6 +371,8 @@ RULES: Final[dict[str, Rule]] = {
     "aten.reshape.default": _reshape,
     "aten.flatten.using_ints": _reshape,
     "aten.unflatten.int": _reshape,
+    "aten.reshape_as.default": _reshape_as,
+    "aten.contiguous.default": _contiguous,
     "aten.clone.default": _clone,
     "aten.alias.default": _copy_of(aten.alias_copy.default),
     "aten.detach.default": _copy_of(aten.alias_copy.default),
