@@ -66,3 +66,27 @@ def test_a_tensor_larger_than_the_memory(whole: bool) -> None:
     assert left == ({"border", "too_large"} if whole else {"border"})
     (y,) = load_program(built.pte).run(*image)
     assert (y - built.quantized(*image)).abs().max() <= 0.02
+
+
+class Turned(nn.Module):
+    """A view that is a result too: beside its reader's result there is no room for a copy of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(16, 24, 1)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        turned = x.reshape(1, 16, 56, 224)
+        return turned, self.convolution(turned)
+
+
+def test_a_copy_that_makes_a_graph_too_large_stays_outside() -> None:
+    torch.manual_seed(0)
+    image = (torch.rand(1, 16, 112, 112),)
+    built = build(Turned(), image, calibration=[image], target="mcxn94x")
+    verdicts = {v.operator: (v.delegated, v.code) for v in built.report.nodes}
+    assert verdicts["aten.convolution.default"] == (True, "")
+    assert verdicts["aten.view_copy.default"] == (False, "too_large")
+    turned, y = load_program(built.pte).run(*image)
+    assert (turned - image[0].reshape(turned.shape)).abs().max() <= 0.01
+    assert (y - built.quantized(*image)[1]).abs().max() <= 0.02

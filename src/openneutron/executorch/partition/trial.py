@@ -67,8 +67,17 @@ class Trials:
             if op.reason_code == _TOO_LARGE
         ]
         outcome = Outcome(left, _in_order(graph, [op.graph for op in report.operators]))
-        if outcome.whole and all(op.converted for op in report.operators):
+        if not outcome.whole:
+            return outcome
+        outside = [(op.index, op.name) for op in report.operators if not op.converted]
+        if not outside:
             remember(model, as_one_graph(options), result)
+            return outcome
+        # Copies that the converter left outside come in again: a partition is one graph, which may now be too large.
+        try:
+            converted(model, as_one_graph(options))
+        except Shortage as error:
+            return Outcome([(at, Reason(_TOO_LARGE, error.message, name, error.hint)) for at, name in outside], one)
         return outcome
 
     def shortage(self, lowered: Lowered) -> Reason:

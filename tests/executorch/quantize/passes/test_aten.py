@@ -15,6 +15,7 @@ from openneutron.executorch.quantize.passes import PASSES, prepare_for_annotatio
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_norm import decompose_batch_norm
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
+from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
@@ -63,6 +64,11 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
         fold_batch_norm,
         lambda: normalized(nn.ConvTranspose2d(6, 4, 2), nn.BatchNorm2d(4)),
         ["aten.conv_transpose2d.input"],
+    ),
+    "aliases": (
+        remove_aliases,
+        lambda: Function(lambda x: torch.ops.aten.alias(torch.ops.aten.alias(x).relu())),
+        ["aten.relu.default", "aten.alias.default"],
     ),
     "dropout": (remove_dropout, lambda: nn.Sequential(nn.Dropout(), nn.ReLU()), ["aten.relu.default"]),
     "scalars": (

@@ -21,6 +21,7 @@ from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_no
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
 from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
 from openneutron.executorch.quantize.passes.recognize.recognize_softmax import recognize_softmax
+from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
@@ -56,6 +57,7 @@ PASSES: tuple[Pass, ...] = (
     replace_division,
     decompose_batch_norm,
     remove_dropout,
+    remove_aliases,
     split_probabilities,
     split_to_slices,
     fold_constants,
