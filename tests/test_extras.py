@@ -1,5 +1,6 @@
 """What needs an extra says which; the table of extras is the one of pyproject.toml."""
 
+import gc
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.errors import MissingExtraError
-from openneutron.extras import EXTRA_OF, extra, missing_extra
+from openneutron.extras import EXTRA_OF, extra, missing_extra, uncollected
 
 ROOT = Path(__file__).parents[1]
 DISTRIBUTION = {"PIL": "pillow", "ai_edge_quantizer": "ai-edge-quantizer"}
@@ -34,6 +35,20 @@ def test_other_missing_modules_are_not_explained_away():
     assert missing_extra("no_such_package") is None
     with pytest.raises(ModuleNotFoundError, match="no_such_package"), extra("this"):
         raise ModuleNotFoundError("No module named 'no_such_package'", name="no_such_package")
+
+
+def test_an_import_is_not_searched_for_garbage():
+    with pytest.raises(ZeroDivisionError), extra("this"), uncollected():
+        assert not gc.isenabled()
+        print(1 / 0)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_the_litert_path_imports_no_extra():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -38,7 +39,9 @@ def test_a_worker_is_killed_and_every_row_is_there(labelled: Path, capsys: pytes
             if not found:
                 os.kill(victim, signal.SIGKILL)
             found[number] = outcome
+        client.wait_for_workers(2, timeout=60)  # another one comes for the dead one
         theirs = client.run(lambda: os.environ["OMP_NUM_THREADS"])
+        assert all(client.run(gc.get_freeze_count).values()), "not forked from the server that has everything imported"
         assert main([*words, "--scheduler", local.scheduler.address]) == 0
         scored = json.loads(capsys.readouterr().out)
         Path("own_stream.py").write_text(

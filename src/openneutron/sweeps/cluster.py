@@ -11,12 +11,13 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.extras import extra
+from openneutron.sweeps.forking import LITERT, started
 from openneutron.sweeps.identity import environment
 from openneutron.sweeps.serial import Task, content_of
 from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failed, measure, prepare
@@ -29,41 +30,76 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENN
 
 
 @contextmanager
-def cluster(address: str, workers: int) -> Iterator[Any]:
-    """A client of the scheduler at `address`, or of a cluster of `workers` processes that lives as long as the block."""
+def cluster(address: str, workers: int, preload: str = LITERT) -> Iterator[Any]:
+    """A client of the scheduler at `address`, or of a cluster of `workers` processes that lives as long as the block.
+
+    These processes have imported the module `preload` when they start.
+    """
+    if address:
+        with _settings({}), _client(address) as client:
+            yield client
+        return
+    # Together the workers have as many threads as there are cores.
+    threads = dict.fromkeys(_THREADS, str(max(1, (os.cpu_count() or 1) // max(1, workers))))
+    with started(preload, threads) as method:  # it imports while Dask is imported here
+        own = {
+            "distributed.worker.multiprocessing-method": method,
+            "distributed.nanny.pre-spawn-environ": threads,
+            # A process that is forked later has the environment of the server's start.
+            "distributed.nanny.environ": dict(os.environ),
+        }
+        with _settings(own), _local(workers) as client:
+            yield client
+
+
+@contextmanager
+def _settings(more: Mapping[str, Any]) -> Iterator[None]:
     with extra("a sweep with several workers"):
         import dask
-        from distributed import Client, LocalCluster
+        import distributed.utils
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    each = max(1, (os.cpu_count() or 1) // max(1, workers))
+    # Dask would import pandas here to have it in the fork server as well, which is running already.
+    vars(distributed.utils)["_forkserver_preload_set"] = True
     settings = {
         "distributed.scheduler.allowed-failures": _ALLOWED_DEATHS,
-        # Set before the process starts: OpenMP reads it once. Together the workers have as many threads as there are cores.
-        "distributed.nanny.pre-spawn-environ": dict.fromkeys(_THREADS, each),
         "distributed.logging.distributed": "critical",
         # Nobody looks at Dask's own profile, and a sample of the deep stacks inside torch, a hundred times a second, costs.
         "distributed.worker.profile.enabled": False,
+        # So is a clock that each process reads fifty times a second to learn that a task held it up.
+        "distributed.admin.tick.interval": "1s",
+        **more,
     }
     with dask.config.set(settings), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a graph with a model's weights in it is large on purpose
-        if address:
-            try:
-                client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
-            except (OSError, ValueError) as error:
-                hint = "start one with `dask scheduler`, or leave --scheduler out"
-                raise OptionError("no Dask scheduler answers", where=address, hint=hint) from error
-            with client:
-                yield client
-            return
-        local = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-        )
-        with local, Client(local, set_as_default=False) as client:
-            yield client
+        yield
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    from distributed import Client
+
+    try:
+        client = Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        hint = "start one with `dask scheduler`, or leave --scheduler out"
+        raise OptionError("no Dask scheduler answers", where=address, hint=hint) from error
+    with client:
+        yield client
+
+
+@contextmanager
+def _local(workers: int) -> Iterator[Any]:
+    from distributed import Client, LocalCluster
+
+    local = LocalCluster(
+        n_workers=workers,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address=None,
+        silence_logs=logging.CRITICAL,
+    )
+    with local, Client(local, set_as_default=False) as client:
+        yield client
 
 
 def check_versions(client: Any) -> None:

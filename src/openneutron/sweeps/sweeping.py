@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OptionError
+from openneutron.executorch.capture.sources import find
 from openneutron.extras import need
 from openneutron.sweeps import cluster, serial
+from openneutron.sweeps.forking import LITERT, TORCH
 from openneutron.sweeps.identity import code_version, identity_of, key_of
 from openneutron.sweeps.plan import AXES, Plan, Variant, make_plan, shown
 from openneutron.sweeps.results import FOR_PARQUET, Row, Sweep
@@ -130,7 +132,8 @@ def _run(
     if not scheduler and count == 1:
         yield from serial.run(tasks, seconds=seconds, report=report)
         return
-    with cluster.cluster(scheduler, count) as client:
+    preload = LITERT if all(find(task.work.model.source).kind == "tflite" for task in tasks) else TORCH
+    with cluster.cluster(scheduler, count, preload) as client:
         yield from cluster.run(client, tasks, seconds=seconds, report=report, travel=bool(scheduler))
 
 

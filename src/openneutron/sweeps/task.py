@@ -20,6 +20,7 @@ from openneutron.analyze.data.given import Data
 from openneutron.api import compile
 from openneutron.errors import InternalError, MissingExtraError, OpenNeutronError
 from openneutron.executorch.capture.sources import Source, find
+from openneutron.extras import uncollected
 from openneutron.program import Program
 from openneutron.sweeps.figures import FIGURES, figures
 from openneutron.sweeps.limit import TimeLimit, time_limit
@@ -151,7 +152,8 @@ def _loaded(source: Source, work: Work, name: str) -> Shared:
     from openneutron.terminal.quiet import quiet, without_torch_internals
 
     with quiet(), without_torch_internals():
-        from openneutron.executorch.shared_program import quantized_bytes
+        with uncollected():
+            from openneutron.executorch.shared_program import quantized_bytes
 
         loaded = source.load()
         data, sqnr = quantized_bytes(loaded, **work.quantizing)
@@ -190,7 +192,7 @@ def _compiled(shared: Shared, options: dict[str, Any]) -> Program:
         return _told(compile(shared.data, name=shared.name, **options), shared)
     from openneutron.terminal.quiet import quiet
 
-    with quiet():  # another process than the one that quantized imports torch here
+    with quiet(), uncollected():  # another process than the one that quantized imports torch here
         from openneutron.executorch.shared_program import program_of
 
     rest = {name: value for name, value in options.items() if name == "recipe" or name not in QUANTIZING}

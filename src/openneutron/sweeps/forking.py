@@ -1,0 +1,52 @@
+"""Workers are forked from one process that has imported what they need: torch and ExecuTorch take seconds in every other way.
+
+Example:
+    >>> with started(TORCH, {"OMP_NUM_THREADS": "1"}) as method:  # a second process imports while this one goes on
+    ...     dask.config.set({"distributed.worker.multiprocessing-method": method})
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.forkserver
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+# What the server imports: for LiteRT files alone, or for networks that come from PyTorch and ONNX as well.
+LITERT: Final = "openneutron.sweeps.preload.litert"
+TORCH: Final = "openneutron.sweeps.preload.torch"
+# Python has one server for the whole process. This is the environment that ours was started in.
+_running: list[dict[str, str]] = []
+
+
+@contextmanager
+def started(preload: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """The way to start processes, by the name that `multiprocessing` has for it; the server imports `preload` from now on.
+
+    Libraries read `environment` when they are loaded, so it is there before the server starts and until the block ends.
+    Variables that the user has set stay as they are.
+    """
+    wanted = {name: os.environ.get(name, value) for name, value in environment.items()}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield _method(preload, wanted)
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _method(preload: str, environment: dict[str, str]) -> str:
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return "spawn"
+    if not _running:
+        multiprocessing.get_context("forkserver").set_forkserver_preload([preload])
+        multiprocessing.forkserver.ensure_running()
+        _running.append(environment)
+    # A server that was started for another number of threads would pass that on.
+    return "forkserver" if _running[0] == environment else "spawn"

@@ -1,0 +1,1 @@
+"""What the server imports that workers are forked from (`openneutron.sweeps.forking`)."""
