@@ -5,6 +5,7 @@
 
 #include "events.h"
 #include "message.h"
+#include "unlocked.h"
 
 extern "C" {
 #include "machine.h"
@@ -92,7 +93,10 @@ Error Model::prepare(FreeableBuffer &processed) {
         neutronModelCheck(&config, &sizes, detail, sizeof(detail));
         return failed("prepare the payload", error, detail);
     }
-    error = neutronModelGetInfo(handle_, &info_);
+    error = Unlocked::wanted() ? neutronSetThreads(handle_, 1) : NEUTRON_NONE;
+    if (error == NEUTRON_NONE) {
+        error = neutronModelGetInfo(handle_, &info_);
+    }
     if (error != NEUTRON_NONE) {
         return failed("read the model's sizes", error, neutronModelErrorDetail(handle_));
     }
@@ -174,6 +178,7 @@ Error Model::run(Span<EValue *> args, EventTracer *tracer, MemoryAllocator *temp
         const EventRecorder recorder(tracer, handle_, clock_hz_);
         error = neutronRunBlocking(handle_, &data);
     } else {
+        const Unlocked others;
         error = neutronRunBlocking(handle_, &data);
     }
     if (error != NEUTRON_NONE) {

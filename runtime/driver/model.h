@@ -23,6 +23,7 @@ typedef struct {
     NeutronIdentityRecord identity;
     const nm_target *target;
     uint32_t inputs, outputs, scratch_bytes, prefetch_bytes, profile_bytes, debug_bytes;
+    uint64_t work; /* of a run, as work.c counts it */
 } nd_program;
 
 /* Words of the longest instruction: a call with all operands and parameters. */
@@ -70,10 +71,11 @@ typedef struct nd_plan nd_plan; /* cascade.h */
 
 struct NeutronModel {
     NeutronModelHandle handle;
-    uint32_t live;  /* without threads: marks a prepared model */
-    uint32_t owned; /* 1: the context came from neutronMemAlloc */
-    uint64_t held;  /* what nd_hold counted, when owned */
-    uint8_t fill;   /* what memory holds when a run begins */
+    uint32_t live;        /* without threads: marks a prepared model */
+    uint32_t owned;       /* 1: the context came from neutronMemAlloc */
+    uint64_t held;        /* what nd_hold counted, when owned */
+    uint8_t fill;         /* what memory holds when a run begins */
+    atomic_bool finished; /* the non-blocking run has left its result */
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
@@ -91,10 +93,9 @@ struct NeutronModel {
     nd_pool *pool; /* NULL: a run takes one thread */
     nd_plan *plan; /* loops whose stripes run several at a time; NULL: none */
     nd_thread thread;
-    atomic_int state; /* ND_IDLE, or who has the model and where a non-blocking run stands */
     NeutronDataConfig data;
+    atomic_int state; /* ND_IDLE, or who has the model and where a non-blocking run stands */
     NeutronError result;
-    atomic_bool finished; /* the non-blocking run has left its result */
 };
 
 /* handles.c: what stands between a handle and its model. A model is entered before anything of it
@@ -197,9 +198,16 @@ uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t
 bool nd_element_wise(uint32_t kernel);
 /* Whether the rows of a call may be computed in any order, and at once. */
 bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info);
+/* Whether the rows of a call are enough to be shared with threads that look for work. */
+bool nd_worth_sharing(const nk_call *call, const nd_kernel_info *info, uint32_t degree);
 /* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the
  * kernel's own result. */
 int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call);
+/* columns.c: whether the columns of a call with independent rows may be computed in so many parts;
+ * the call of one part, whose changed parameters go to `params`. */
+bool nd_columns_independent(const nk_call *call, uint32_t parts);
+void nd_cut_columns(const nk_call *call, uint32_t first, uint32_t end,
+                    int32_t params[NEUTRON_MAX_PARAMS], nk_call *part);
 #endif
 
 /* buffers.c: NULL and alignment; fills `buffers`. */

@@ -34,6 +34,9 @@ typedef struct {
     NeutronConfig config;
     nd_profile profile;
     uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
+    nd_pool *pool;     /* NULL: one thread does all */
+    uint32_t degree;   /* of sharing */
+    bool tried;        /* the time that it takes counts */
     kept kept[KEPT];
 } run;
 
@@ -52,9 +55,9 @@ static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
  * microcontroller. Smaller bites would load weights more often. */
 #if ND_THREADS
 static const uint64_t bite_work = UINT64_C(1) << 28;
-/* Operations that take about as long as waking a thread, some 30 microseconds, in the fastest
- * loops. */
-static const uint64_t worth_sharing = UINT64_C(1) << 20;
+/* Operations of a run, some 50 microseconds in the fastest loops: shorter ones would be over before
+ * threads that sleep were awake. */
+static const uint64_t worth_waking = UINT64_C(1) << 22;
 #else
 static const uint64_t bite_work = UINT64_C(1) << 24;
 #endif
@@ -73,10 +76,8 @@ static bool in_time(const void *watch) {
 
 static int32_t run_kernel(run *r, const nd_kernel_info *info, nk_call *call) {
 #if ND_THREADS
-    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
-    if (r->model->pool != NULL && nd_call_work(call, info, rows) >= worth_sharing) {
-        return nd_run_stripes(r->model->pool, info, call);
-    }
+    if (r->pool != NULL && nd_worth_sharing(call, info, r->degree))
+        return nd_run_stripes(r->pool, info, call);
 #endif
     (void)r, (void)info;
     return neutronKernels[call->kernel](NK_RUN, call);
@@ -349,6 +350,27 @@ static NeutronError run_code(run *r) {
     }
 }
 
+#if ND_THREADS
+/* Decide whether threads take part in a run, and wake them. */
+static void share(run *r) {
+    nd_pool *pool = r->model->pool;
+    if (pool == NULL || r->program->work < worth_waking) return;
+    r->degree = nd_trial_begin(nd_pool_trial(pool));
+    r->tried = r->model->sink == NULL;
+    if (r->degree == ND_SHARE_NOTHING) return;
+    r->pool = pool;
+    nd_pool_wake(pool);
+}
+
+/* The run is over: what it took counts, unless somebody looked on or it broke off. */
+static void shared(const run *r, NeutronError error) {
+    if (r->tried && error == NEUTRON_NONE) nd_trial_end(nd_pool_trial(r->model->pool));
+}
+#else
+static void share(run *r) { (void)r; }
+static void shared(const run *r, NeutronError error) { (void)r, (void)error; }
+#endif
+
 NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
     run r;
     memset(&r, 0, offsetof(run, kept));
@@ -368,10 +390,12 @@ NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
         r.profile.left = r.program->profile_bytes;
         if (r.profile.at) memset(r.profile.at, 0, r.profile.left); /* a zero record ends the list */
     }
+    share(&r);
     nd_clear_buffers(model, &r.buffers);
     nd_timeline_start(&model->timeline);
     NK_NEW_RUN();
     error = run_code(&r);
+    shared(&r, error);
     model->cycles = nd_timeline_end(&model->timeline);
     model->traced = model->trace_lines;
     return error;

@@ -3,6 +3,15 @@
 
 #if ND_THREADS
 
+/* Nanoseconds of calls that are shared, by degree. The smallest take as long as handing a part to
+ * a thread that looks for it; they are shared because the next call finds in each cache what that
+ * thread made. */
+static const uint64_t least_shared[ND_DEGREES] = {
+    [ND_SHARE_NOTHING] = UINT64_MAX, [ND_SHARE_LARGE] = 10000, [ND_SHARE_ALL] = 300};
+/* Rows of a cascade's stripe: its columns are shared, since the rows of the next one would come
+ * from another thread's cache. */
+enum { FEW_ROWS = 4 };
+
 /* The bytes an operand may reach, as an interval of its region. */
 typedef struct {
     uint64_t first, end;
@@ -52,16 +61,31 @@ bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info) {
     return true;
 }
 
+/* About how many operations the fastest loops do in a nanosecond, by the kind of a call. */
+static uint64_t per_nanosecond(const nd_kernel_info *info) {
+    switch (info->formula) {
+    case NEUTRON_COST_CONV: return 128;
+    case NEUTRON_COST_LANE: return 32;
+    default: return 16;
+    }
+}
+
+bool nd_worth_sharing(const nk_call *call, const nd_kernel_info *info, uint32_t degree) {
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
+    return nd_call_work(call, info, rows) / per_nanosecond(info) >= least_shared[degree];
+}
+
+/* One part of a call, over some of its rows or some of its columns. */
 typedef struct {
     const nk_call *call;
     nk_kernel kernel;
     uint32_t parts;
+    bool columns;
     int32_t results[ND_MAX_THREADS];
     const char *why[ND_MAX_THREADS];
 } job;
 
-static void run_stripe(void *argument, uint32_t part) {
-    job *j = argument;
+static void run_rows(job *j, uint32_t part) {
     nk_call mine = *j->call;
     const int64_t rows = j->call->row1 - j->call->row0;
     mine.row0 = j->call->row0 + (int32_t)(rows * part / j->parts);
@@ -70,13 +94,30 @@ static void run_stripe(void *argument, uint32_t part) {
     j->why[part] = mine.why;
 }
 
+static void run_columns(job *j, uint32_t part) {
+    int32_t params[NEUTRON_MAX_PARAMS];
+    nk_call mine;
+    const uint64_t width = j->call->operands[NK_CONV2D_OUTPUT].width;
+    nd_cut_columns(j->call, (uint32_t)(width * part / j->parts),
+                   (uint32_t)(width * (part + 1) / j->parts), params, &mine);
+    j->results[part] = j->kernel(NK_RUN, &mine);
+    j->why[part] = mine.why;
+}
+
+static void run_part(void *argument, uint32_t part) {
+    job *j = argument;
+    if (j->columns) run_columns(j, part);
+    else run_rows(j, part);
+}
+
 int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call) {
     const uint32_t rows = (uint32_t)(call->row1 - call->row0), threads = nd_pool_threads(pool);
     const nk_kernel kernel = neutronKernels[call->kernel];
-    const uint32_t parts = rows < threads ? rows : threads;
+    const bool columns = rows <= FEW_ROWS && nd_columns_independent(call, threads);
+    const uint32_t parts = columns || rows > threads ? threads : rows;
     if (parts < 2 || !nd_rows_independent(call, info)) return kernel(NK_RUN, call);
-    job j = {call, kernel, parts, {0}, {NULL}};
-    nd_pool_run(pool, run_stripe, &j, parts);
+    job j = {call, kernel, parts, columns, {0}, {NULL}};
+    nd_pool_run(pool, run_part, &j, parts);
     for (uint32_t part = 0; part < parts; part++) {
         if (j.results[part] != 0) {
             call->why = j.why[part];

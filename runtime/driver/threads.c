@@ -1,49 +1,127 @@
+#define _GNU_SOURCE /* sched_getaffinity */
+
 #include "threads.h"
 
 #if ND_THREADS
-#include <stdbool.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "neutron.h"
 
+/* Looks at a word of memory before a thread goes to sleep, some 30 microseconds: as long as waking
+ * it would take, and several times what lies between two shared calls of a run. */
+enum { LOOKS = 1500 };
+
+/* The job in hand as one word, so that nobody takes a part of a later job for one of an earlier:
+ * its number, and below it one bit for each part that nobody has taken. */
+enum { NUMBER_BIT = 32 };
+_Static_assert((int)ND_MAX_THREADS <= (int)NUMBER_BIT, "a job has at most so many parts");
+
+/* What many threads write has a line of the cache to itself. */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct nd_pool {
-    pthread_mutex_t lock; /* of everything below */
-    pthread_cond_t begun, finished;
-    nd_part part;
+    _Atomic uint64_t word;
+    nd_part part; /* these two change only while no part is left to take or under way */
     void *job;
-    uint32_t parts, taken, left; /* of the job in hand; none is in hand when taken == parts */
-    bool closing;
+    _Alignas(64) atomic_uint left; /* parts not yet done */
+    _Alignas(64) atomic_uint asleep;
+    atomic_uint numbers; /* given to threads: the caller is 0 */
+    atomic_uint calls;   /* how often sleepers were woken without a job */
+    atomic_bool closing, waiting;
+    uint32_t looks;
+    nd_trial trial;
+    pthread_mutex_t lock; /* held by whoever goes to sleep, and by whoever wakes */
+    pthread_cond_t begun, finished;
     uint32_t threads; /* started, the caller's not counted */
     pthread_t ids[ND_MAX_THREADS];
 };
 
-/* Work on the job in hand until every part is taken. Called and left with the lock held. */
-static void take_parts(nd_pool *pool) {
-    while (pool->taken < pool->parts) {
-        const uint32_t part = pool->taken++;
-        pthread_mutex_unlock(&pool->lock);
-        pool->part(pool->job, part);
-        pthread_mutex_lock(&pool->lock);
-        if (--pool->left == 0) pthread_cond_signal(&pool->finished);
+static inline void pause_briefly(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static uint32_t parts_of(uint64_t word) { return (uint32_t)word; }
+
+/* Take part `mine` where it is there, so that calls which follow each other find the data of that
+ * part in the cache of the thread that made them; else any. */
+static bool take(nd_pool *pool, uint32_t mine, uint32_t *part) {
+    uint64_t word = atomic_load_explicit(&pool->word, memory_order_acquire);
+    while (parts_of(word) != 0) {
+        *part = parts_of(word) >> mine & 1 ? mine : (uint32_t)__builtin_ctz(parts_of(word));
+        if (atomic_compare_exchange_weak_explicit(&pool->word, &word,
+                                                  word & ~(UINT64_C(1) << *part),
+                                                  memory_order_acquire, memory_order_acquire))
+            return true;
     }
+    return false;
+}
+
+static void wake(nd_pool *pool, pthread_cond_t *condition) {
+    pthread_mutex_lock(&pool->lock);
+    pthread_cond_broadcast(condition);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void do_part(nd_pool *pool, uint32_t part) {
+    pool->part(pool->job, part);
+    if (atomic_fetch_sub(&pool->left, 1) == 1 && atomic_load(&pool->waiting))
+        wake(pool, &pool->finished);
+}
+
+/* Either the sleeper sees the new word, or whoever wrote it sees the sleeper: both are written
+ * before the other is read, in one order for all. */
+static void nap(nd_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
+    atomic_fetch_add(&pool->asleep, 1);
+    const unsigned calls = atomic_load(&pool->calls);
+    while (!atomic_load(&pool->closing) && parts_of(atomic_load(&pool->word)) == 0 &&
+           atomic_load(&pool->calls) == calls)
+        pthread_cond_wait(&pool->begun, &pool->lock);
+    atomic_fetch_sub(&pool->asleep, 1);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 static void *serve(void *argument) {
     nd_pool *pool = argument;
-    pthread_mutex_lock(&pool->lock);
-    while (!pool->closing) {
-        take_parts(pool);
-        if (!pool->closing) pthread_cond_wait(&pool->begun, &pool->lock);
+    const uint32_t mine = atomic_fetch_add(&pool->numbers, 1) + 1;
+    uint32_t part, looked = 0;
+    while (!atomic_load_explicit(&pool->closing, memory_order_relaxed)) {
+        if (take(pool, mine, &part)) {
+            do_part(pool, part);
+            looked = 0;
+        } else if (looked++ < pool->looks) {
+            pause_briefly();
+        } else {
+            nap(pool);
+            looked = 0;
+        }
     }
-    pthread_mutex_unlock(&pool->lock);
     return NULL;
+}
+
+/* Processors that this process may use. */
+static uint32_t processors(void) {
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+#endif
+    const long found = sysconf(_SC_NPROCESSORS_ONLN);
+    return found > 0 ? (uint32_t)found : 1;
 }
 
 nd_pool *nd_pool_make(uint32_t threads) {
     nd_pool *pool = neutronMemAlloc(_Alignof(nd_pool), sizeof *pool);
     if (pool == NULL) return NULL;
     memset(pool, 0, sizeof *pool);
+    /* Threads that look for work keep a processor from those that have some. */
+    pool->looks = threads <= processors() ? LOOKS : 0;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->begun, NULL);
     pthread_cond_init(&pool->finished, NULL);
@@ -58,10 +136,8 @@ nd_pool *nd_pool_make(uint32_t threads) {
 
 void nd_pool_free(nd_pool *pool) {
     if (pool == NULL) return;
-    pthread_mutex_lock(&pool->lock);
-    pool->closing = true;
-    pthread_cond_broadcast(&pool->begun);
-    pthread_mutex_unlock(&pool->lock);
+    atomic_store(&pool->closing, true);
+    wake(pool, &pool->begun);
     for (uint32_t at = 0; at < pool->threads; at++) pthread_join(pool->ids[at], NULL);
     pthread_cond_destroy(&pool->begun);
     pthread_cond_destroy(&pool->finished);
@@ -71,16 +147,37 @@ void nd_pool_free(nd_pool *pool) {
 
 uint32_t nd_pool_threads(const nd_pool *pool) { return pool ? pool->threads + 1 : 1; }
 
-void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts) {
+nd_trial *nd_pool_trial(nd_pool *pool) { return &pool->trial; }
+
+void nd_pool_wake(nd_pool *pool) {
+    atomic_fetch_add(&pool->calls, 1);
+    if (atomic_load(&pool->asleep)) wake(pool, &pool->begun);
+}
+
+/* Until every part is done: those that others took. */
+static void wait_for_parts(nd_pool *pool) {
+    for (uint32_t looked = 0; looked < pool->looks; looked++) {
+        if (atomic_load_explicit(&pool->left, memory_order_acquire) == 0) return;
+        pause_briefly();
+    }
     pthread_mutex_lock(&pool->lock);
+    atomic_store(&pool->waiting, true);
+    while (atomic_load(&pool->left) != 0) pthread_cond_wait(&pool->finished, &pool->lock);
+    atomic_store(&pool->waiting, false);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts) {
+    const uint64_t last = atomic_load_explicit(&pool->word, memory_order_relaxed);
+    uint32_t taken;
     pool->part = part;
     pool->job = job;
-    pool->taken = 0;
-    pool->parts = pool->left = parts;
-    pthread_cond_broadcast(&pool->begun);
-    take_parts(pool);
-    while (pool->left) pthread_cond_wait(&pool->finished, &pool->lock);
-    pthread_mutex_unlock(&pool->lock);
+    atomic_store_explicit(&pool->left, parts, memory_order_relaxed);
+    atomic_store(&pool->word,
+                 ((last >> NUMBER_BIT) + 1) << NUMBER_BIT | ((UINT64_C(1) << parts) - 1));
+    if (atomic_load(&pool->asleep)) wake(pool, &pool->begun);
+    while (take(pool, 0, &taken)) do_part(pool, taken);
+    wait_for_parts(pool);
 }
 
 uint32_t nd_threads_wanted(void) {

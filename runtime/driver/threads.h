@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "platform.h"
+#include "trial.h"
 
 typedef struct nd_pool nd_pool;
 
@@ -23,6 +24,10 @@ nd_pool *nd_pool_make(uint32_t threads);
 void nd_pool_free(nd_pool *pool);
 /* 1 for NULL. */
 uint32_t nd_pool_threads(const nd_pool *pool);
+/* What its runs have shown; of whoever runs them. */
+nd_trial *nd_pool_trial(nd_pool *pool);
+/* A run begins: threads that sleep get up and look for its jobs. */
+void nd_pool_wake(nd_pool *pool);
 /* Run parts 0 … parts - 1 of a job and return when all are done. One caller at a time. */
 void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts);
 /* What OPENNEUTRON_THREADS says, 1 when it says nothing, 0 when it is no number from 1 to

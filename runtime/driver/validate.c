@@ -146,7 +146,9 @@ NeutronError nd_validate(nd_program *program, const NeutronModelConfig *config,
     w.detail = detail;
     w.end = program->header.code_offset + program->header.code_bytes;
     w.iterations = 1;
-    return check_code(&w);
+    const NeutronError found = check_code(&w);
+    program->work = w.work;
+    return found;
 }
 
 NeutronError neutronModelCheck(const NeutronModelConfig *config, const NeutronModelSizes *sizes,

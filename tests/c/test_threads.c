@@ -1,7 +1,10 @@
 /* Threads: a pool runs every part once, and rows computed by several threads are the rows one
  * thread computes, for real kernels and every number of threads. */
+#define _DEFAULT_SOURCE /* usleep */
+
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "model.h"
@@ -24,6 +27,8 @@ static void every_part_once(void) {
             const uint32_t parts =
                 1 + round % ND_MAX_THREADS; /* fewer and more than there are threads */
             memset(seen, 0, sizeof seen);
+            if (round % 50 == 0) usleep(2000); /* until they sleep */
+            if (round % 4 == 0) nd_pool_wake(pool);
             nd_pool_run(pool, mark, seen, parts);
             for (uint32_t part = 0; part < ND_MAX_THREADS; part++)
                 CHECK_EQUAL(seen[part], part < parts);
