@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from openneutron.cli.main import run
+from openneutron.litert.write import write_model
+from tests.litert.samples import convolution
 from tests.onnx.models import convnet, model, node
 
 
@@ -32,6 +34,24 @@ def test_verify_compares_with_onnxruntime(folder: Path, capsys: pytest.CaptureFi
     assert run(["verify", "net.onnx", "--calibration", "samples.npz", "--optimize", "fast"]) == 0
     said = capsys.readouterr().out
     assert "0 LSB in all" in said and "logits against onnxruntime: SQNR" in said
+
+
+def test_accuracy_is_measured_on_what_the_model_was_calibrated_for(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = np.load(folder / "samples.npz")["image"] / 100
+    np.savez(folder / "small.npz", image=small)
+    assert run(["verify", "net.onnx", "--calibration", "small.npz", "--optimize", "fast"]) == 0
+    said = capsys.readouterr().out
+    assert float(said.partition("onnxruntime: SQNR ")[2].split()[0]) > 20, said
+
+
+def test_run_says_what_to_do_with_an_onnx_model(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "net.onnx"]) == 2
+    assert "openneutron compile net.onnx" in capsys.readouterr().err
+    (folder / "net.tflite").write_bytes(write_model(convolution()))
+    assert run(["run", "net.tflite", "--check", "net.onnx"]) == 2
+    assert "`openneutron verify net.onnx` compares every layer" in capsys.readouterr().err
 
 
 def test_a_network_far_from_float_is_warned_of_with_layer_and_command(

@@ -77,7 +77,10 @@ def run_file(
     data = read_file(file)
     kind = kind_of(data)
     if kind not in ("pte", "tflite"):
-        hint = f"compile it: `openneutron compile {file}`" if kind == "zip" else "`openneutron inspect` says what it is"
+        sources = ("zip", "onnx")
+        hint = (
+            f"compile it: `openneutron compile {file}`" if kind in sources else "`openneutron inspect` says what it is"
+        )
         raise FormatError("only .pte and .tflite files run", where=str(file), hint=hint)
     if target:
         _require_target(data, str(file), target)
@@ -160,8 +163,9 @@ def _check(
 
     where = str(reference)
     data = read_file(reference)
-    if kind_of(data) == "pte":
-        raise OptionError("--check takes a LiteRT model", where=where, hint="give the .tflite the file came from")
+    hints = {"pte": "give the .tflite the file came from", "onnx": f"`openneutron verify {where}` compares every layer"}
+    if kind_of(data) in hints:
+        raise OptionError("--check takes a LiteRT model", where=where, hint=hints[kind_of(data)])
     runner = LiteRtRunner(data, source=where)
     if runner.neutron_graphs:
         raise OptionError("this model is compiled itself", where=where, hint="give the .tflite the file came from")
