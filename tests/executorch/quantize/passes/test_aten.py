@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
     ),
     "aliases": (
         remove_aliases,
-        lambda: Function(lambda x: torch.ops.aten.alias(torch.ops.aten.alias(x).relu())),
+        lambda: Function(lambda x: torch.ops.aten.alias(torch.ops.aten.alias(x).float().relu())),
         ["aten.relu.default", "aten.alias.default"],
     ),
     "dropout": (remove_dropout, lambda: nn.Sequential(nn.Dropout(), nn.ReLU()), ["aten.relu.default"]),
