@@ -53,6 +53,7 @@ def param(meaning: str, size: int = 1) -> Any:
 
 
 _BY_ID: dict[int, KernelAbi] = {}
+_SIZES: dict[type, list[tuple[str, int]]] = {}  # of parameters: names and words, by class
 
 
 def register(abi: KernelAbi) -> KernelAbi:
@@ -81,13 +82,17 @@ def all_kernels() -> list[KernelAbi]:
 def param_words(params: Any) -> list[int]:
     """The parameters as 32-bit words, in the order of declaration."""
     words: list[int] = []
-    for item in fields(params):
-        value = getattr(params, item.name)
-        size = item.metadata["size"]
-        values = [value] if size == 1 else list(value)
-        if len(values) != size:
-            raise InternalError(f"parameter {item.name} has {len(values)} of {size} words")
-        words += [int(v) for v in values]
+    kind = type(params)
+    if kind not in _SIZES:
+        _SIZES[kind] = [(item.name, item.metadata["size"]) for item in fields(params)]
+    for name, size in _SIZES[kind]:
+        value = getattr(params, name)
+        if size == 1:
+            words.append(int(value))
+            continue
+        if len(value) != size:
+            raise InternalError(f"parameter {name} has {len(value)} of {size} words")
+        words += map(int, value)
     return words
 
 

@@ -21,6 +21,7 @@ MAX_LENGTH = 15
 _START = 8  # what the first length is compared with
 _COUNT_BITS = 9
 _LITERAL_BITS = 4
+_ABSENT_BITS = 4
 # How a length follows the one before: same, one more, one less, no code at all; anything else is spelt out.
 _SAME, _MORE, _LESS, _ABSENT, _LITERAL = 0b0, 0b10, 0b110, 0b1110, 0b1111
 
@@ -81,13 +82,15 @@ def lengths_of(counts: Ints) -> Ints:
 
 
 def least_bytes(counts: Ints) -> int:
-    """Bytes that no code for symbols of these counts goes below: their entropy, and its lengths at one bit each.
+    """Bytes that no code for symbols of these counts goes below: their entropy, and its lengths, each in the fewest bits.
 
     Finding the code takes much longer than finding that it cannot be worth it.
     """
-    used = counts[counts > 0]
+    there = np.flatnonzero(counts)
+    used = counts[there]
     entropy = float((used * np.log2(used.sum() / used)).sum())
-    return int((_COUNT_BITS + len(used) + entropy) // 8)
+    absent = int(there.max(initial=-1)) + 1 - len(there)
+    return int((_COUNT_BITS + len(there) + _ABSENT_BITS * absent + entropy) // 8)
 
 
 def _huffman(counts: Ints) -> Ints:
@@ -132,7 +135,7 @@ def write_lengths(lengths: Ints) -> bytes:
     for length in lengths[:count].tolist():
         if length == 0:
             codes.append(_ABSENT)
-            sizes.append(4)
+            sizes.append(_ABSENT_BITS)
             continue
         if length == last:
             codes.append(_SAME)
