@@ -38,8 +38,8 @@ VARIABLES = {
     ),
     "OPENNEUTRON_THREADS": (
         "native library (`driver/threads.c`)",
-        "Threads, 1 to 16, that a run of the simulator may use; 1 without it. They take part in a model's runs where that turns "
-        "out to be faster. The results are the same bytes.",
+        "Threads, 1 to 16, that a run of the simulator may use; 1 without it. They take part in a model's runs where that "
+        "turns out to be faster. The results are the same bytes.",
     ),
     "OPENNEUTRON_TIMEOUT": (
         "native library (`driver/limits.c`), LiteRT's process (`run/patience.py`)",
