@@ -11,7 +11,8 @@ enum {
     MOST_SHADOWS = 256,
     MOST_ITERATIONS = 512,
     MOST_TOGETHER = 64,
-    MOST_STRIPE = 16384 /* bytes of an output: copying more costs what it saves */
+    STRIPES = 8 /* an output that is copied back takes less than such a part of the shadows' memory:
+                   copying more costs what it saves */
 };
 /* Comparisons of two calls: some milliseconds, whatever the microcode. */
 static const uint64_t most_comparisons = UINT64_C(1) << 19;
@@ -38,6 +39,7 @@ typedef struct {
     nd_shadow shadows[MOST_SHADOWS];
     nd_cascade cascades[MOST_LOOPS];
     uint32_t loops, used; /* of those */
+    uint32_t room, most;  /* bytes that shadows of one loop may take, and do */
 } planner;
 
 static bool empty(rows r) { return r.first >= r.end; }
@@ -324,11 +326,12 @@ static bool add_shadow(planner *p, nd_cascade *c, uint32_t call, uint32_t operan
 }
 
 /* Room for `ring` rows; false when there is none. */
-static bool take_room(uint32_t *used, const nk_operand *o, int64_t ring, uint32_t *at) {
+static bool take_room(planner *p, uint32_t *used, const nk_operand *o, int64_t ring, uint32_t *at) {
     const uint64_t bytes = ((uint64_t)ring * o->pitch + 63) / 64 * 64;
-    if (bytes > ND_SHADOW_BYTES - *used) return false;
+    if (bytes > p->room - *used) return false;
     *at = *used;
     *used += (uint32_t)bytes;
+    p->most = *used > p->most ? *used : p->most;
     return true;
 }
 
@@ -342,7 +345,7 @@ static void find_stripes(planner *p, uint32_t together) {
             const uint32_t to = (uint32_t)smaller(from + together, p->iterations);
             s->stripe = over_itself(s, written(s, from, to));
         }
-        if (s->stripe && (!may_move(out) || (uint64_t)out->height * out->pitch > MOST_STRIPE))
+        if (s->stripe && (!may_move(out) || (uint64_t)out->height * out->pitch > p->room / STRIPES))
             s->stripe = false, s->apart = true;
     }
 }
@@ -362,14 +365,14 @@ static bool place_shadows(planner *p, nd_cascade *c) {
         if (s->stripe) {
             const int64_t ring =
                 smaller((int64_t)c->together * s->record.rows, (int64_t)out->height);
-            if (!take_room(&used, out, ring, &at) ||
+            if (!take_room(p, &used, out, ring, &at) ||
                 !add_shadow(p, c, j, output, ND_STRIPE, (uint32_t)ring, at))
                 return false;
         }
         if (!(s->held >> output & 1)) continue;
         if (!pay(p, (uint64_t)p->iterations * p->count)) return false;
         const int64_t ring = ring_rows(p, s, c->together);
-        if (!take_room(&used, out, ring, &at) ||
+        if (!take_room(p, &used, out, ring, &at) ||
             !add_shadow(p, c, j, output, ND_RING_WRITTEN, (uint32_t)ring, at))
             return false;
         for (uint32_t b = j + 1; b < p->count; b++)
@@ -428,17 +431,20 @@ static void plan_code(planner *p, const nd_program *program) {
     }
 }
 
-nd_plan *nd_plan_make(const nd_program *program) {
+nd_plan *nd_plan_make(const nd_program *program, uint32_t room) {
     planner *p = neutronMemAlloc(NEUTRON_ALIGNMENT, sizeof *p);
     if (p == NULL) return NULL;
-    p->loops = p->used = 0;
+    p->loops = p->used = p->most = 0;
+    p->room = room;
     p->comparisons = most_comparisons;
     plan_code(p, program);
-    const size_t loops = p->loops * sizeof p->cascades[0], shadows = p->used * sizeof p->shadows[0];
-    nd_plan *plan =
-        p->loops ? neutronMemAlloc(NEUTRON_ALIGNMENT, sizeof *plan + loops + shadows) : NULL;
+    const size_t loops = p->loops * sizeof p->cascades[0], shadows = p->used * sizeof p->shadows[0],
+                 tables = (sizeof(nd_plan) + loops + shadows + 63) / 64 * 64,
+                 own = p->most > ND_SHADOW_BYTES ? p->most : 0;
+    nd_plan *plan = p->loops ? neutronMemAlloc(NEUTRON_ALIGNMENT, tables + own) : NULL;
     if (plan != NULL) {
         plan->loops = p->loops;
+        plan->memory = own ? (uint8_t *)plan + tables : NULL;
         memcpy(plan->cascades, p->cascades, loops);
         memcpy(plan->cascades + p->loops, p->shadows, shadows);
         plan->shadows = (const nd_shadow *)(const void *)(plan->cascades + p->loops);
@@ -455,9 +461,9 @@ const nd_cascade *nd_plan_find(const nd_plan *plan, uint32_t body) {
     return NULL;
 }
 
-uint8_t *nd_shadow_memory(void) {
+uint8_t *nd_shadow_memory(const nd_plan *plan) {
     static _Thread_local uint8_t memory[ND_SHADOW_BYTES] __attribute__((aligned(64)));
-    return memory;
+    return plan->memory ? plan->memory : memory;
 }
 
 #endif

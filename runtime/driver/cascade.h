@@ -17,6 +17,9 @@
 /* Bytes of rings and stripes held beside the model's memory, per thread: they stay in a
  * second-level cache. */
 enum { ND_SHADOW_BYTES = 131072 };
+/* The same of a model that several threads run: whole layers of large networks, so that a call has
+ * rows for each. */
+enum { ND_SHARED_SHADOW_BYTES = 2097152 };
 /* Calls of a loop's body, and shadows of one loop; longer ones run as they are. */
 enum { ND_CASCADE_CALLS = 16, ND_CASCADE_SHADOWS = 40 };
 
@@ -42,16 +45,18 @@ typedef struct {
 struct nd_plan {
     uint32_t loops;
     const nd_shadow *shadows;
+    uint8_t *memory; /* for shadows; NULL: the thread's own is enough */
     nd_cascade cascades[];
 };
 
-/* The plan of a validated program; NULL where nothing runs together, or there is no memory. */
-nd_plan *nd_plan_make(const nd_program *program);
+/* The plan of a validated program with `room` bytes of shadows; NULL where nothing runs together,
+ * or there is no memory. */
+nd_plan *nd_plan_make(const nd_program *program, uint32_t room);
 void nd_plan_free(nd_plan *plan);
 /* NULL: the loop runs as it is. */
 const nd_cascade *nd_plan_find(const nd_plan *plan, uint32_t body);
-/* This thread's memory for shadows. */
-uint8_t *nd_shadow_memory(void);
+/* Memory for shadows: the plan's, or this thread's. */
+uint8_t *nd_shadow_memory(const nd_plan *plan);
 
 #endif
 #endif

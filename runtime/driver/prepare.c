@@ -118,7 +118,8 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
         (void)neutronModelUnprepare(made);
         return refused;
     }
-    ((struct NeutronModel *)context)->plan = nd_plan_make(&program);
+    struct NeutronModel *model = context;
+    model->plan = nd_plan_make(&program, model->pool ? ND_SHARED_SHADOW_BYTES : ND_SHADOW_BYTES);
 #endif
     *handle = made;
     return NEUTRON_NONE;

@@ -259,7 +259,7 @@ static void hold(run *r, const nd_cascade *c, const nd_shadow *shadows, uint32_t
     for (const nd_shadow *s = shadows; s < shadows + c->count; s++) {
         nk_operand *o = &r->kept[s->call].call.operands[s->operand];
         if (s->kind == ND_APART) continue;
-        o->data = nd_shadow_memory() + s->at;
+        o->data = nd_shadow_memory(r->model->plan) + s->at;
         o->ring = s->ring;
     }
 }
