@@ -18,6 +18,15 @@ typedef struct {
 } nd_thread;
 #endif
 
+/* Between two looks at memory that another thread writes. */
+static inline void nd_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* Milliseconds of a clock that only goes forward. Weak: an image with a timer defines its own;
  * without one the clock stands still and time-outs never come. */
 uint64_t neutronClockMilliseconds(void);

@@ -39,14 +39,6 @@ struct nd_pool {
     pthread_t ids[ND_MAX_THREADS];
 };
 
-static inline void pause_briefly(void) {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 static uint32_t parts_of(uint64_t word) { return (uint32_t)word; }
 
 /* Take part `mine` where it is there, so that calls which follow each other find the data of that
@@ -97,7 +89,7 @@ static void *serve(void *argument) {
             do_part(pool, part);
             looked = 0;
         } else if (looked++ < pool->looks) {
-            pause_briefly();
+            nd_pause();
         } else {
             nap(pool);
             looked = 0;
@@ -158,7 +150,7 @@ void nd_pool_wake(nd_pool *pool) {
 static void wait_for_parts(nd_pool *pool) {
     for (uint32_t looked = 0; looked < pool->looks; looked++) {
         if (atomic_load_explicit(&pool->left, memory_order_acquire) == 0) return;
-        pause_briefly();
+        nd_pause();
     }
     pthread_mutex_lock(&pool->lock);
     atomic_store(&pool->waiting, true);

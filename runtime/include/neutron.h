@@ -172,6 +172,11 @@ NEUTRON_API NeutronError neutronModelGetTensor(NeutronModelHandle handle, uint32
 NEUTRON_API NeutronError neutronDataSetup(NeutronModelHandle handle, NeutronDataConfig *data);
 NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle,
                                             const NeutronDataConfig *data);
+/* The same for threads that each run a model of their own and share a lock in between, as those of
+ * a Python program do: it comes back when it is the caller's turn, so that the lock is free, or
+ * after some 30 microseconds. neutronTurnEnd() after the last one. */
+NEUTRON_API NeutronError neutronRunInTurn(NeutronModelHandle handle, const NeutronDataConfig *data);
+NEUTRON_API void neutronTurnEnd(void);
 /* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must
  * live until neutronWait. Where there are no threads (bare metal) the run happens inside the first
  * neutronIsReady or neutronWait. One run per handle at a time; several handles may run at once. */
