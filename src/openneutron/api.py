@@ -209,6 +209,9 @@ def _compile_torch(
     given = checked(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
     stage("loading torch and executorch")
     with quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
+        from openneutron.executorch.exporter import load_exporter
+
+        load_exporter()
         from openneutron.executorch.pipeline import compile_module
 
     with without_torch_internals():

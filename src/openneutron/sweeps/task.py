@@ -153,6 +153,9 @@ def _loaded(source: Source, work: Work, name: str) -> Shared:
 
     with quiet(), without_torch_internals():
         with uncollected():
+            from openneutron.executorch.exporter import load_exporter
+
+            load_exporter()
             from openneutron.executorch.shared_program import quantized_bytes
 
         loaded = source.load()

@@ -9,6 +9,9 @@ from openneutron.terminal.quiet import quiet
 
 # What cannot be imported stops the task that needs it, which says why.
 with quiet(), uncollected(), contextlib.suppress(Exception):
+    from openneutron.executorch.exporter import load_exporter
+
+    load_exporter()
     import openneutron.executorch.lower.ops
     import openneutron.executorch.shared_program  # noqa: F401
 
