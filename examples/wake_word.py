@@ -123,6 +123,8 @@ def train(model: Spotter, rng: np.random.Generator, recordings: int, epochs: int
     optimizer = torch.optim.Adam(model.parameters(), 4e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, epochs * (recordings // 32 + 1))
     order = torch.Generator().manual_seed(0)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the products are small: threads spend their time waiting for each other
     for _ in range(epochs):
         for batch in torch.randperm(recordings, generator=order).split(32):
             counts = wanted[batch] >= 0
@@ -133,6 +135,7 @@ def train(model: Spotter, rng: np.random.Generator, recordings: int, epochs: int
             loss.backward()
             optimizer.step()
             schedule.step()
+    torch.set_num_threads(threads)
     model.eval()
 
 
