@@ -109,16 +109,21 @@ static int32_t any_multiplier(void) {
                      : (int32_t)((1u << 30) | (next() >> 2));
 }
 
-/* bias, multiplier and shift of `channels`, filled up to groups of 8. */
-static nk_operand table(uint32_t channels, uint8_t rounding, int edges) {
+/* bias, multiplier and shift of `channels`, filled up to groups of 8; `usual` ones are such as
+ * networks have. */
+static nk_operand table(uint32_t channels, uint8_t rounding, int edges, int usual) {
     const uint32_t padded = nk_blocks(channels, 8) * 8;
     nk_operand o = flat((size_t)12 * padded);
-    const int wild = one_in(8), spread = between(0, 14);
+    const int wild = one_in(8) && !usual, spread = between(0, 14);
     for (uint32_t c = 0; c < padded; ++c) {
         int32_t bias = one_in(20) ? ANY_OF(0, 1 << 23, -(1 << 23), (1 << 29) - 1, 1 << 29,
                                            INT32_MIN, INT32_MAX)
                                   : between(-20000, 20000);
         int32_t shift = -between(0, spread), multiplier = any_multiplier();
+        if (usual) {
+            bias = between(-20000, 20000), shift = -between(7, 12);
+            multiplier = between(1 << 30, INT32_MAX - 1);
+        }
         if (edges && multiplier > 0 && shift <= 0) {
             /* An accumulator within 2 of where the output steps from k - 1 to k; inputs are 0 then.
              */
@@ -212,7 +217,7 @@ static uint32_t out_size(uint32_t in, int32_t kernel, int32_t stride, int32_t di
 static void make_conv2d(scene *s) {
     start(s, NK_CONV2D_OUTPUT, nk_conv2d);
     nk_conv2d_params *p = (nk_conv2d_params *)(void *)s->params;
-    const int pointwise = one_in(3), big = one_in(4);
+    const int pointwise = one_in(3), big = one_in(4), usual = one_in(2);
     p->kernel_h = pointwise ? 1 : between(1, 5), p->kernel_w = pointwise ? 1 : between(1, 5);
     p->stride_h = one_in(2) ? 1 : between(1, 3), p->stride_w = one_in(2) ? 1 : between(1, 3);
     p->dilation_h = one_in(5) ? between(1, 3) : 1, p->dilation_w = one_in(5) ? between(1, 3) : 1;
@@ -229,20 +234,24 @@ static void make_conv2d(scene *s) {
     any_rows(s, oh);
     nk_operand *o = s->call.operands;
     o[NK_CONV2D_INPUT] = image(any_dtype(), batch, height, width, inputs * groups, 1);
-    s->call.rounding = any_rounding();
+    s->call.rounding = usual ? NEUTRON_ROUNDING_DOUBLE : any_rounding();
     o[NK_CONV2D_WEIGHTS] = flat((size_t)groups * nk_blocks(outputs, 8) *
                                 (uint32_t)(p->kernel_h * p->kernel_w) * nk_blocks(inputs, 8) * 64);
     const int edges = one_in(4);
     if (edges) memset(o[NK_CONV2D_INPUT].data, 0, o[NK_CONV2D_INPUT].available);
-    o[NK_CONV2D_TABLE] = table(outputs * groups, s->call.rounding, edges);
-    o[NK_CONV2D_LUT] = one_in(6) ? flat(256) : no_operand();
-    o[NK_CONV2D_OUTPUT] = image(any_dtype(), batch, oh, ow, outputs * groups,
-                                (uint32_t)(s->call.row1 - s->call.row0));
+    o[NK_CONV2D_TABLE] = table(outputs * groups, s->call.rounding, edges, usual);
+    o[NK_CONV2D_LUT] = one_in(6) && !usual ? flat(256) : no_operand();
+    o[NK_CONV2D_OUTPUT] = image(usual ? NEUTRON_DTYPE_INT8 : any_dtype(), batch, oh, ow,
+                                outputs * groups, (uint32_t)(s->call.row1 - s->call.row0));
     p->input_zero = edges                                            ? 0
                     : o[NK_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127)
                                                                      : between(0, 255);
     p->weights_zero = one_in(6) ? between(-128, 127) : 0;
     any_clamp(o[NK_CONV2D_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
+    if (usual) {
+        p->output_zero = one_in(2) ? -128 : between(-128, 127);
+        p->clamp_low = -128, p->clamp_high = 127;
+    }
 }
 
 static void make_depthwise_conv2d(scene *s) {
@@ -266,7 +275,7 @@ static void make_depthwise_conv2d(scene *s) {
     s->call.rounding = any_rounding();
     o[NK_DEPTHWISE_CONV2D_WEIGHTS] =
         flat((size_t)nk_blocks(outputs, 8) * 8 * (uint32_t)(p->kernel_h * p->kernel_w));
-    o[NK_DEPTHWISE_CONV2D_TABLE] = table(outputs, s->call.rounding, 0);
+    o[NK_DEPTHWISE_CONV2D_TABLE] = table(outputs, s->call.rounding, 0, 0);
     o[NK_DEPTHWISE_CONV2D_LUT] = one_in(6) ? flat(256) : no_operand();
     o[NK_DEPTHWISE_CONV2D_OUTPUT] =
         image(any_dtype(), batch, oh, ow, outputs, (uint32_t)(s->call.row1 - s->call.row0));
@@ -288,7 +297,7 @@ static void make_fully_connected(scene *s) {
     o[NK_FULLY_CONNECTED_INPUT] = image(any_dtype(), 1, height, width, inputs, 1);
     s->call.rounding = any_rounding();
     o[NK_FULLY_CONNECTED_WEIGHTS] = flat((size_t)nk_blocks(outputs, 8) * nk_blocks(inputs, 8) * 64);
-    o[NK_FULLY_CONNECTED_TABLE] = table(outputs, s->call.rounding, 0);
+    o[NK_FULLY_CONNECTED_TABLE] = table(outputs, s->call.rounding, 0, 0);
     o[NK_FULLY_CONNECTED_LUT] = one_in(6) ? flat(256) : no_operand();
     o[NK_FULLY_CONNECTED_OUTPUT] =
         image(any_dtype(), 1, height, width, outputs, (uint32_t)(s->call.row1 - s->call.row0));

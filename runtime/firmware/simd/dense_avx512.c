@@ -14,7 +14,7 @@
 #include <immintrin.h>
 
 #include "thin.h"
-#include "tiles_avx512.h"
+#include "broad_avx512.h"
 
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
 /* Pixels: fewer are done with four groups at a time, whose sums depend less on each other \ */
@@ -25,13 +25,15 @@
 
 /* What depends on the weights and tables of a slice alone. */
 typedef struct {
-    int32_t bias[SLICE];          /* bias - 128 * sum(w) */
+    int32_t bias[SLICE]; /* bias - 128 * sum(w) */
+    uint32_t broad; /* channels in front whose weights are rearranged and whose lanes are natural */
     nk_lanes16 lanes[SLICE / 16]; /* the channels at hand come first; the rest may not exist */
 } constants;
 
 /* What blocks of one call share. */
 typedef struct {
     const constants *constants;
+    const int8_t *broad; /* rearranged weights */
     nk_clamps clamps;
 } shared;
 
@@ -120,12 +122,16 @@ static inline __m512i widen_bias(const int32_t *bias) {
 
 static void product(const nk_dense *d, const nk_block *b, const void *state) {
     const shared *s = state;
+    const uint32_t broad = s->constants->broad;
     const uint32_t groups = nk_blocks(d->outputs, NK_PACK);
     const int direct = s->clamps.fast && s->clamps.open && !d->stage->lut && b->columns >= FEW;
     nk_waiting q;
     q.fours = q.done = q.doubt = 0;
     q.clamps = &s->clamps, q.pixel = d->out->pixel;
-    for (uint32_t at = 0, taken; at < groups; at += taken) {
+    if (broad)
+        nk_broad_product(d, b, broad, s->broad, s->constants->bias, s->constants->lanes,
+                         &s->clamps);
+    for (uint32_t at = broad / NK_PACK, taken; at < groups; at += taken) {
         const uint32_t left = groups - at, channel = NK_PACK * at;
         const nk_lanes16 *lanes = &s->constants->lanes[at / 2];
         const int staged = direct && d->outputs - channel >= 16 && lanes->form == NK_FLOAT;
@@ -178,12 +184,19 @@ static void fill_bias(const nk_dense *d, constants *k) {
     }
 }
 
-static void fill_constants(const nk_dense *d, constants *k) {
+/* The first `broad` channels have natural lanes, if all of them may take the float form. */
+static void fill_constants(const nk_dense *d, constants *k, uint32_t broad) {
     const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
     const int32_t most = (int32_t)(terms * (d->flip ? 128 : 255) * 128);
+    int all = 1;
     fill_bias(d, k);
-    for (uint32_t c = 0; c < d->outputs; c += 16)
-        k->lanes[c / 16] = nk_lanes16_of(d->stage, d->first_out + c, d->outputs - c, 1, most);
+    for (uint32_t c = 0; c < d->outputs; c += 16) {
+        k->lanes[c / 16] =
+            nk_lanes16_of(d->stage, d->first_out + c, d->outputs - c, c >= broad, most);
+        all &= c >= broad || k->lanes[c / 16].form == NK_FLOAT;
+    }
+    k->broad = broad;
+    if (!all) fill_constants(d, k, 0);
 }
 
 /* Bytes of the constants of `outputs` channels. */
@@ -196,18 +209,28 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
                      const nk_dense *d, shared *s, uint32_t part, int thin) {
     constants own;
     int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
-    const size_t size = constants_bytes(d->outputs);
+    int8_t own_broad[NK_BROAD_BYTES] __attribute__((aligned(64)));
+    const size_t size = constants_bytes(d->outputs), thin_bytes = thin ? NK_THIN_BYTES : 0;
     int fresh = 1;
     /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
     const int again = call->row1 - call->row0 < (int32_t)d->out->height;
+    const uint64_t pixels =
+        (uint64_t)d->out->batch * d->out->width * (uint32_t)(call->row1 - call->row0);
+    const int direct = s->clamps.fast && s->clamps.open && !d->stage->lut;
+    const uint32_t broad = direct ? nk_broad_outputs(d, pixels) : 0;
+    const size_t broad_bytes = nk_broad_bytes(d, broad);
     uint8_t *kept =
-        again ? nk_memo(call, weights, table, part, size + (thin ? NK_THIN_BYTES : 0), &fresh)
-              : NULL;
+        again ? nk_memo(call, weights, table, part, size + thin_bytes + broad_bytes, &fresh) : NULL;
     constants *k = kept ? (constants *)(void *)kept : &own;
     int8_t *thin_weights = kept ? (int8_t *)kept + size : own_weights;
+    int8_t *broad_weights = kept ? thin_weights + thin_bytes : own_broad;
     const nk_dense used = thin ? nk_thin(d, thin_weights, fresh) : *d;
-    if (fresh) fill_constants(&used, k);
+    if (fresh) {
+        fill_constants(&used, k, broad);
+        nk_broad_fill(&used, k->broad, broad_weights);
+    }
     s->constants = k;
+    s->broad = broad_weights;
     for (uint32_t image = 0; image < d->out->batch; ++image)
         if (!nk_dense_run(&used, image, call->row0, call->row1, product, s)) return 0;
     return 1;
