@@ -14,10 +14,13 @@ bool nd_unpack_words(const uint8_t *bytes, uint32_t *at, uint32_t end, uint32_t 
         const uint32_t size = sizes[classes & 3];
         uint32_t value = 0;
         if (size > end - from) return false;
-        for (uint32_t byte = 0; byte < size; byte++) value |= (uint32_t)bytes[from++] << 8 * byte;
+        if (size > 0) value = bytes[from];
+        if (size > 1) value |= (uint32_t)bytes[from + 1] << 8;
+        if (size > 2) value |= (uint32_t)bytes[from + 2] << 16 | (uint32_t)bytes[from + 3] << 24;
         if (size == 1) value = (uint32_t)(int8_t)value;
         if (size == 2) value = (uint32_t)(int16_t)value;
         words[word] = value;
+        from += size;
     }
     *at = from;
     return true;
