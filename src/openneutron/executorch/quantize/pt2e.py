@@ -17,8 +17,8 @@ from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.quick_names import quick_names
-from openneutron.executorch.quantize.recompile_once import recompile_once
 from openneutron.executorch.quantize.states import part
+from openneutron.executorch.recompile_once import recompile_once
 
 
 def prepare(

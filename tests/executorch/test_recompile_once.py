@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.fx import GraphModule, symbolic_trace
 
-from openneutron.executorch.quantize.recompile_once import recompile_once
+from openneutron.executorch.recompile_once import recompile_once
 
 
 class _Twice(torch.nn.Module):
@@ -53,3 +53,8 @@ def test_what_fails_leaves_modules_that_run() -> None:
     assert module(torch.ones(1)) == 4
     module.recompile()
     assert "* 4" in module.code
+
+
+def test_a_module_that_nobody_ran_can_be_printed() -> None:
+    with recompile_once():
+        assert "GraphModule" in str(GraphModule(torch.nn.Module(), symbolic_trace(_Twice()).graph))

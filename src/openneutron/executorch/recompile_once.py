@@ -29,6 +29,7 @@ def recompile_once() -> Iterator[None]:
             compiled(module)  # a class with another way
             return
         waiting[id(module)] = module
+        vars(module).setdefault("_code", "")  # who prints a module, if only for a log, wants some
 
         def run(module: GraphModule, *args: Any, **kwargs: Any) -> Any:
             waiting.pop(id(module), None)
