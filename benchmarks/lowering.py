@@ -4,11 +4,15 @@
     python benchmarks/lowering.py --models resnet20     others of the zoo
     python benchmarks/lowering.py --runs 3              medians of more runs
     python benchmarks/lowering.py --recurrent           recurrent networks against a convolutional one of as many parameters
+    python benchmarks/lowering.py --per-node            whole reports: CPU seconds per operator against MobileNetV2's
+    python benchmarks/lowering.py --detector            YOLOv8n at 640x640 for every target: CPU seconds and memory
 
 Every run is a process of its own that first lowers a tiny network, so that importing and other first times are not counted;
 contestants take turns. CPU seconds of one thread are compared, not wall time: a busy machine changes them little.
 "ours" is what this project adds to torch, torchao and executorch: annotation, passes, partitioning, LiteRT, converter.
-The last lines show how partitioning grows with the graph.
+The last lines show how partitioning grows with the graph. Reports are those of `openneutron report`, with all its what-ifs
+and measured layers; operators are those that the compiler counts, so that a layer unrolled over time has many. Networks of
+timm take part where it is installed (`PYTHONPATH=build/models-site`, see `make test-models`).
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,9 @@ GOALS = {"mobilenet_v2": 3.0, "cifarnet": 0.5}  # CPU seconds of what is ours
 WHOLE_GOAL = 0.2  # of the peer's whole path
 RECURRENT, CONVOLUTIONAL, RECURRENT_GOAL = ("gru_kws", "lstm_kws"), "resnet8", 2.0
 GROWTH, GROWTH_GOAL = (1000, 10_000), 12.0
+REPORTED, PER_NODE_GOAL = ("mobilenet_v2", "yolov8n", "bilstm"), 2.0
+REPORTED_TIMM = ("mobileone_s0", "edgenext_small")
+DETECTOR, DETECTOR_GOALS = "yolov8n", (10.0, 1024.0)  # CPU seconds, MiB
 OWN = "of it ours"
 
 
@@ -244,16 +252,62 @@ def compare_recurrent(runs: int) -> None:
         print(f"{seconds} s of CPU: {times:.2f} ×, goal {RECURRENT_GOAL}")
 
 
+def compare_reports() -> None:
+    """Print CPU seconds per operator of whole reports, relative to the first network."""
+    names = (*REPORTED, *(REPORTED_TIMM if find_spec("timm") else ()))
+    first = 0.0
+    print(f"{'report of':18}{'CPU s':>8}{'operators':>11}{'ms each':>9}{'ratio':>7}  goal {PER_NODE_GOAL}")
+    for name in names:
+        found = in_process("--measure", "report", name)
+        each = found["seconds"] / found["operators"]
+        first = first or each
+        print(
+            f"{name:18}{found['seconds']:8.1f}{found['operators']:11,.0f}{each * 1e3:9.1f}{each / first:7.2f}",
+            flush=True,
+        )
+
+
+def compare_targets() -> None:
+    """Print what compiling a detector takes on every target."""
+    seconds, mib = DETECTOR_GOALS
+    print(
+        f"{DETECTOR} at 640x640, goals {seconds:.0f} s of CPU and {mib:.0f} MiB; before it: importing, a tiny compile"
+    )
+    print(f"{'target':12}{'CPU s':>8}{'with before':>13}{'peak MiB':>10}{'before':>8}")
+    for target in ("imxrt700", "mcxn94x", "imx95"):
+        found = in_process("--measure", "compile", DETECTOR, target)
+        print(f"{target:12}{found['seconds']:8.1f}{found['whole']:13.1f}{found['mib']:10.0f}{found['mib before']:8.0f}",
+              flush=True)  # fmt: skip
+
+
+def _measured(kind: str, *rest: str) -> dict[str, float]:
+    """What a child process was asked for."""
+    from benchmarks import reports
+
+    if kind == "growth":
+        return measure_growth()
+    if kind == "report":
+        return reports.measure_report(*rest)
+    return reports.measure_compile(*rest) if kind == "compile" else measure(kind, *rest)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=list(MODELS), metavar="NAME")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--recurrent", action="store_true")
+    parser.add_argument("--per-node", action="store_true")
+    parser.add_argument("--detector", action="store_true")
     parser.add_argument("--measure", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure:
-        found = measure_growth() if given.measure == ["growth"] else measure(*given.measure)
-        print(json.dumps(found))
+        print(json.dumps(_measured(*given.measure)))
+        return
+    if given.per_node:
+        compare_reports()
+        return
+    if given.detector:
+        compare_targets()
         return
     if given.recurrent:
         compare_recurrent(given.runs)

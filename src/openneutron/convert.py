@@ -19,13 +19,24 @@ from openneutron.result import Result
 
 def convert(model: bytes, options: Options) -> Result:
     """Convert with the chosen converter; same input and options give the same bytes."""
+    return answered(convert_alone(model, options), model, options)
+
+
+def answered(result: Result, model: bytes, options: Options) -> Result:
+    """The result of `convert_alone` as `convert` gives it."""
+    if options.converter != "open":
+        return result
+    from openneutron.board.answer import with_board
+
+    return replace(result, report=with_board(result.report, model, fetch_constants=options.fetch_constants_to_sram))
+
+
+def convert_alone(model: bytes, options: Options) -> Result:
+    """As `convert`, but the report does not say what NXP's converter would do, which takes a third of the time."""
     if options.converter == "open":
-        from openneutron.board.answer import with_board
         from openneutron.compiler.pipeline import compile_model
 
-        result = compile_model(model, options)
-        report = with_board(result.report, model, fetch_constants=options.fetch_constants_to_sram)
-        return replace(result, report=report)
+        return compile_model(model, options)
     if options.converter == "nxp":
         from openneutron.nxp.seam import convert_with_sdk
 

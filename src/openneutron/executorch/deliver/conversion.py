@@ -11,30 +11,51 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import OrderedDict
-from typing import Final
+from typing import NamedTuple
 
-from openneutron.convert import convert
+from openneutron.convert import answered, convert_alone
 from openneutron.options import Options
 from openneutron.result import Result
 
-_KEPT: Final = 8  # results; a program rarely has more partitions, and each may hold megabytes
-_results: OrderedDict[tuple[str, str], Result] = OrderedDict()
+_KEPT, _KEPT_BYTES = 8, 32 << 20  # results: so many, and more while their models are small
+
+
+class _Kept(NamedTuple):
+    result: Result
+    answered: bool  # it says what NXP's converter would do
+
+
+_results: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
 
 
 def converted(litert: bytes, options: Options) -> Result:
     """Convert a partition, or give the result of the first time that the same bytes and options were asked for."""
+    result = tried(litert, options)
+    key = _key(litert, options)
+    if not _results[key].answered:
+        result = answered(result, litert, options)
+        _keep(key, _Kept(result, answered=True))
+    return result
+
+
+def tried(litert: bytes, options: Options) -> Result:
+    """As `converted`, where the report need not say what NXP's converter would do; most trials are not delivered."""
     key = _key(litert, options)
     if key not in _results:
-        remember(litert, options, convert(litert, options))
+        _keep(key, _Kept(convert_alone(litert, options), answered=False))
     _results.move_to_end(key)
-    found = _results[key]
+    found = _results[key].result
     return dataclasses.replace(found, report=dataclasses.replace(found.report, source=options.source))
 
 
 def remember(litert: bytes, options: Options, result: Result) -> None:
-    """Keep a result that a conversion with other options is known to equal."""
-    _results[_key(litert, options)] = result
-    while len(_results) > _KEPT:
+    """Keep a result of `tried` that a conversion with other options is known to equal."""
+    _keep(_key(litert, options), _Kept(result, answered=False))
+
+
+def _keep(key: tuple[str, str], kept: _Kept) -> None:
+    _results[key] = kept
+    while len(_results) > _KEPT and sum(len(one.result.model) for one in _results.values()) > _KEPT_BYTES:
         _results.popitem(last=False)
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from openneutron.compiler.front.misfits import fits_whole
 from openneutron.compiler.plan.shortage import Shortage
-from openneutron.convert import convert
+from openneutron.convert import convert_alone
 from openneutron.errors import InternalError
 from openneutron.executorch.compile_spec import conversion_options
-from openneutron.executorch.deliver.conversion import as_one_graph, converted, remember
+from openneutron.executorch.deliver.conversion import as_one_graph, remember, tried
 from openneutron.executorch.lower.lowering import Lowered
 from openneutron.litert.graph import Graph
 from openneutron.litert.write import write_model
@@ -59,7 +59,7 @@ class Trials:
         if fits_whole(graph, targets.load(self.options.target)) or self.options.fit_bytes is not None:
             return Outcome([], one)
         model, options = write_model(lowered.model), conversion_options(self.options, "trial partition")
-        result = converted(model, options)
+        result = tried(model, options)
         report = result.report
         left = [
             (op.index, Reason(op.reason_code, op.reason, op.name, op.hint))
@@ -75,7 +75,7 @@ class Trials:
             return outcome
         # Copies that the converter left outside come in again: a partition is one graph, which may now be too large.
         try:
-            converted(model, as_one_graph(options))
+            tried(model, as_one_graph(options))
         except Shortage as error:
             return Outcome([(at, Reason(_TOO_LARGE, error.message, name, error.hint)) for at, name in outside], one)
         return outcome
@@ -84,14 +84,14 @@ class Trials:
         """Why a partition that nothing can cut does not fit as one graph."""
         options = as_one_graph(conversion_options(self.options, "trial partition"))
         try:
-            convert(write_model(lowered.model), options)
+            convert_alone(write_model(lowered.model), options)
         except Shortage as error:
             return Reason(_TOO_LARGE, error.message, "", error.hint)
         raise InternalError("a partition that was cut fits as one graph")
 
     def _left_by_nxp(self, lowered: Lowered) -> list[tuple[int, Reason]]:
         """The first one: the others may be converted once it is gone."""
-        report = converted(write_model(lowered.model), conversion_options(self.options, "trial partition")).report
+        report = tried(write_model(lowered.model), conversion_options(self.options, "trial partition")).report
         for op in report.operators:
             if not op.converted and op.reason_code != _REMOVED:
                 return [(op.index, Reason(op.reason_code, op.reason, op.name, op.hint))]
