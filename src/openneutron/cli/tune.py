@@ -42,6 +42,7 @@ def tune_model(
         float, typer.Option(min=1.0, help="At most so many times the cycles of 8 bits everywhere.")
     ] = 1.1,
     trials: Annotated[int, typer.Option(min=1, help="At most so many trials.")] = 40,
+    workers: Annotated[int, typer.Option(min=1, help="Processes that try candidates side by side.")] = 1,
     size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
@@ -80,7 +81,7 @@ def tune_model(
         goal = _goal(sqnr, accuracy, drop)
         given: dict[str, Any] = {"quantization": quantization, "per_channel": per_channel}
         source = (model, size or (), calibration, trust)
-        found = _tune(source, Data(data, limit, mean, std), goal, given, (target, cycles, trials), stage)
+        found = _tune(source, Data(data, limit, mean, std), goal, given, (target, cycles, trials, workers), stage)
     write_file(output, to_toml(found.choices, found.rows(), head=_said(found, model)))
     if as_json:
         rows = {"reached": found.reached, "cycles": found.cycles, "tried": found.rows(), "layers": list(found.layers)}
@@ -123,10 +124,10 @@ def _tune(source: tuple[Any, ...], data: Data, goal: Goal, start: dict[str, Any]
     if not loaded.is_module or loaded.example_inputs is None or not loaded.calibration:
         raise OptionError("only float modules with example inputs can be tuned", where=model)
     samples, classes = labelled_samples(model, found.kind == "zoo", data, loaded)
-    target, cycles, trials = limits
+    target, cycles, trials, workers = limits
     return tune(
         loaded.model, loaded.example_inputs, calibration=loaded.calibration, samples=samples, classes=classes, goal=goal,
-        start=chosen, target=target, most_cycles=cycles, trials=trials, progress=stage,
+        start=chosen, target=target, most_cycles=cycles, trials=trials, workers=workers, progress=stage,
     )  # fmt: skip
 
 

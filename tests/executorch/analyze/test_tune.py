@@ -61,6 +61,12 @@ def test_layers_that_the_goal_does_not_need_go_back_to_8_bits() -> None:
     assert found.reached and len(found.choices.layers) <= len(most.choices.layers)
 
 
+def test_workers_change_nothing_in_what_is_found() -> None:
+    start = Choices(observer="minmax")
+    one, two = (tuned(Goal(sqnr=70.0), start=start, trials=12, workers=workers) for workers in (1, 2))
+    assert one == two and one.layers and any(trial.kept for trial in one.trials[1:])
+
+
 def test_trials_and_cycles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuned(Goal(sqnr=200.0), trials=3)
     assert not found.reached and len(found.trials) == 3

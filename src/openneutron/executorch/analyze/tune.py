@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -21,6 +22,7 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OptionError
 from openneutron.executorch.analyze.bisect import Measure, Partly, first_output, layer_groups, measure_of
+from openneutron.executorch.analyze.forked import each
 from openneutron.executorch.capture.export import Inputs, evaluation, export, one_thread
 from openneutron.executorch.fx import module_path, operator_name
 from openneutron.executorch.pipeline import build
@@ -115,15 +117,19 @@ def tune(
     target: str = "imxrt700",
     most_cycles: float = CYCLES,
     trials: int = TRIALS,
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> Tuned:
-    """Search from `start`; with `target` "" nothing is compiled, and cycles are neither known nor bounded."""
+    """Search from `start`; with `target` "" nothing is compiled, and cycles are neither known nor bounded.
+
+    So many `workers` try what comes next and look at layers at the same time, with the same result.
+    """
     if goal.needs_classes and classes is None:
         raise OptionError("an accuracy needs labelled data", hint="give --data, or a goal in decibels: --sqnr")
     with evaluation(model), torch.no_grad(), one_thread():
         search = _Search(
             model, example_inputs, calibration, samples, classes, goal, start or Choices(), target, most_cycles, trials,
-            progress or (lambda text: None),
+            workers, progress or (lambda text: None),
         )  # fmt: skip
         return search.run()
 
@@ -140,10 +146,12 @@ class _Search:
     target: str
     most_cycles: float
     budget: int
+    workers: int
     stage: Progress
     trials: list[Trial] = field(default_factory=list)
     layers: list[tuple[str, float]] = field(default_factory=list)
     _priced: dict[Choices, int] = field(default_factory=dict)
+    _ahead: dict[Choices, Measure] = field(default_factory=dict)
 
     def run(self) -> Tuned:
         self.stage("running in float")
@@ -179,9 +187,7 @@ class _Search:
             ("layers equalized", {"equalize": True}),
             *((f"observer {name}", {"observer": name}) for name in ("minmax", "histogram", "percentile")),
         ]
-        for change, how in tried:
-            if not self._over():
-                self._try(change, replace(self.best, **how))
+        self._try_all([(change, partial(self._with_all, how)) for change, how in tried])
 
     def _observers_of_layers(self) -> None:
         """Ranges of their own for the layers that cost most."""
@@ -189,10 +195,9 @@ class _Search:
             return
         self._find_layers()
         for name, _ in self.layers[:_OBSERVED]:
-            for how in ({"observer": "minmax"}, {"percentile": 99.9, "observer": "percentile"}):
-                if not self._over():
-                    text = f"percentile {how['percentile']}" if "percentile" in how else how["observer"]
-                    self._try(f"{name}: {text}", self._with(LayerChoice(name, **how)))  # type: ignore[arg-type]
+            own = LayerChoice(name, observer="minmax"), LayerChoice(name, observer="percentile", percentile=99.9)
+            texts = f"{name}: minmax", f"{name}: percentile {own[1].percentile}"
+            self._try_all([(text, partial(self._with, one)) for text, one in zip(texts, own, strict=True)])
 
     def _wide_layers(self) -> None:
         """16-bit activations, dearest layer first, as far as the cycles allow."""
@@ -219,8 +224,29 @@ class _Search:
     def _over(self) -> bool:
         return self.reached or len(self.trials) >= self.budget
 
+    def _try_all(self, changes: Sequence[tuple[str, Callable[[], Choices]]]) -> None:
+        """One change after the other, each on top of the best so far; workers try the next ones before it is known."""
+        left = list(changes)
+        while left and not self._over():
+            best, batch = self.best, [make() for _, make in left[: self.workers]]
+            self._look_ahead(left[0][0], batch)
+            for choices in batch:
+                self._try(left.pop(0)[0], choices)
+                if self.best is not best or self._over():
+                    break  # the rest of the batch stands on what is no longer the best
+
+    def _look_ahead(self, change: str, batch: Sequence[Choices]) -> None:
+        new = [choices for choices in dict.fromkeys(batch) if not self._known(choices)]
+        if len(new) > 1:
+            self.stage(f"trials from {len(self.trials) + 1} on: {change}")
+            found = each(lambda at: self._figures(new[at]), len(new), self.workers)
+            self._ahead = dict(zip(new, found, strict=True))
+
+    def _known(self, choices: Choices) -> bool:
+        return any(trial.choices == choices for trial in self.trials)
+
     def _try(self, change: str, choices: Choices, *, cycles: float = 0.0) -> None:
-        if any(trial.choices == choices for trial in self.trials):
+        if self._known(choices):
             return
         measure = self._measured(change, choices, cycles)
         if self._is_better(measure):
@@ -234,13 +260,19 @@ class _Search:
 
     def _measured(self, change: str, choices: Choices, cycles: float = 0.0) -> Measure:
         self.stage(f"trial {len(self.trials) + 1}: {change}")
-        made = quantize_exported(self.exported, self.calibration, choices, NeutronQuantizer.of(choices))
-        found = measure_of([first_output(made.module(*sample)) for sample in self.samples], self.wanted, self.classes)
+        found = self._ahead[choices] if choices in self._ahead else self._figures(choices)
         self.trials.append(Trial(change, choices, found, cycles=cycles))
         return found
 
+    def _figures(self, choices: Choices) -> Measure:
+        made = quantize_exported(self.exported, self.calibration, choices, NeutronQuantizer.of(choices))
+        return measure_of([first_output(made.module(*sample)) for sample in self.samples], self.wanted, self.classes)
+
     def _keep(self) -> None:
         self.trials[-1] = replace(self.trials[-1], kept=True)
+
+    def _with_all(self, how: dict[str, Any]) -> Choices:
+        return replace(self.best, **how)
 
     def _with(self, layer: LayerChoice) -> Choices:
         """The best choices with one more about a layer, in place of one that said the same sort of thing."""
@@ -276,8 +308,10 @@ class _Search:
             return measure_of([first_output(run(*one)) for one in samples], wanted, None).sqnr
 
         base = sqnr(module)
+        groups = layer_groups(module)
+        reached = each(lambda at: sqnr(Partly(module, groups[at].quantizes).run), len(groups), self.workers)
         found: dict[str, float] = {}
-        for group in layer_groups(module):
+        for group, figure in zip(groups, reached, strict=True):
             name = module_path(group.head) or group.head.name
-            found[name] = max(found.get(name, -1e9), sqnr(Partly(module, group.quantizes).run) - base)
+            found[name] = max(found.get(name, -1e9), figure - base)
         self.layers = sorted(found.items(), key=lambda one: -one[1])
