@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 import openneutron
 from openneutron import zoo
 from openneutron.convert import convert
-from openneutron.errors import OptionError
-from openneutron.executorch.run.runtime import register_runtime
+from openneutron.errors import OptionError, RuntimeFailure
+from openneutron.executorch.run.runtime import load_program, register_runtime
+from openneutron.isolate import settings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
@@ -32,6 +34,8 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.pte import read_plan
 from openneutron.options import Options
+from openneutron.run.crew import Crew
+from openneutron.run.runner import LiteRtRunner
 from openneutron.terminal.quiet import settle, without_native_chatter
 
 settle()
@@ -45,6 +49,7 @@ PEERS = {
     "built-in": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "XNNPACK": OpResolverType.AUTO,
 }
+MANY = 64  # samples of a batch
 EMPTY_SHAPE = (1, 8, 2, 2)  # one vector of bytes: what runs is the way in and out
 
 
@@ -158,6 +163,32 @@ def through_driver(model: Model, inputs: list[Any], optimize: str) -> tuple[Run,
     simulator = Simulator(blocks.microcode, blocks.weights, blocks.kernels, where=model.name)
     outputs = [value.tobytes() for value in simulator.run(inputs)]
     return simulator.repeat, outputs
+
+
+def one_by_one_and_batch(model: Model, inputs: list[Any]) -> tuple[Run, Run]:
+    """Runs of MANY samples: one after the other, and in one call. A .pte where there is one, else the compiled LiteRT model."""
+    if model.pte is not None:
+        make, samples = partial(load_program, model.pte), _torch_samples(model.pte, inputs)
+    else:
+        make, samples = partial(LiteRtRunner, convert(model.data, Options(source=model.name)).model), [inputs] * MANY
+    crew, threads = Crew(make), settings.threads()
+    if [_bytes_of(one) for one in crew.run(samples, threads=threads)] != [
+        _bytes_of(crew.first(*one)) for one in samples
+    ]:
+        raise RuntimeFailure(f"{model.name} gives other bytes in a batch: nothing here is worth timing")
+    return lambda: [crew.first(*one) for one in samples], lambda: crew.run(samples, threads=threads)
+
+
+def _torch_samples(pte: bytes, inputs: list[Any]) -> list[Any]:
+    import torch
+
+    wanted = [tensor.shape for tensor in read_plan(pte, where="<pte>").inputs]
+    given = [as_channels_last(torch.from_numpy(value), shape) for value, shape in zip(inputs, wanted, strict=True)]
+    return [given] * MANY
+
+
+def _bytes_of(outputs: tuple[Any, ...]) -> list[bytes]:
+    return [np.ascontiguousarray(value).tobytes() for value in outputs]
 
 
 def clearing(run: Run) -> Run:

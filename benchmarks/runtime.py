@@ -9,8 +9,9 @@
 Ours is the whole `.pte` in ExecuTorch's runtime (of a .tflite: the driver's run of the compiled schedule). LiteRT runs the same
 quantized model with its reference kernels, its built-in kernels without delegates, and XNNPACK. "uncascaded" compares two
 schedules in the driver alone: below 1.00 the cascades cost that share of the time; "2 threads" is the driver on as many
-against one. "clearing" is the share of the driver's time in which it clears scratch, prefetch and outputs. "memory" is what
-is held while running over what was planned. Ratios are medians over rounds: in each round
+against one. "batch" is `Program.run_many` on many samples against `Program.run` on each, on as many threads as there are
+processors for this process. "clearing" is the share of the driver's time in which it clears scratch, prefetch and
+outputs. "memory" is what is held while running over what was planned. Ratios are medians over rounds: in each round
 every contestant has a turn, and two are divided.
 """
 
@@ -34,7 +35,11 @@ from openneutron.errors import OpenNeutronError, RuntimeFailure  # noqa: E402
 ZOO = ("mobilenet_v2", "resnet8", "ds_cnn", "vww_mobilenet_v1")  # what the project's speed is stated for
 SECONDS = 8.0  # per model: some twenty rounds of the slowest contestant
 COLUMNS = {"reference": "reference ×", "built-in": "built-in ×", "XNNPACK": "XNNPACK ×"}
-OWN = {"uncascaded ×": ("uncascaded", "cascaded"), "2 threads ×": ("cascaded", "2 threads")}
+OWN = {
+    "uncascaded ×": ("uncascaded", "cascaded"),
+    "2 threads ×": ("cascaded", "2 threads"),
+    "batch ×": ("one by one", "batch"),
+}
 
 
 def measure(model: c.Model, seconds: float) -> dict[str, Times]:
@@ -54,6 +59,7 @@ def measure(model: c.Model, seconds: float) -> dict[str, Times]:
         found = outputs()
     if not expected == found == same == alike:
         raise RuntimeFailure(f"{model.name} gives other bytes on another way: nothing here is worth timing")
+    runs["one by one"], runs["batch"] = c.one_by_one_and_batch(model, inputs)
     return rounds(runs, seconds)
 
 

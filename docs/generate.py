@@ -37,9 +37,10 @@ VARIABLES = {
         "`i8mm` on 64-bit Arm. Without it the best the processor has. The results are the same bytes.",
     ),
     "OPENNEUTRON_THREADS": (
-        "native library (`driver/threads.c`)",
+        "native library (`driver/threads.c`), Python (`isolate/settings.py`)",
         "Threads, 1 to 16, that a run of the simulator may use; 1 without it. They take part in a model's runs where that "
-        "turns out to be faster. The results are the same bytes.",
+        "turns out to be faster. `Program.run_many` and `evaluate` take so many samples at a time; without it as many as "
+        "there are processors for the process. The results are the same bytes.",
     ),
     "OPENNEUTRON_TIMEOUT": (
         "native library (`driver/limits.c`), LiteRT's process (`run/patience.py`)",

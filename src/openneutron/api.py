@@ -21,6 +21,7 @@ from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:
     from openneutron.isolate.sandbox import Limits
+    from openneutron.run.crew import Runner
 
 __all__ = ["Program", "compile"]
 
@@ -192,7 +193,7 @@ def _compile_litert(
     )
 
 
-def _litert_runner(data: bytes, where: str) -> Callable[..., tuple[Any, ...]]:
+def _litert_runner(data: bytes, where: str) -> Runner:
     from openneutron.run.runner import runner_of  # only a program that is run needs the simulator
 
     return runner_of(data, where)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
 from openneutron.files import bundle_of, check_target, make_folder, write_file
+from openneutron.isolate import settings
 from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
+from openneutron.run.crew import Crew, Runner
 
 Kind = Literal["pte", "tflite"]
 # Makes the function that runs a file, from its bytes and its name in messages; each front end passes its own.
-Loader = Callable[[bytes, str], Callable[..., tuple[Any, ...]]]
+Loader = Callable[[bytes, str], Runner]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -97,9 +99,23 @@ class Program:
             >>> (scores,) = program.run(image)
             >>> (scores,) = program.run({"image": image})
         """
-        if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
-            named, inputs = dict(inputs[0]), ()
-        return self._loaded(*(self._ordered(inputs, named) if named else inputs))
+        return self._crew.first(*self._arguments(inputs, named))
+
+    def run_many(self, samples: Iterable[Any], *, threads: int = 0) -> list[tuple[Any, ...]]:
+        """Run on many samples: the results of `run` on each, in their order, several at a time.
+
+        A sample is what `run` takes: one tensor or array, a tuple of them, or a mapping by name. Each of `threads` threads
+        has a copy of the program; 0 takes OPENNEUTRON_THREADS, else as many as there are processors for this process, and
+        with one processor samples run one by one. So do those of a program that keeps state from run to run. An error
+        names its sample, counted from 0.
+
+        Example:
+            >>> [scores.argmax() for (scores,) in program.run_many(images)]
+        """
+        if not 0 <= threads <= settings.MOST_THREADS:
+            raise OptionError(f"{threads} threads were asked for", hint=f"give 1 to {settings.MOST_THREADS}")
+        asked = [self._arguments(one if isinstance(one, (tuple, list)) else (one,), {}) for one in samples]
+        return self._crew.run(asked, threads=threads or settings.threads())
 
     def reset(self) -> None:
         """Begin a new stream: what the model keeps from run to run is as it was before the first.
@@ -108,7 +124,12 @@ class Program:
             >>> program.run(frame), program.run(frame)
             >>> program.reset()
         """
-        self.__dict__.pop("_loaded", None)
+        self.__dict__.pop("_crew", None)
+
+    def _arguments(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
+            named, inputs = dict(inputs[0]), ()
+        return self._ordered(tuple(inputs), dict(named)) if named else inputs
 
     def _ordered(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         """Inputs given by name in their order; a LiteRT file knows its own names."""
@@ -121,8 +142,8 @@ class Program:
         return [named[name] for name in self.input_names]
 
     @cached_property
-    def _loaded(self) -> Callable[..., tuple[Any, ...]]:
-        return self.loader(self.data, self.report.source or f"<{self.kind}>")
+    def _crew(self) -> Crew:
+        return Crew(lambda: self.loader(self.data, self.report.source or f"<{self.kind}>"))
 
     def _bytes(self, kind: Kind) -> bytes:
         if self.kind != kind:

@@ -93,3 +93,17 @@ def test_samples_and_sequences_are_told_apart_by_their_shape() -> None:
     tensor = Tensor("x", (1, 3), DType.INT8, Quantization((0.5,), (1,)))
     fitted = fit_samples(labelled(np.ones((2, 7, 3), np.float32), y), tensor, where="x")
     assert fitted.frames and fitted.x.dtype == np.int8 and fitted.x.shape == (2, 7, 3)
+
+
+def test_many_inputs_at_a_time_are_answered_as_one_by_one() -> None:
+    data = labelled(np.random.default_rng(0).standard_normal((301, 4)), np.arange(301) % 4)
+    asked: list[int] = []
+
+    def many(inputs: list[np.ndarray]) -> list[np.ndarray]:
+        asked.append(len(inputs))
+        return inputs
+
+    for batch in (1, 2):
+        together = score("x", Asked(lambda x: 0 / 0, predict_many=many), data, batch=batch)
+        assert np.array_equal(together.answers, score("x", Asked(lambda x: x), data, batch=batch).answers)
+    assert sum(asked) == 301 + 151 and max(asked) < 301  # not all of the data at once

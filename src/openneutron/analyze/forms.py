@@ -16,9 +16,11 @@ from openneutron.analyze.data.labelled import Wanted, wanted_by, wanted_by_liter
 from openneutron.board.rounding import SILICON, silicon_file
 from openneutron.errors import OptionError
 from openneutron.files import kind_of
+from openneutron.isolate import settings
 from openneutron.litert.graph import DType, Tensor
 from openneutron.litert.read import read_model
 from openneutron.program import Program
+from openneutron.run.crew import Crew
 from openneutron.run.runner import LiteRtRunner
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> l
 
 def torch_form(name: str, form: Any, loaded: Loaded) -> Form:
     """A module, an exported program or a `Program` that takes what the loaded model takes."""
-    from openneutron.executorch.run.arrays import exported_module, forgetter, predictor
+    from openneutron.executorch.run.arrays import exported_module, forgetter, many_predictor, predictor
 
     if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
@@ -46,7 +48,7 @@ def torch_form(name: str, form: Any, loaded: Loaded) -> Form:
 
     def make() -> Asked:
         if isinstance(form, Program):
-            return Asked(predictor(form.run, example), form.reset)
+            return Asked(predictor(form.run, example), form.reset, many_predictor(form.run_many, example))
         module = exported_module(form)
         return Asked(predictor(module, example), forgetter(module))
 
@@ -66,7 +68,8 @@ def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
 
         def make(form: bytes = form) -> Asked:
             runner = LiteRtRunner(form, source=model)
-            return Asked(lambda x: next(iter(runner.run([x]).outputs.values())), runner.reset)
+            crew = Crew(lambda: LiteRtRunner(form, source=model), runner)
+            return Asked(lambda x: runner(x)[0], runner.reset, lambda xs: _firsts(crew, [(x,) for x in xs]))
 
         found.append(Form(name, make, int(only.shape[0]), partial(fit_samples, tensor=only, where=model)))
     return found
@@ -74,7 +77,7 @@ def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
 
 def pte_form(name: str, data: bytes, *, where: str) -> tuple[Form, Wanted]:
     """A program alone, and what it takes; it is loaded again in the process that asks."""
-    from openneutron.executorch.run.arrays import run_arrays
+    from openneutron.executorch.run.arrays import run_arrays, tensors_of
     from openneutron.executorch.run.runtime import load_program
 
     program = load_program(data, where=where)
@@ -85,10 +88,20 @@ def pte_form(name: str, data: bytes, *, where: str) -> tuple[Form, Wanted]:
 
     def make() -> Asked:
         loaded = load_program(data, where=where)
-        return Asked(lambda x: run_arrays(loaded.run, [x])[0], loaded.reset)
+        crew = Crew(lambda: load_program(data, where=where), loaded)
+        return Asked(
+            lambda x: run_arrays(loaded.run, [x])[0],
+            loaded.reset,
+            lambda xs: [value.numpy() for value in _firsts(crew, [tensors_of([x]) for x in xs])],
+        )
 
     fit = partial(fit_samples, tensor=tensor, where=where)
     return Form(name, make, int(only.shape[0]), fit), Wanted(tuple(only.shape[1:]))
+
+
+def _firsts(crew: Crew, samples: list[Any]) -> list[Any]:
+    """The first output for each sample."""
+    return [outputs[0] for outputs in crew.run(samples, threads=settings.threads())]
 
 
 def compiled_form(data: bytes, *, where: str) -> tuple[Form, Wanted]:

@@ -1,4 +1,4 @@
-"""Limits that the environment sets: OPENNEUTRON_TIMEOUT and OPENNEUTRON_MEMORY, as the driver reads them.
+"""What the environment sets: OPENNEUTRON_TIMEOUT, OPENNEUTRON_MEMORY and OPENNEUTRON_THREADS, as the driver reads them.
 
 Example:
     >>> timeout(default=60)
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 
 from openneutron.errors import RuntimeFailure
 
-TIMEOUT, MEMORY = "OPENNEUTRON_TIMEOUT", "OPENNEUTRON_MEMORY"
+TIMEOUT, MEMORY, THREADS = "OPENNEUTRON_TIMEOUT", "OPENNEUTRON_MEMORY", "OPENNEUTRON_THREADS"
+MOST_THREADS = 16  # ND_MAX_THREADS of the driver
 
 
 def timeout(default: int) -> int:
@@ -24,6 +25,18 @@ def timeout(default: int) -> int:
 def memory(default: int) -> int:
     """Bytes that a run may take; 0: any number."""
     return _number(MEMORY, "bytes", default)
+
+
+def threads() -> int:
+    """Threads for work that falls into parts: what OPENNEUTRON_THREADS says, else the processors this process may use."""
+    found = _number(THREADS, "threads", 0) if os.environ.get(THREADS) else min(_processors(), MOST_THREADS)
+    if not 1 <= found <= MOST_THREADS:
+        raise RuntimeFailure(f"{THREADS} is not from 1 to {MOST_THREADS}", hint="leave it out")
+    return found
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

@@ -9,8 +9,10 @@ Example:
 from __future__ import annotations
 
 import ctypes
+import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +101,9 @@ class Sums:
     bytes: int
 
 
+_GUARDED = bytes([GUARD_BYTE]) * GUARD
+
+
 class _Buffer:
     """Aligned bytes between two guards."""
 
@@ -114,13 +119,32 @@ class _Buffer:
         self.pointer = ctypes.c_void_p(self.data.ctypes.data)
 
     def intact(self) -> bool:
-        return bool((self._before == GUARD_BYTE).all() and (self._after == GUARD_BYTE).all())
+        return self._before.tobytes() == self._after.tobytes() == _GUARDED
 
 
 def _filled(data: bytes) -> _Buffer:
     buffer = _Buffer(len(data))
     buffer.data[:] = np.frombuffer(data, np.uint8)
     return buffer
+
+
+_thread = threading.local()  # `.turns`: this thread is one of several
+
+
+@contextmanager
+def beside_others() -> Iterator[None]:
+    """For a thread that runs models while others run theirs: its models take one thread each, and Python's lock in turn.
+
+    Example:
+        >>> with beside_others(), Simulator(*blocks) as simulator:
+        ...     simulator.run([image])
+    """
+    _thread.turns = True
+    try:
+        yield
+    finally:
+        _thread.turns = False
+        driver.library().neutronTurnEnd()
 
 
 class Simulator:
@@ -151,6 +175,8 @@ class Simulator:
         sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
         self._handle = driver.prepare(config, sizes, where)
         self._finalizer = weakref.finalize(self, driver.unprepare, self._handle)
+        if getattr(_thread, "turns", False):
+            driver.check(driver.library().neutronSetThreads(self._handle, 1), self._handle)
         if poison:
             driver.check(driver.library().neutronSetFill(self._handle, POISON_BYTE), self._handle)
         self.info = _info(self._handle)
@@ -189,7 +215,9 @@ class Simulator:
         """Run once; arrays must have the types and shapes of `self.inputs`."""
         handle = self._open()
         self._fill(inputs)
-        driver.check(driver.library().neutronRunBlocking(handle, ctypes.byref(self._data)), handle, self._where)
+        library = driver.library()
+        run = library.neutronRunInTurn if getattr(_thread, "turns", False) else library.neutronRunBlocking
+        driver.check(run(handle, ctypes.byref(self._data)), handle, self._where)
         for name, buffer in self._guarded():
             if not buffer.intact():
                 raise RuntimeFailure(f"the run wrote outside {name} of {buffer.data.size} bytes", where=self._where)

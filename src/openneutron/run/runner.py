@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
@@ -26,7 +27,7 @@ from openneutron.errors import FormatError, OptionError, RuntimeFailure, Unsuppo
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.machine.simulator import Simulator
+from openneutron.machine.simulator import Simulator, beside_others
 from openneutron.microcode.container import container_of
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.run import litert_process
@@ -54,21 +55,19 @@ class RunResult:
 class _Step(Protocol):
     """Part of a model: reads and writes the values of tensors by index, returns the cycles it took."""
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a run depends on those before it."""
+
     def run(self, values: dict[int, Array]) -> int: ...
 
     def reset(self) -> None:
         """Forget what earlier runs left."""
 
 
-def runner_of(data: bytes, where: str) -> Callable[..., tuple[Array, ...]]:
-    """What a `Program` runs a LiteRT model with: arrays by position, or one mapping by name, in; all outputs out."""
-    runner = LiteRtRunner(data, source=where)
-
-    def run(*inputs: Any) -> tuple[Array, ...]:
-        by_name = len(inputs) == 1 and isinstance(inputs[0], Mapping)
-        return tuple(runner.run(inputs[0] if by_name else inputs).outputs.values())
-
-    return run
+def runner_of(data: bytes, where: str) -> LiteRtRunner:
+    """What a `Program` runs a LiteRT model with."""
+    return LiteRtRunner(data, source=where)
 
 
 class LiteRtRunner:
@@ -108,6 +107,20 @@ class LiteRtRunner:
         """
         for step in self._steps:
             step.reset()
+
+    def __call__(self, *inputs: Any) -> tuple[Array, ...]:
+        """All outputs of a run on arrays by position, or on one mapping by name."""
+        by_name = len(inputs) == 1 and isinstance(inputs[0], Mapping)
+        return tuple(self.run(inputs[0] if by_name else inputs).outputs.values())
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether a run depends on those before it."""
+        return any(step.keeps_state for step in self._steps)
+
+    def beside_others(self) -> AbstractContextManager[None]:
+        """Entered by a thread that loads and runs models of its own while others do the same."""
+        return beside_others()
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
         """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes.
@@ -344,6 +357,10 @@ class _NeutronStep:
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
+    @property
+    def keeps_state(self) -> bool:
+        return self.simulator.info.state_bytes > 0
+
     def run(self, values: dict[int, Array]) -> int:
         outputs = self.simulator.run([values[index] for index in self.reads])
         values.update(zip(self.writes, outputs, strict=True))
@@ -361,6 +378,7 @@ class _FormStep:
     op: Operator
     form: Form
     kernel: _InterpreterStep
+    keeps_state: bool = False
 
     def run(self, values: dict[int, Array]) -> int:
         known = {at: self.graph.tensors[at].data for at in self.op.inputs if at >= 0}
@@ -405,6 +423,7 @@ class _VariableStep:
 
     op: Operator
     store: VariableStore
+    keeps_state: bool = True
 
     def run(self, values: dict[int, Array]) -> int:
         if self.op.code == READ:

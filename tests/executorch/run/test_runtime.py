@@ -5,17 +5,22 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from executorch.exir import to_edge
 
 from openneutron.errors import FormatError, OptionError, RuntimeFailure
 from openneutron.executorch.run import runtime
 from openneutron.executorch.run.runtime import load_program, register_runtime
+from openneutron.litert.read import read_model
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.seal import check_seal, seal_pte
+from openneutron.run.crew import Crew
 from tests.executorch.delegates import compiled, payload_of, pool, pool_model, program_of, random_int8
+from tests.streaming import running_sum
 
 X = random_int8(1, 3, 6, 6)
 
@@ -61,6 +66,41 @@ def test_outputs_are_not_overwritten_by_later_runs(pte: bytes):
     (first,) = program.run(X)
     program.run(torch.zeros_like(X))
     assert torch.equal(first, pool(X))
+
+
+def test_threads_with_a_program_each_give_what_one_gives(pte: bytes):
+    crew = Crew(lambda: load_program(pte))
+    samples = [(random_int8(1, 3, 6, 6),) for _ in range(64)]
+    assert not crew.first.keeps_state
+    for threads in (1, 3):
+        found = crew.run(samples, threads=threads)
+        assert all(torch.equal(y, pool(x)) for (y,), (x,) in zip(found, samples, strict=True))
+    samples[41] = (X[:, :2],)
+    with pytest.raises(OptionError, match=r"sample 41: input 0 is int8 \[1, 2, 6, 6\]"):
+        crew.run(samples, threads=3)
+
+
+def test_a_program_that_changes_a_buffer_keeps_state():
+    class Counter(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(1, 4, dtype=torch.int32))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen.add_(x)
+            return self.seen + 1
+
+    one = torch.ones(1, 4, dtype=torch.int32)
+    program = load_program(bytes(to_edge(torch.export.export(Counter(), (one,))).to_executorch().buffer))
+    assert program.keeps_state
+    found = [y for (y,) in Crew(lambda: load_program(b""), program).run([(one,)] * 64, threads=4)]
+    assert all(torch.equal(after - before, one) for before, after in pairwise(found))  # it begins with anything
+
+
+def test_a_delegate_with_state_keeps_it():
+    example = torch.zeros((1, 4), dtype=torch.int8)
+    blocks = compiled(read_model(running_sum()))
+    assert load_program(program_of([payload_of(blocks, [0], [0])], [example], [[example]])).keeps_state
 
 
 def test_payloads_are_found_again(pte: bytes):

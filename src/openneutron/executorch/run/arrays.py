@@ -63,3 +63,16 @@ def predictor(model: Any, example: torch.Tensor) -> Callable[[Array], Array]:
         return first
 
     return predict
+
+
+def many_predictor(
+    run_many: Callable[[list[torch.Tensor]], list[tuple[torch.Tensor, ...]]], example: torch.Tensor
+) -> Callable[[list[Array]], list[Array]]:
+    """`predictor` for several inputs at a time."""
+
+    def predict(xs: list[Array]) -> list[Array]:
+        with torch.no_grad(), one_thread():
+            found = run_many([torch.from_numpy(x.copy()).to(example.dtype) for x in xs])
+        return [outputs[0].numpy() for outputs in found]
+
+    return predict

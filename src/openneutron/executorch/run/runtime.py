@@ -11,7 +11,8 @@ import os
 import re
 import threading
 import warnings
-from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ from openneutron.executorch.run.inputs import arrange_inputs
 from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
 from openneutron.executorch.versions import check_delegate, show_registry
 from openneutron.machine.native import delegate_path
+from openneutron.microcode.decode import header_of
 from openneutron.microcode.payload import BACKEND_ID, payloads_of_pte
 from openneutron.microcode.pte import read_plan
 from openneutron.microcode.seal import check_seal
@@ -74,9 +76,9 @@ def load_program(
     return LoadedProgram(data, where=where, etdump=etdump)
 
 
-def runner_of(data: bytes, where: str) -> Callable[..., tuple[Any, ...]]:
+def runner_of(data: bytes, where: str) -> LoadedProgram:
     """What a `Program` runs a .pte with; `where` is its model's name, the bytes have none of their own."""
-    return load_program(data).run
+    return load_program(data)
 
 
 class LoadedProgram:
@@ -128,6 +130,22 @@ class LoadedProgram:
         if outcome.error is not None:
             raise _failure(outcome, self._where) from outcome.error
         return tuple(outcome.value)
+
+    __call__ = run
+
+    @cached_property
+    def keeps_state(self) -> bool:
+        """Whether a run depends on those before it: a delegate has state, or an operator changes a buffer in place."""
+        plan = read_plan(self._data, where=self._where)
+        changed = any(name.partition("::")[2].partition(".")[0].endswith("_") for name in plan.operators)
+        return changed or any(
+            payload.converter == "open" and header_of(payload.microcode)["state_bytes"]
+            for payload in payloads_of_pte(self._data, where=self._where)
+        )
+
+    def beside_others(self) -> AbstractContextManager[None]:
+        """Entered by a thread that loads and runs programs of its own while others do the same."""
+        return self._library.unlocked()
 
     def write_etdump(self, path: str | os.PathLike[str]) -> None:
         """Write the events of the runs so far for `executorch.devtools.Inspector`; needs `etdump=True` on loading.
