@@ -4,6 +4,8 @@
  * program. */
 #include "unlocked.h"
 
+#include <iostream>
+
 #include "turn.h"
 
 namespace {
@@ -14,12 +16,19 @@ using Enter = void (*)(void *);
 thread_local Leave leave = nullptr;
 thread_local Enter enter = nullptr;
 
+/* Where the C++ streams go when no program runs. The wheel sends them to Python while one does, and
+ * back where it found them: under the lock the ways of several threads nest, without it they would
+ * not, and the last one would leave them with a stream that is gone. */
+std::streambuf *const plain_out = std::cout.rdbuf(), *const plain_err = std::cerr.rdbuf();
+
 } // namespace
 
 namespace openneutron {
 
 Unlocked::Unlocked() {
     if (leave != nullptr) {
+        out_ = std::cout.rdbuf(plain_out);
+        err_ = std::cerr.rdbuf(plain_err);
         kept_ = leave();
         nd_turn_give();
     }
@@ -31,6 +40,8 @@ Unlocked::~Unlocked() {
     if (kept_ != nullptr) {
         nd_turn_take();
         enter(kept_);
+        std::cout.rdbuf(out_);
+        std::cerr.rdbuf(err_);
     }
 }
 

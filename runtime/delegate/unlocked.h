@@ -1,6 +1,8 @@
 /* What a thread lets go of while a model runs: a lock that others could use meanwhile. */
 #pragma once
 
+#include <streambuf>
+
 namespace openneutron {
 
 /* Holds nothing while it lives, where this thread has said how (openneutron_unlocked). */
@@ -16,6 +18,7 @@ class Unlocked {
 
   private:
     void *kept_ = nullptr;
+    std::streambuf *out_ = nullptr, *err_ = nullptr; /* where this thread's caller sent them */
 };
 
 } // namespace openneutron
