@@ -19,6 +19,8 @@ thread_local Enter enter = nullptr;
 /* Where the C++ streams go when no program runs. The wheel sends them to Python while one does, and
  * back where it found them: under the lock the ways of several threads nest, without it they would
  * not, and the last one would leave them with a stream that is gone. */
+// Reading a stream's buffer throws nothing.
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization,cert-err58-cpp)
 std::streambuf *const plain_out = std::cout.rdbuf(), *const plain_err = std::cerr.rdbuf();
 
 } // namespace
