@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from openneutron.executorch.compile_spec import conversion_options, from_specs
 from openneutron.executorch.deliver import tried
 from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.deliver.intermediates import write_intermediates
+from openneutron.executorch.deliver.output_order import as_in, in_order
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
 from openneutron.litert.graph import Graph
@@ -85,9 +87,12 @@ class NeutronBackend(BackendDetails):
 def compile_partition(program: ExportedProgram, options: Options) -> tuple[Partition, bytes]:
     """What was learnt from compiling a delegated subgraph, and its payload."""
     conversion = as_one_graph(conversion_options(options, f"partition {options.partition}"))
-    lowered = lower_program(program, options)
+    tried_as = lower_program(program, options)
+    result = converted(write_model(tried_as.model), conversion)
+    lowered = in_order(tried_as, _results(program, states_of(program)))
     litert = write_model(lowered.model)
-    result = converted(litert, conversion)
+    if lowered is not tried_as:
+        result = dataclasses.replace(result, model=as_in(result.model, lowered.model))
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)
     arguments = _arguments(program, states_of(program))
@@ -117,14 +122,15 @@ def compile_partition(program: ExportedProgram, options: Options) -> tuple[Parti
 
 
 def lower_program(program: ExportedProgram, options: Options) -> Lowered:
-    """A delegated subgraph as a LiteRT model, the L0 passes done; as it was lowered on trial, if it was."""
+    """A delegated subgraph as a LiteRT model, the L0 passes done; as it was lowered on trial, if it was.
+
+    Outputs may be in another order than the program's.
+    """
     constants = Constants(program)
     graph = program.graph
     states = states_of(program)
     nodes = [node for node in graph.nodes if node.op == "call_function"]
-    written = {state.written for state in states}
-    results = [node for node in graph.output_node().args[0] if isinstance(node, Node) and node not in written]
-    region = Region(nodes, _arguments(program, states), results, states)
+    region = Region(nodes, _arguments(program, states), _results(program, states), states)
     found = tried.take(region, constants, options)
     if found is not None:
         return found
@@ -143,6 +149,13 @@ def states_of(program: ExportedProgram) -> list[State]:
     by_name = {node.name: node for node in program.graph.nodes}
     reads = {fqn: by_name[name] for name, fqn in signature.inputs_to_buffers.items() if name in by_name}
     return [State(fqn, reads[fqn], by_name[name]) for name, fqn in signature.buffers_to_mutate.items() if fqn in reads]
+
+
+def _results(program: ExportedProgram, states: list[State]) -> list[Node]:
+    """What the delegate returns at each call."""
+    written = {state.written for state in states}
+    returned = program.graph.output_node().args[0]
+    return [node for node in returned if isinstance(node, Node) and node not in written]  # type: ignore[union-attr]
 
 
 def _arguments(program: ExportedProgram, states: list[State]) -> list[Node]:

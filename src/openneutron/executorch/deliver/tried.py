@@ -2,8 +2,8 @@
 
 ExecuTorch cuts a partition out as a program of its own before it asks the backend, and hands over no more than compile specs.
 So a lowering is found by everything that decides it: nodes, values, options, and the data of constants. What differs in any
-of these, or was lowered without its data, is lowered again. The order of nodes and the names of what enters decide nothing:
-ExecuTorch sorts nodes anew, and an input that another partition makes gets a new name.
+of these, or was lowered without its data, is lowered again. The order of nodes and outputs and the names of what enters decide
+nothing: ExecuTorch sorts nodes anew, and an input that another partition makes gets a new name.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _key(region: Region, names: _Names, constants: Constants, options: Options) 
     names = names | {node: f"constant {at}" for at, node in enumerate(fixed)}
     # The name of the source and the number of the partition change nothing.
     text: list[Any] = [dataclasses.replace(options, source="", partition=0)]
-    text += [sorted(names[node] for node in region.inputs), [names[node] for node in region.outputs]]
+    text += [sorted(names[node] for node in ends) for ends in (region.inputs, region.outputs)]
     text += [(state.name, state.read.name, state.written.name) for state in region.states]
     for node, name in sorted(names.items(), key=lambda item: item[1]):
         text.append((name, sorted(user.name for user in node.users if user in inside), _shown(value_of(node))))
