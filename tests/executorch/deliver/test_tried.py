@@ -156,6 +156,30 @@ def test_the_order_of_nodes_and_the_name_of_an_input_decide_nothing() -> None:
     assert found.inputs == list(here.inputs) and [node.name for node in found.nodes] == ["exp", "neg"]
 
 
+def test_a_copy_of_a_constant_for_each_reader_is_the_same_content() -> None:
+    def region(second: float, *, copies: bool) -> tuple[Region, Constants]:
+        from torch.export import export
+
+        class Twice(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.register_buffer("one", torch.full((4,), 0.5))
+                self.register_buffer("other", torch.full((4,), second))
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return (x + self.one) + (self.other if copies else self.one)
+
+        program = export(Twice(), (torch.rand(4),))
+        nodes = [node for node in program.graph.nodes if node.op == "call_function"]
+        inputs = [node for node in program.graph.nodes if node.name == "x"]
+        return Region(nodes, inputs, nodes[-1:]), Constants(program)
+
+    there, of_there = region(0.5, copies=False)
+    tried.remember(there, of_there, OPTIONS, lowered(there))
+    assert tried.take(*region(0.25, copies=True), OPTIONS) is None
+    assert tried.take(*region(0.5, copies=True), OPTIONS) is not None
+
+
 def _other_data() -> tuple[Region, Constants, Options]:
     return (*quantized(0.25), OPTIONS)
 

@@ -76,24 +76,26 @@ def _names(region: Region) -> _Names:
 def _key(region: Region, names: _Names, constants: Constants, options: Options) -> str | None:
     """A digest of all that lowering reads, None when the data of a constant is missing.
 
-    Constants are known by number: ExecuTorch gives those that several partitions read another name in each.
+    Constants are known by what they hold, for each reader anew: ExecuTorch gives several readers of one a copy each.
     """
     nodes = sorted(region.nodes, key=names.__getitem__)
-    inside, read = set(nodes), dict.fromkeys(source for node in nodes for source in node.all_input_nodes)
-    fixed = [node for node in read if node in constants]
-    names = names | {node: f"constant {at}" for at, node in enumerate(fixed)}
+    inside = set(nodes)
     # The name of the source and the number of the partition change nothing.
     text: list[Any] = [dataclasses.replace(options, source="", partition=0)]
     text += [sorted(names[node] for node in ends) for ends in (region.inputs, region.outputs)]
     text += [(state.name, state.read.name, state.written.name) for state in region.states]
     for node, name in sorted(names.items(), key=lambda item: item[1]):
         text.append((name, sorted(user.name for user in node.users if user in inside), _shown(value_of(node))))
+    contents = [constants.known_first_contents(state.read) for state in region.states]
     for node in nodes:
-        given = map_arg((node.args, node.kwargs), lambda one: names.get(one, one.name))
-        text.append((operator_name(node), given, label(node), debug_handles(node)))
+        fixed = [source for source in node.all_input_nodes if source in constants]
+        known = names | {source: f"constant {at}" for at, source in enumerate(fixed)}
+        given = map_arg((node.args, node.kwargs), lambda one, known=known: known.get(one, one.name))  # type: ignore[misc]
+        text.append(
+            (operator_name(node), given, label(node), debug_handles(node), [*map(_shown, map(value_of, fixed))])
+        )
+        contents += [constants.known(source) for source in fixed]
     digest = hashlib.sha256(repr(text).encode())
-    contents = [constants.known(node) for node in fixed]
-    contents += [constants.known_first_contents(state.read) for state in region.states]
     for data in contents:
         if data is None:
             return None
