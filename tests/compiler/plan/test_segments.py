@@ -22,7 +22,7 @@ from tests.compiler.graphs import Net
 TARGET = targets.load("imxrt700")
 
 
-def _segments_ending(graph: KernelGraph, last: int, rows: int, pixels: int, reverse: bool) -> list[Segment]:
+def segments_ending(graph: KernelGraph, last: int, rows: int, pixels: int, reverse: bool) -> list[Segment]:
     structure = Structure.of(graph)
     found, streams = [], {}
     body = Body() if pixels else None
@@ -37,7 +37,7 @@ def _segments_ending(graph: KernelGraph, last: int, rows: int, pixels: int, reve
     return found
 
 
-def _verify(graph: KernelGraph, chosen: Segment) -> None:
+def verified(graph: KernelGraph, chosen: Segment) -> None:
     structure = Structure.of(graph)
     order = [segments.whole(structure, n) for n in range(chosen.first)]
     order += [chosen, *(segments.whole(structure, n) for n in range(chosen.last + 1, len(graph.nodes)))]
@@ -73,8 +73,8 @@ def test_every_segment_of_a_random_network_verifies(seed: int) -> None:
     for last in range(len(graph.nodes)):
         for rows in (1, 2, 3, 8):
             for pixels, reverse in ((0, False), (0, True), (1, False), (1, True), (8, False)):
-                for segment in _segments_ending(graph, last, rows, pixels, reverse):
-                    _verify(graph, segment)
+                for segment in segments_ending(graph, last, rows, pixels, reverse):
+                    verified(graph, segment)
                     checked += 1
     assert checked >= len(graph.nodes) * 4
 
@@ -115,7 +115,7 @@ def test_values_that_become_one_are_stored_whole_where_another_segment_reads_it(
     graph = net.finish(net.join(net.conv(cat, 1), net.conv(cat, 3)))
     segment = segments.segment_of(Structure.of(graph), 1, 2, 2)
     assert segment.streams[graph.nodes[1].output].ring == 0
-    _verify(graph, segment)
+    verified(graph, segment)
 
 
 def test_node_that_two_segments_read_is_stored_whole() -> None:
@@ -166,8 +166,8 @@ def test_what_is_enlarged_streams_where_an_iteration_takes_whole_rows() -> None:
     structure = Structure.of(graph)
     streams = segments.segment_of(structure, 0, 2, 2).streams
     assert (streams[small].advance, streams[small].ring) == (1, 1)
-    assert [s.first for s in _segments_ending(graph, 2, 1, 0, False)] == [2, 1]  # one row of two: half a row
-    assert [s.first for s in _segments_ending(graph, 2, 2, 0, True)] == [2, 1]  # not from the bottom up
+    assert [s.first for s in segments_ending(graph, 2, 1, 0, False)] == [2, 1]  # one row of two: half a row
+    assert [s.first for s in segments_ending(graph, 2, 2, 0, True)] == [2, 1]  # not from the bottom up
 
 
 @pytest.mark.parametrize("last", [3, 4], ids=["into rows that stay", "into passing rows"])

@@ -27,27 +27,41 @@ def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int,
 
 
 def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]:
-    """Per iteration, the lowest row of `value` that is read at the sink's call or after it.
+    """Per iteration, the lowest row of `value` that is read at the sink's call or after it, also as a part of it.
 
     The sink comes last in an iteration: what other nodes read in the same one is already read.
     """
-    height = graph.values[value].shape[1]
-    needed = [height] * (segment.iterations + 1)
+    needed = [graph.values[value].shape[1]] * (segment.iterations + 1)
     for n in range(segment.first, segment.last + 1):
         node = graph.nodes[n]
         for position, operand in enumerate(node.operands):
-            if isinstance(operand, int) and operand == value and operand != node.output:
-                demand = (node.demand or {}).get(position)
-                if demand is not None and segment.reverse:
-                    rows = graph.values[node.output].shape[1]
-                    demand = demand.mirrored(rows, height) if demand.divide == 1 else None
-                for i, (first, last) in enumerate(_windows(graph, segment, n), 0 if n == segment.last else -1):
-                    if first < last and i >= 0:
-                        low = 0 if demand is None else demand.rows(first, last, height)[0]
-                        needed[i] = min(needed[i], low)
+            if not isinstance(operand, int) or operand == node.output or graph.root(operand) != value:
+                continue
+            height, above = graph.values[operand].shape[1], _rows_above(graph, operand, segment.reverse)
+            demand = (node.demand or {}).get(position)
+            if demand is not None and segment.reverse:
+                rows = graph.values[node.output].shape[1]
+                demand = demand.mirrored(rows, height) if demand.divide == 1 else None
+            for i, (first, last) in enumerate(_windows(graph, segment, n), 0 if n == segment.last else -1):
+                if first < last and i >= 0:
+                    known = demand is not None and above is not None
+                    low = above + demand.rows(first, last, height)[0] if known else 0  # type: ignore[operator,union-attr]
+                    needed[i] = min(needed[i], low)
     for i in range(segment.iterations - 1, -1, -1):
         needed[i] = min(needed[i], needed[i + 1])
     return needed
+
+
+def _rows_above(graph: KernelGraph, value: int, reverse: bool) -> int | None:
+    """Rows of the whole tensor before the first of this part, counted as the segment goes; None where rows are others."""
+    alias, (_, height, _, _) = graph.values[value].alias, graph.values[value].shape
+    if alias is None:
+        return 0
+    whole = graph.values[alias.root]
+    if alias.pitch != whole.row_bytes or whole.shape[0] != 1:
+        return None
+    above = alias.offset // alias.pitch
+    return whole.shape[1] - above - height if reverse else above
 
 
 class Reading(NamedTuple):
@@ -105,6 +119,7 @@ def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) ->
         )
         in_place = (
             segment.first == segment.last
+            and all(graph.root(one) != value or one == value for one in last_node.inputs())
             and v.shape == out.shape
             and v.dtype == out.dtype
             and any(
