@@ -10,6 +10,7 @@ from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import Overlap
 from openneutron.compiler.plan import overlap as module
+from openneutron.compiler.plan.segments import Segment
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from tests.compiler.networks import Network
@@ -40,10 +41,13 @@ def test_parts_of_a_dying_input_are_read_before_they_are_written_over(
     assert any(value.alias is not None for value in graph.values)
     found: list[Overlap] = []
     overlaps_of = module.overlaps_of
-    monkeypatch.setattr(
-        "openneutron.compiler.plan.schedule.overlaps_of",
-        lambda *given: found.extend(made := overlaps_of(*given)) or made,
-    )
+
+    def noted(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:
+        made = overlaps_of(graph, segment, stored)
+        found.extend(made)
+        return made
+
+    monkeypatch.setattr("openneutron.compiler.plan.schedule.overlaps_of", noted)
     for last in range(len(graph.nodes)):
         for rows in (1, 2, 5):
             for segment in segments_ending(graph, last, rows, 0, reverse):
