@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
 from torchao.quantization.pt2e.observer import (
-    HistogramObserver,
     MinMaxObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
@@ -19,10 +18,11 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, Qu
 from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import PERCENTILE
 from openneutron.executorch.quantize.headroom import HeadroomObserver
+from openneutron.executorch.quantize.histogram import QuickHistogramObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
 
 OBSERVERS = {
-    "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
+    "histogram": QuickHistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
     "percentile": PercentileObserver,
 }  # fmt: skip
 
