@@ -5,6 +5,7 @@
 #include "check.h"
 #include "model.h"
 #include "nk_simd.h"
+#include "operands.h"
 
 enum { ROOM = 1 << 17, CASES = 200, CHANNELS = 40 };
 
@@ -31,32 +32,7 @@ static void fill(void) {
 
 static nk_operand image(uint8_t *at, uint32_t height, uint32_t width, uint32_t channels,
                         uint32_t pixel) {
-    const nk_operand o = {.data = at,
-                          .plane = height * width * pixel,
-                          .pitch = width * pixel,
-                          .pixel = pixel,
-                          .ring = height,
-                          .batch = 1,
-                          .height = height,
-                          .width = width,
-                          .channels = channels,
-                          .dtype = NEUTRON_DTYPE_INT8,
-                          .present = 1,
-                          .available = ROOM};
-    return o;
-}
-
-static nk_operand flat(uint8_t *at, uint32_t bytes) {
-    const nk_operand o = {.data = at,
-                          .ring = 1,
-                          .batch = 1,
-                          .height = 1,
-                          .width = 1,
-                          .channels = bytes,
-                          .present = 1,
-                          .dtype = NEUTRON_DTYPE_UINT8,
-                          .available = bytes};
-    return o;
+    return images(at, 1, height, width, channels, pixel, ROOM);
 }
 
 /* A convolution over up to 90 columns of up to 8 rows. */

@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "model.h"
+#include "operands.h"
 
 enum { ROUNDS = 200 };
 
@@ -50,32 +51,7 @@ enum { ROWS = 37, COLUMNS = 11, CHANNELS = 24, ROOM = 2 * ROWS * 2 * COLUMNS * 2
 
 /* A byte image of two batches in `at`. */
 static nk_operand image(uint8_t *at, uint32_t height, uint32_t width, uint32_t channels) {
-    const nk_operand o = {.data = at,
-                          .plane = height * width * channels,
-                          .pitch = width * channels,
-                          .pixel = channels,
-                          .ring = height,
-                          .batch = 2,
-                          .height = height,
-                          .width = width,
-                          .channels = channels,
-                          .dtype = NEUTRON_DTYPE_INT8,
-                          .present = 1,
-                          .available = ROOM};
-    return o;
-}
-
-static nk_operand flat(uint8_t *at, uint32_t bytes) {
-    const nk_operand o = {.data = at,
-                          .ring = 1,
-                          .batch = 1,
-                          .height = 1,
-                          .width = 1,
-                          .channels = bytes,
-                          .present = 1,
-                          .dtype = NEUTRON_DTYPE_UINT8,
-                          .available = bytes};
-    return o;
+    return images(at, 2, height, width, channels, channels, ROOM);
 }
 
 static uint8_t one[ROOM], two[ROOM], out[ROOM], expected[ROOM], weights[9 * CHANNELS * CHANNELS],
