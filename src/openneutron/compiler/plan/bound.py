@@ -1,19 +1,24 @@
 """A lower bound on the cycles of a kernel graph, by the machine model itself: what no schedule can beat.
 
-Every node once on all rows that are read, on a machine whose calls cost nothing to start and whose weights load once, wholly
-hidden behind the array where it is busy long enough. What remains is array, lanes, bytes moved, and set-up per row.
+Proof. The array runs one call at a time; a call makes whole rows of one node, and its price depends on how many, not on which
+(`nm_encoded_call_cost`). Whole tensors, stripes, segments, parts of an iteration, either direction: whatever the schedule, its
+calls of a node have r1, r2, ... rows that together are at least those that are read. So a node costs no less than the cheapest
+such list, which dynamic programming finds:
+
+    least(0) = 0,  least(n) = min over r = 1 ... n of price(r) + least(n - r)
+
+A call of more than n rows is no cheaper than one of n, since no part of a price falls with the rows, so r stops there. The sum
+over the nodes leaves out only copies, and that values may lie where they are dearer to reach. What a pass makes of a node, such
+as pixels merged, is part of the graph.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import numpy as np
 
 from openneutron.compiler.cost import CostModel, home
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.machine.pricing import Machine
 from openneutron.machine.targets import Target
-
-_ONE_TILE = (1 << 32) - 1  # pixels; more than any tensor has, so that weights are loaded once
 
 
 def _rows_read(graph: KernelGraph) -> list[int]:
@@ -35,12 +40,20 @@ def _rows_read(graph: KernelGraph) -> list[int]:
     return found
 
 
+def _least(costs: CostModel, node: int, rows: int) -> int:
+    """Fewest cycles of calls that make so many rows of a node; see the module's text."""
+    prices = np.array([costs.cycles(node, count) for count in range(1, rows + 1)], np.int64)
+    least = np.zeros(rows + 1, np.int64)
+    for count in range(1, rows + 1):
+        least[count] = (prices[:count] + least[count - 1 :: -1]).min()
+    return int(least[rows])
+
+
 def cycle_bound(graph: KernelGraph, target: Target) -> int:
     """Cycles below which no schedule of this graph can come on this target.
 
     Example:
         >>> unit.cycles / cycle_bound(unit.graph, target)
     """
-    ideal = replace(target, cost=replace(target.cost, call=0, tile_pixels=_ONE_TILE))
-    costs = CostModel(graph, target, Machine(ideal), home(target))
-    return sum(costs.cycles(at, rows) for at, rows in enumerate(_rows_read(graph)))
+    costs = CostModel(graph, target, local=home(target))
+    return sum(_least(costs, at, rows) for at, rows in enumerate(_rows_read(graph)))
