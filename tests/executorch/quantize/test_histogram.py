@@ -34,3 +34,23 @@ def test_the_same_range(shape: str, dtype: torch.dtype) -> None:
                 observer(batch)
             found.append(observer._non_linear_param_search())
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shape", ["normal", "long tail", "two values"])
+def test_every_range_on_the_way_is_the_same(monkeypatch: pytest.MonkeyPatch, shape: str) -> None:
+    """With an error that never grows, the search goes on until the quantiles meet."""
+    torch.manual_seed(0)
+    values = SHAPES[shape]()
+    tried: dict[type, list[tuple[int, int]]] = {}
+    for kind in (HistogramObserver, QuickHistogramObserver):
+        observer = kind(bins=64)
+        observer(values)
+        ranges = tried.setdefault(kind, [])
+
+        def note(start: int, end: int, ranges: list[tuple[int, int]] = ranges) -> float:
+            ranges.append((start, end))
+            return 0.0
+
+        monkeypatch.setattr(observer, "_compute_quantization_error", note)
+        observer._non_linear_param_search()
+    assert tried[HistogramObserver] == tried[QuickHistogramObserver] != []

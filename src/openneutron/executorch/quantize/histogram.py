@@ -1,20 +1,24 @@
 """torchao's histogram observer, to the same ranges in a fraction of the time.
 
-Its search for the range with the least error looks at cumulative sums one tensor element after the other, which took three
-quarters of quantizing a network of wide layers.
+Its search for the range with the least error takes a hundred thousand steps of one quantile each, of which all but a few
+move nothing; it took three quarters of quantizing a network of wide layers.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torchao.quantization.pt2e.observer import HistogramObserver
 
 _STEP = 1e-5  # torchao's granularity of quantiles
+_MOST_STEPS = 100_002  # the two quantiles meet after 1 / _STEP steps, give or take the rounding of their sums
 
 
 class QuickHistogramObserver(HistogramObserver):  # type: ignore[misc,unused-ignore]
-    """`HistogramObserver` whose search reads plain numbers.
+    """`HistogramObserver` whose search jumps from one move of a bound to the next.
 
     Example:
         >>> observer = QuickHistogramObserver()
@@ -25,24 +29,25 @@ class QuickHistogramObserver(HistogramObserver):  # type: ignore[misc,unused-ign
     def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The narrowest range, by steps of a quantile from either side, before the error of quantizing grows."""
         total = torch.sum(self.histogram).item()
-        sums = torch.cumsum(self.histogram, dim=0).tolist()
-        alpha, beta, start, end, least = 0.0, 1.0, 0, self.bins - 1, float("inf")
-        left, right = start, end
-        while alpha < beta:
-            next_alpha, next_beta = alpha + _STEP, beta - _STEP
-            # Sums are float32, and torch compares them with a number as float32. Both bounds only move inwards.
-            low, high = float(np.float32(next_alpha * total)), float(np.float32(next_beta * total))
-            left, right = min(max(left, start), end), max(min(right, end), start)
-            while left < end and sums[left] < low:
-                left += 1
-            while right > start and sums[right] > high:
-                right -= 1
-            next_start, next_end = start, end
+        sums = torch.cumsum(self.histogram, dim=0).cpu().numpy()
+        lower, upper = _quantiles()
+        # Sums are float32, and torch compares them with a number as float32.
+        lefts = np.searchsorted(sums, (lower[1:] * total).astype(np.float32), "left")
+        rights = np.searchsorted(sums, (upper[1:] * total).astype(np.float32), "right") - 1
+        falling = -rights
+        i = j = start = 0
+        end, least = self.bins - 1, float("inf")
+        while lower[i] < upper[j]:
+            left, right = min(max(int(lefts[i]), start), end), max(min(int(rights[j]), end), start)
             if left - start > end - right:
-                next_start, alpha = left, next_alpha
+                next_start, next_end, i = left, end, i + 1
+            elif right < end:
+                next_start, next_end, j = start, right, j + 1
             else:
-                next_end, beta = right, next_beta
-            if next_start == start and next_end == end:
+                # Neither bound moves, and only the upper quantile steps until one does.
+                j = int(np.searchsorted(falling, -end, "right"))
+                if start == end or j == rights.size:
+                    break
                 continue
             error = self._compute_quantization_error(next_start, next_end)
             if error > least:
@@ -50,3 +55,10 @@ class QuickHistogramObserver(HistogramObserver):  # type: ignore[misc,unused-ign
             least, start, end = error, next_start, next_end
         width = (self.max_val - self.min_val) / self.bins
         return self.min_val + width * start, self.min_val + width * (end + 1)
+
+
+@cache
+def _quantiles() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The lower and the upper quantile after every number of steps: sums in torchao's order, so of the same bits."""
+    steps = np.full(_MOST_STEPS, _STEP)
+    return np.cumsum(np.append(0.0, steps)), np.cumsum(np.append(1.0, -steps))
