@@ -14,19 +14,27 @@ if TYPE_CHECKING:
 else:
     import dataclasses
     from collections.abc import Callable
+    from functools import cache
+    from operator import attrgetter
 
     def _repr(self: Any) -> str:
         shown = (f for f in dataclasses.fields(self) if f.repr)
         return f"{type(self).__qualname__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
-    def _values(self: Any) -> tuple[Any, ...]:
-        return tuple([getattr(self, f.name) for f in dataclasses.fields(self) if f.compare])
+    @cache
+    def _values(cls: type) -> Callable[[Any], Any]:
+        """What is compared, as a function of a record: a tuple, or the value itself where only one field counts."""
+        names = [f.name for f in dataclasses.fields(cls) if f.compare]
+        return attrgetter(*names) if names else lambda record: ()
 
     def _equal(self: Any, other: Any) -> bool:
-        return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        values = _values(self.__class__)
+        return values(self) == values(other)
 
     def _hash(self: Any) -> int:
-        return hash(_values(self))
+        return hash(_values(self.__class__)(self))
 
     def dataclass(cls: type | None = None, *, frozen: bool = False) -> type | Callable[[type], type]:
         """As `dataclasses.dataclass`; compares, prints and hashes in the same way.

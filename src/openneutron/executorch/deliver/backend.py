@@ -88,10 +88,11 @@ def compile_partition(program: ExportedProgram, options: Options) -> tuple[Parti
     """What was learnt from compiling a delegated subgraph, and its payload."""
     conversion = as_one_graph(conversion_options(options, f"partition {options.partition}"))
     tried_as = lower_program(program, options)
-    result = converted(write_model(tried_as.model), conversion)
+    litert = write_model(tried_as.model)
+    result = converted(litert, conversion)
     lowered = in_order(tried_as, _results(program, states_of(program)))
-    litert = write_model(lowered.model)
     if lowered is not tried_as:
+        litert = write_model(lowered.model)
         result = dataclasses.replace(result, model=as_in(result.model, lowered.model))
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)

@@ -30,6 +30,7 @@ from openneutron.executorch.fx import (
 from openneutron.executorch.lower import whole
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.quantize.passes._attributes import tensor_of
+from openneutron.executorch.recompile_once import recompile_once
 
 aten = torch.ops.aten
 # Edge has no views, only copies, and the body is lowered as Edge's operators are.
@@ -47,10 +48,10 @@ def with_whole_layers(module: GraphModule) -> GraphModule:
     """
     if not any(map(unrolled_from, module.graph.nodes)):
         return module
-    graph = copied(module.graph)
-    made = GraphModule(module, graph)
-    _contracted(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr")
-    made.recompile()
+    with recompile_once():  # the steps as Python would be half of the time
+        made = GraphModule(module, copied(module.graph))
+        _contracted(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr")
+        made.recompile()
     return made
 
 
