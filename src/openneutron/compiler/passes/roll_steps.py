@@ -177,10 +177,14 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
         at = alone.get(root, -1)
         return divmod(at, size) if 0 <= at < size * steps else None
 
+    others = (*graph.nodes[:first], *graph.nodes[first + size * steps :])
+    outlives = {graph.root(value) for value in (*graph.outputs, *(v for node in others for v in node.inputs()))}
     picked: dict[int, Place] = {}  # output of a slice that picks a step → where that lies
     kept = []
     for position in range(size):
-        if not _picks(nodes[position]) or not _pick_all(graph, nodes[position::size], made, picked):
+        column = nodes[position::size]
+        only_here = _picks(column[0]) and not any(node.output in outlives for node in column)
+        if not only_here or not _pick_all(graph, column, made, picked):
             kept.append(position)
     uses: dict[tuple[int, int], Use] = {}
     initial: dict[int, int] = {}
@@ -188,17 +192,19 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
         for operand, source in enumerate(nodes[position].operands):
             if not isinstance(source, int) or source == nodes[position].output:
                 continue
-            column = [node.operands[operand] for node in nodes[position::size]]
-            constants = [graph.values[graph.root(value)].data for value in column if isinstance(value, int)]
+            read = [node.operands[operand] for node in nodes[position::size]]
+            constants = [graph.values[graph.root(value)].data for value in read if isinstance(value, int)]
             if all(data is not None for data in constants):
                 if any(data is not constants[0] for data in constants):
                     raise _Refused
                 continue
-            use, before = _use(graph, column, made, picked)
+            use, before = _use(graph, read, made, picked)
             uses[position, operand] = use
             if use.kind == "before" and initial.setdefault(use.at, before) != before:
                 raise _Refused
     outputs = _moving_outputs(graph, nodes, size, kept, made)
+    if size == 1 and not outputs:
+        raise _Refused  # copies that stay apart gain nothing from a loop
     if set(initial) & set(outputs):
         raise _Refused  # handed on in a tensor of its own is enough
     _check_kernels(nodes, kept, uses)
