@@ -160,8 +160,11 @@ class Annotator:
             self.dtype = torch.int16 if self._able and known == {torch.int16} else torch.int8 if known else self.dtype
         specs = [spec if _type_of(spec := self.result_spec(x)) == self.dtype else None for x in tensors]
         free = [x for x, spec in zip(tensors, specs, strict=True) if not isinstance(spec, FixedQParamsQuantizationSpec)]
+        # One that is quantized here comes first: torchao joins all readers of a tensor, and a reader that is told to share
+        # with something made from that same tensor would make the sharing go round in a circle.
+        fresh = [x for x, spec in zip(tensors, specs, strict=True) if spec is None and x.op != "get_attr"]
         if free or len({id(spec) if spec is None else spec for spec in specs}) > 1:
-            anchor = free[0] if free else tensors[0]
+            anchor = (fresh or free or tensors)[0]
             first = self.input_spec(anchor) if free else self.activation()
         else:
             anchor, first = tensors[0], self.input_spec(tensors[0])

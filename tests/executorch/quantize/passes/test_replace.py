@@ -33,13 +33,23 @@ CASES: dict[str, Case] = {
     "index_select": lambda s, x: torch.index_select(x, 3, s.positions).relu(),
     "rolled": lambda s, x: torch.roll(x, (1, -2), (2, 3)).relu(),
     "padded around": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="circular").relu(),
+    "padded by its edges": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="replicate").relu(),
+    "kept where positive": lambda s, x: x * (x > 0.1).float() + (x <= 0.1).to(x.dtype),
+    "kept where larger": lambda s, x: x * (x > s.shifted(x)).float(),
     "local response": lambda s, x: functional.local_response_norm(x, 3),
     "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
 }
 
+# What is joined with parts of itself before anything is quantized: readers of one tensor share its range in a circle.
+ON_THE_INPUT: dict[str, Case] = {
+    "input padded around": lambda s, x: s.conv(functional.pad(x, (1, 1, 1, 1), mode="circular")),
+    "input padded by its edges": lambda s, x: s.conv(functional.pad(x, (2, 0, 1, 3), mode="replicate")),
+    "input beside a part of it": lambda s, x: torch.cat([x[:, :1], x.flip(3), x], 1).relu(),
+}
+
 
 class Network(nn.Module):
-    """Every case behind the same convolution."""
+    """Cases behind the same convolution, and some before any."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +64,7 @@ class Network(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         y = self.conv(x)
-        return tuple(case(self, y) for case in CASES.values())
+        return tuple(case(self, y) for case in CASES.values()) + tuple(case(self, x) for case in ON_THE_INPUT.values())
 
 
 def test_all_of_them_run_on_the_npu_exactly_and_close_to_float() -> None:
@@ -65,7 +75,7 @@ def test_all_of_them_run_on_the_npu_exactly_and_close_to_float() -> None:
     assert not left
     got = load_program(built.pte).run(*image)
     with torch.no_grad():
-        sqnr = dict(zip(CASES, output_sqnr([model(*image)], [tuple(got)]), strict=True))
+        sqnr = dict(zip([*CASES, *ON_THE_INPUT], output_sqnr([model(*image)], [tuple(got)]), strict=True))
     assert min(sqnr.values()) > 20, sqnr
     assert_exact(built, image, got)
 

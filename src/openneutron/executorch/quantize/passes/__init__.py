@@ -26,8 +26,10 @@ from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
+from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
 from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
@@ -51,7 +53,9 @@ PASSES: tuple[Pass, ...] = (
     decompose_rnn,
     replace_max,
     replace_where,
+    replace_mask,
     replace_roll,
+    replace_padding,
     replace_index,
     replace_channel_average,
     replace_division,

@@ -31,7 +31,7 @@ def replace_where(model: GraphModule) -> int:
         given = arguments(node)
         mask = tensor_of(model, given["condition"])
         call = Insert(model, node)
-        condition = given["condition"] if mask is not None else _with_a_number(call, given["condition"])
+        condition = given["condition"] if mask is not None else with_a_number(call, given["condition"])
         sides = [_side(model, given[name]) for name in ("self", "other")]
         if condition is None or any(side is None for side in sides) or all(_is_plain(side) for side in sides):
             continue
@@ -44,7 +44,7 @@ def replace_where(model: GraphModule) -> int:
     return count
 
 
-def _with_a_number(call: Insert, condition: Any) -> Node | None:
+def with_a_number(call: Insert, condition: Any) -> Node | None:
     """The comparison as one with a number, None where the mask is no comparison of float tensors."""
     name = operator_name(condition) if isinstance(condition, Node) else ""
     operator, _, overload = name.removeprefix("aten.").partition(".")

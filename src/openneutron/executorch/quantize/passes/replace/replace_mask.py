@@ -1,0 +1,44 @@
+"""ReplaceMask: a comparison that is used as a number is a choice between 1 and 0.
+
+Before:  y = x * (x > 0.5)                                 y = (a > b).float()
+After:   y = x * where(x > 0.5, 1.0, 0.0)                  y = where(a - b > 0, 1.0, 0.0)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes.replace.replace_where import with_a_number
+
+_CASTS = frozenset({"aten.to.dtype", "aten._to_copy.default", "aten.type_as.default"})
+_PRODUCT = "aten.mul.Tensor"
+
+
+def replace_mask(model: GraphModule) -> int:
+    """Rewrite in place; returns how many went. A mask that is itself a result, or counted, stays a mask."""
+    count = 0
+    for node in list(model.graph.nodes):
+        name = operator_name(node)
+        if (name not in _CASTS and name != _PRODUCT) or value_of(node).dtype != torch.float32:
+            continue
+        for mask in [one for one in node.all_input_nodes if _is_mask(one)]:
+            call = Insert(model, node)
+            condition = with_a_number(call, mask)
+            if condition is None:
+                continue
+            number = call(torch.ops.aten.where.Scalar, condition, 1.0, 0.0)
+            if name == _PRODUCT:
+                node.replace_input_with(mask, number)
+            else:
+                node.replace_all_uses_with(number)
+                model.graph.erase_node(node)
+            count += 1
+    return count
+
+
+def _is_mask(node: Node) -> bool:
+    value = value_of(node)
+    return isinstance(value, torch.Tensor) and value.dtype == torch.bool
