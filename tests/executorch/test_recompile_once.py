@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 import torch
 from torch.fx import GraphModule, symbolic_trace
@@ -28,11 +30,23 @@ def test_the_source_is_written_once_at_the_end(monkeypatch: pytest.MonkeyPatch) 
     with recompile_once():
         _doubled(module)
         module.recompile()
-        copied = GraphModule(module, module.graph)
+        copied = GraphModule(module, copy.deepcopy(module.graph))
         assert not written
     assert written == [module, copied]
     assert "* 4" in module.code
     assert module(torch.ones(1)) == copied(torch.ones(1)) == 4
+
+
+def test_a_module_whose_graph_another_took_over_is_written_when_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[GraphModule] = []
+    module, real = symbolic_trace(_Twice()), GraphModule.recompile
+    monkeypatch.setattr(GraphModule, "recompile", lambda self: (written.append(self), real(self))[1])
+    with recompile_once():
+        _doubled(module)
+        heir = GraphModule(module, module.graph)
+    assert written == [heir]
+    assert module(torch.ones(1)) == heir(torch.ones(1)) == 4
+    assert written == [heir, module]
 
 
 def test_a_module_that_runs_inside_is_up_to_date() -> None:

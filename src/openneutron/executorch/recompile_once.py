@@ -20,7 +20,10 @@ from torch.fx import GraphModule
 
 @contextmanager
 def recompile_once() -> Iterator[None]:
-    """Put off every recompile until the module is run, or to the end."""
+    """Put off every recompile until the module is run, or to the end.
+
+    A module whose graph another one has taken over is not the result of any pass: it waits until it is run.
+    """
     waiting: dict[int, GraphModule] = {}
     compiled = GraphModule.recompile
 
@@ -41,4 +44,5 @@ def recompile_once() -> Iterator[None]:
     with patch.object(GraphModule, "recompile", put_off):
         yield
     for module in waiting.values():
-        module.recompile()
+        if module.graph.owning_module is module:
+            module.recompile()

@@ -16,6 +16,7 @@ from torch.utils._pytree import TreeSpec
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.capture.inline_scopes import inline_scopes
+from openneutron.executorch.capture.one_step import one_step
 from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
 
 Inputs = tuple[torch.Tensor, ...]
@@ -24,7 +25,7 @@ Inputs = tuple[torch.Tensor, ...]
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
     """`torch.export` with one sentence instead of a traceback when the model cannot be exported."""
     try:
-        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)):
+        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)), one_step():
             return inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
     except OpenNeutronError:
         raise

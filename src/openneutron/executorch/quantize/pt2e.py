@@ -16,7 +16,8 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
-from openneutron.executorch.quantize.quick_names import quick_names
+from openneutron.executorch.quantize.quick.convert import quick_convert
+from openneutron.executorch.quantize.quick.names import quick_names
 from openneutron.executorch.quantize.states import part
 from openneutron.executorch.recompile_once import recompile_once
 
@@ -72,7 +73,7 @@ def converted(prepared: GraphModule) -> GraphModule:
     """The calibrated module as a quantized one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
-    with quick_names(), recompile_once(), one_answer(prepared):
+    with quick_names(), quick_convert(), recompile_once(), one_answer(prepared):
         return convert_pt2e(prepared)
 
 

@@ -18,8 +18,8 @@ from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, Qu
 from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import PERCENTILE
 from openneutron.executorch.quantize.headroom import HeadroomObserver
-from openneutron.executorch.quantize.histogram import QuickHistogramObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
+from openneutron.executorch.quantize.quick.histogram import QuickHistogramObserver
 
 OBSERVERS = {
     "histogram": QuickHistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,

@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from openneutron.executorch.quantize.quick_names import is_call_name, quick_names
+from openneutron.executorch.quantize.quick.names import is_call_name, quick_names
 from tests.work import calls
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torchao.quantization.pt2e.observer import HistogramObserver
 
-from openneutron.executorch.quantize.histogram import QuickHistogramObserver
+from openneutron.executorch.quantize.quick.histogram import QuickHistogramObserver
 
 SHAPES = {
     "normal": lambda: torch.randn(4096),
