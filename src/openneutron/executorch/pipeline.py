@@ -31,6 +31,7 @@ from openneutron.executorch.capture.export import (
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.host_kernels import check_host_kernels
+from openneutron.executorch.deliver.known_results import known_results
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.edge.delegate import delegate
 from openneutron.executorch.engines import Engines, engines_of
@@ -348,7 +349,7 @@ def lower_program(
     program = edge.exported_program()
     lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
     # Gradients are nobody's here, and with them a buffer that the CPU keeps could not be written in place.
-    with stages("writing the program"), torch.no_grad():
+    with stages("writing the program"), torch.no_grad(), known_results():
         _keep_first_contents(program)
         executorch_program = edge.to_executorch()
         pte = seal_pte(bytes(executorch_program.buffer))

@@ -17,6 +17,7 @@ from torch.export import ExportedProgram
 from openneutron.executorch.edge.direct import check, direct_edge
 from openneutron.executorch.edge.draft import Unknown
 from openneutron.executorch.edge.in_place import without_in_place
+from openneutron.executorch.edge.sort_in_place import sort_in_place
 from openneutron.executorch.recompile_once import recompile_once
 from openneutron.executorch.versions import check_executorch
 
@@ -43,7 +44,7 @@ def _straight(program: ExportedProgram, partitioner: Partitioner) -> EdgeProgram
         raise Unknown("an operator that is kept here and decomposed there")
     edge = direct_edge(program, whole)
     unchecked = EdgeCompileConfig(_check_ir_validity=False)  # what is delegated may be anything
-    with recompile_once():  # else the whole graph is written out for every partition
+    with recompile_once(), sort_in_place():  # else the whole graph is written out and copied for every partition
         manager = EdgeProgramManager({"forward": edge}, compile_config=unchecked).to_backend({"forward": partitioner})
     lowered = manager.exported_program()
     partitioner.ops_to_not_decompose(lowered)
