@@ -15,6 +15,7 @@ from openneutron.litert.graph import DType, Model
 from tests import tiny
 from tests.compiler.networks import random_network
 from tests.litert.samples import SAMPLES
+from tests.loops import Loop
 from tests.stateful import Lstm, Svdf
 from tests.streaming import running_sum, streaming_convnet
 
@@ -178,6 +179,7 @@ def seeds(folder: str = "") -> dict[str, bytes]:
     found |= {f"network {seed}": random_network(seed)[0] for seed in range(8)}
     found |= {"lstm": Lstm(normalize=True, peephole=True, project=True).model(), "svdf": Svdf().model()}
     found |= {"states": streaming_convnet(), "state across the CPU": running_sum(through_cpu=True)}
+    found |= {"loop": Loop(rows=4).data(), "loop of slices": Loop(rows=4, writes="concat", reads="slice").data()}
     if folder:
         files = sorted(Path(folder).glob("*.tflite"))
         found |= {file.name: file.read_bytes() for file in files if file.stat().st_size <= LARGEST}

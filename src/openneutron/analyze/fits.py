@@ -16,9 +16,9 @@ from openneutron.board.cpu import PORTABLE, delegate_call, on_core
 from openneutron.board.flash import constant_bytes
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.board.peak import largest_scratch, largest_weights, short
+from openneutron.compiler.front.straighten import straight_model
 from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
-from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
 from openneutron.options import OPTIMIZE, Options
@@ -152,7 +152,8 @@ class _Case:
         total = 0
         for model, report in zip(self.models, reports, strict=True):
             left = [op.index for op in report.operators if not op.converted]
-            total += constant_bytes(read_model(model, source=self.source).main, left) if left else 0
+            graph = straight_model(model, self.target, source=self.source).main if left else None
+            total += constant_bytes(graph, left) if graph is not None else 0
         return total
 
     def _resident(self, flash: int, prefetch: int) -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy.typing as npt
 
 from openneutron.analyze.layer import Layer, compare_layer
 from openneutron.analyze.verify import Subject, Verification, border, stream_of, watched, zero_point
+from openneutron.compiler.front.straighten import straight_model
 from openneutron.convert import convert
 from openneutron.errors import OptionError, UnsupportedError
 from openneutron.litert.graph import Graph
 from openneutron.litert.passes.fold_constants import fold_constants
+from openneutron.litert.passes.unroll_loops import has_control_flow
 from openneutron.litert.read import read_model
+from openneutron.litert.write import write_model
+from openneutron.machine import targets
 from openneutron.microcode.container import container_of
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
@@ -39,7 +44,7 @@ def verify_litert(data: bytes, frames: Frames, options: Options) -> Verification
         True
     """
     result = convert(data, options)
-    return _verify(result.model, data, frames, result.report, options.source)
+    return _verify(result.model, data, frames, result.report, options)
 
 
 def verify_compiled(compiled: bytes, reference: bytes, frames: Frames, *, source: str) -> Verification:
@@ -48,13 +53,14 @@ def verify_compiled(compiled: bytes, reference: bytes, frames: Frames, *, source
     The layers are found by compiling the reference again: how a schedule was searched for does not change them. Passes
     that were switched off do, which an error says.
     """
-    report = convert(reference, Options(target=_target(compiled, source), source=source)).report
-    return _verify(compiled, reference, frames, report, source)
+    options = Options(target=_target(compiled, source), source=source)
+    return _verify(compiled, reference, frames, convert(reference, options).report, options)
 
 
-def _verify(compiled: bytes, reference: bytes, frames: Frames, report: Report, source: str) -> Verification:
+def _verify(compiled: bytes, reference: bytes, frames: Frames, report: Report, options: Options) -> Verification:
+    source = options.source
     graph = read_model(compiled, source=source).main
-    original = read_model(reference, source=source).main
+    original, golden = _golden(reference, options)
     fold_constants(original)
     subjects: list[Subject] = []
     for position, op in enumerate(graph.operators):
@@ -73,18 +79,40 @@ def _verify(compiled: bytes, reference: bytes, frames: Frames, report: Report, s
         raise UnsupportedError(
             "nothing of the model runs on the NPU", where=source, hint="`openneutron compile` says why"
         )
-    golden, whole = Golden(reference, source=source), LiteRtRunner(compiled, source=source)
+    whole = LiteRtRunner(compiled, source=source)
     compared: list[Verification] = []
     with ExitStack() as stack:
         graphs = [(subject, stack.enter_context(watched(subject))) for subject in subjects]
         for inputs in frames:
-            values = golden.run(inputs)
+            values = golden(inputs)
             found = Verification()
             for subject, verify in graphs:
                 found += verify([values[tensor] for tensor in subject.inputs], values)
             found += Verification(outputs=_whole(whole.run(inputs).outputs, original, values))
             compared.append(found)
     return stream_of(compared)
+
+
+def _golden(reference: bytes, options: Options) -> tuple[Graph, Callable[[Sequence[Array]], dict[int, Array]]]:
+    """The source's main graph as reports number it, and what computes all of its tensors.
+
+    Layers inside of a loop can only be seen where it is unrolled; the outputs are those of the file itself.
+    """
+    source = options.source
+    if not has_control_flow(read_model(reference, source=source).main):
+        return read_model(reference, source=source).main, Golden(reference, source=source).run
+    model = straight_model(reference, targets.load(options.target), options.operators_not_to_delegate, source=source)
+    graph = model.main
+    computed = [
+        op for op in graph.operators if any(graph.tensors[t].data is None for t in op.outputs) or not op.outputs
+    ]
+    unrolled = replace(model, graphs=[replace(graph, operators=computed), *model.graphs[1:]])
+    layers, itself = Golden(write_model(unrolled), source=source), LiteRtRunner(reference, source=source)
+
+    def run(inputs: Sequence[Array]) -> dict[int, Array]:
+        return layers.run(inputs) | dict(zip(graph.outputs, itself.run(inputs).outputs.values(), strict=True))
+
+    return graph, run
 
 
 def _whole(outputs: Mapping[str, Array], original: Graph, golden: dict[int, Array]) -> tuple[Layer, ...]:

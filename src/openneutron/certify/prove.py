@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from openneutron.certify import kernels
+from openneutron.certify.control import CONTROL, Control, contents
 from openneutron.certify.operators import RULES, Context
 from openneutron.certify.read.litert import Graph, Operator, Tensor, read_model
 from openneutron.certify.read.microcode import Call, Loop, Program, State, decode, is_foreign
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
-from openneutron.certify.tags import constant, digest, value_of
+from openneutron.certify.tags import digest, value_of
+from openneutron.certify.values import Values
 from openneutron.certify.variables import Variable, assignments, first_contents
 from openneutron.certify.world import World
 
@@ -135,29 +137,6 @@ def _same_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]])
         raise Refused(text, wrote[-1]) if wrote else Refused(text)
 
 
-class Values(dict[int, "array[int]"]):
-    """Tags by tensor. Those of constants are made when they are read, once for each buffer: blocks of microcode never are."""
-
-    def __init__(self, graph: Graph) -> None:
-        super().__init__()
-        self.tensors = graph.tensors
-        self.made: dict[tuple[int, int], array[int]] = {}
-
-    def known(self, index: int) -> bool:
-        """Is this a constant, or was it computed?"""
-        return index in self or self.tensors[index].data is not None
-
-    def __missing__(self, index: int) -> array[int]:
-        tensor = self.tensors[index]
-        if tensor.data is None:
-            raise KeyError(index)
-        key = tensor.at, len(tensor.data)
-        if key not in self.made:
-            self.made[key] = constant(tensor.data)
-        self[index] = self.made[key]
-        return self[index]
-
-
 def _input(world: World, graph: Graph, at: int) -> array[int]:
     tensor = graph.tensors[graph.inputs[at]]
     return world.symbols.tags(("input", at), tensor.size)
@@ -221,6 +200,8 @@ class Walk:
             return self.graph(graph, op, values)
         if op.code in _VARIABLES:
             return self.variable(graph, op, values)
+        if op.code in CONTROL:
+            return self.control(graph, op, values)
         rule = RULES.get(op.code)
         context = Context(self.world, graph, op, values)
         made = rule(context) if rule is not None and op.outputs else None
@@ -232,6 +213,22 @@ class Walk:
             if len(tags) != graph.tensors[index].size:
                 raise Refused(f"operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
         return made
+
+    def control(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
+        """A loop or a branch: what its graphs make, where it is known which of them run."""
+        effects, label = len(self.world.effects), self.world.label
+        given = [(graph.tensors[i].shape, values[i]) for i in op.inputs if i >= 0]
+        control = Control(self.models, self.world, self.operator)
+        found = control.made(op, given) if len(given) == len(op.inputs) else None
+        self.world.label = label
+        if found is None or len(found) != len(op.outputs):
+            del self.world.effects[effects:]
+            return self.opaque(graph, op, values)
+        for index, (_, tags) in zip(op.outputs, found, strict=True):
+            if len(tags) != graph.tensors[index].size:
+                raise Refused(f"operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
+        self.world.size += control.spent
+        return [tags for _, tags in found]
 
     def _name(self, graph: Graph, index: int) -> bytes:
         """A variable tensor by its name, and its place among those of the same name: no resource is named so."""
@@ -295,7 +292,7 @@ class Walk:
 
         inputs = tuple((form(graph.tensors[i]), digest(values[i])) if i >= 0 else None for i in op.inputs)
         forms = tuple(tuple(form(graph.tensors[i]) for i in part) for part in (op.outputs, op.intermediates))
-        key: tuple[object, ...] = (op.attributes, inputs, *forms)
+        key: tuple[object, ...] = (contents(self.models, op), inputs, *forms)
         held = [i for i in op.inputs if i >= 0 and graph.tensors[i].variable]
         if op.code in _STATEFUL or not op.outputs or held:
             key = (*key, len(self.world.effects))  # what came before is compared as a whole, at the end

@@ -34,7 +34,7 @@ class World:
     known: dict[str, list[Computation]] = field(default_factory=dict)
     seen: set[Hashable] = field(default_factory=set)
     label: str = ""
-    size: int = 0  # bytes of all tensors of both models
+    size: int = 0  # bytes of all tensors of both models, and of all trips of their loops
     effects: list[Hashable] = field(default_factory=list)
 
     def computed(self, kind: str, key: Hashable, size: int, **what: Any) -> array[int]:

@@ -21,6 +21,7 @@ from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
 from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.straighten import straighten
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.names import abi_of
@@ -109,15 +110,15 @@ def _efforts(target: Target, options: Options) -> tuple[str, ...]:
 
 
 def _cut_and_compiled(
-    graph: Graph, target: Target, options: Options, folded: set[int], variables: Variables
+    graph: Graph, target: Target, options: Options, folded: set[int], variables: Variables, stays: dict[int, Reason]
 ) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
-    """The groups, and by position the compiled ones with their inputs and outputs.
+    """The groups, and by position the compiled ones with their inputs and outputs; `stays` are left for their reasons.
 
     Where a group does not fit the target it is cut, unless a budget or a whole graph was asked for. Operators that fit in no
     piece are left, and the rest is grouped anew around them.
     """
     fitting = Fitting(graph, target, options, variables, compile_graph)
-    refused: dict[int, Reason] = {}
+    refused = dict(stays)
     while True:
         cut = ingest(
             graph,
@@ -195,9 +196,10 @@ def compile_model(data: bytes, options: Options) -> Result:
             "it was compiled for Neutron already", where=options.source,
             hint="give the .tflite it was made from; `openneutron inspect` reads this one",
         )  # fmt: skip
+    straight = straighten(model, target, options.operators_not_to_delegate)
     folded = fold_constants(graph)
     variables = variables_of(model)
-    cut, units = _cut_and_compiled(graph, target, options, folded, variables)
+    cut, units = _cut_and_compiled(graph, target, options, folded, variables, straight.reasons)
     folded |= cut.dropped
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
@@ -232,6 +234,7 @@ def compile_model(data: bytes, options: Options) -> Result:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__, folded=folded)
+    report = replace(report, notes=(*report.notes, *straight.notes))
     if parts:
         report = replace(report, notes=(*report.notes, *close_shapes(graph)))
     drop_graphs(model)

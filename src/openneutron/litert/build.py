@@ -31,6 +31,7 @@ class GraphBuilder:
     def __init__(self, name: str = "main") -> None:
         self.graph = Graph(name, [], [], [], [])
         self.called: list[Graph] = []
+        self.tables = 0  # the called graph of look-up tables, once there is one
         self.first_contents: Graph | None = None  # what CALL_ONCE runs
 
     def tensor(
@@ -122,8 +123,8 @@ class GraphBuilder:
 
         `function` says what they were computed from, so that a checker can compute them again (`certify/functions.py`).
         """
-        if not self.called:
-            self.called.append(decomposition())
+        if not self.tables:
+            self.tables = self.calls(decomposition())
         made = self.graph.tensors[output]
         q = made.quantization
         table = self.tensor(
@@ -134,7 +135,17 @@ class GraphBuilder:
             q.zero_point if q else None,
             data=entries,
         )
-        return self.op(COMPOSITE, [source, table], [output], **table_options(1, function))
+        return self.op(COMPOSITE, [source, table], [output], **table_options(self.tables, function))
+
+    def calls(self, graph: Graph) -> int:
+        """Add a graph that operators run; returns its number, for the options of WHILE and IF.
+
+        Example:
+            >>> body = g.calls(inner.finish([i, x], [n, y]).main)
+            >>> g.op("WHILE", [i, x], [n, y], cond_subgraph_index=condition, body_subgraph_index=body)
+        """
+        self.called.append(graph)
+        return len(self.called)
 
     def finish(
         self, inputs: Sequence[int], outputs: Sequence[int], *, description: str = "", signature: str = ""

@@ -170,6 +170,37 @@ def _whole_numbers(c: Context) -> list[array[int]] | None:
     return [constant(b"".join(one.to_bytes(c.out.item, "little") for one in made))]
 
 
+_COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "EQUAL": lambda a, b: a == b, "NOT_EQUAL": lambda a, b: a != b, "LESS": lambda a, b: a < b,
+    "LESS_EQUAL": lambda a, b: a <= b, "GREATER": lambda a, b: a > b, "GREATER_EQUAL": lambda a, b: a >= b,
+    "LOGICAL_AND": lambda a, b: bool(a and b), "LOGICAL_OR": lambda a, b: bool(a or b),
+}  # fmt: skip
+
+
+@rule(*_COMPARISONS)
+def compare(c: Context) -> list[array[int]] | None:
+    """Known integers or BOOL values compared, as conditions of loops are."""
+    kinds = {c.tensor(0).dtype, c.tensor(1).dtype}
+    of = {"BOOL"} if c.op.code.startswith("LOGICAL") else {"INT32", "INT64"}
+    if len(kinds) > 1 or not kinds <= of or c.out.dtype != "BOOL" or any(c.tensor(at).scale for at in range(2)):
+        return None
+    sides = []
+    for at in range(2):
+        step = c.tensor(at).item
+        data = value_of(broadcast(c.tags(at), c.tensor(at).shape, c.out.shape, step))
+        if data is None:
+            return None
+        sides.append([int.from_bytes(data[k : k + step], "little", signed=True) for k in range(0, len(data), step)])
+    return [constant(bytes(_COMPARISONS[c.op.code](a, b) for a, b in zip(*sides, strict=True)))]
+
+
+@rule("LOGICAL_NOT")
+def logical_not(c: Context) -> list[array[int]] | None:
+    """A known BOOL value the other way round."""
+    known = value_of(c.tags(0))
+    return None if known is None or c.out.dtype != "BOOL" else [constant(bytes(not one for one in known))]
+
+
 @rule("CAST")
 def cast(c: Context) -> list[array[int]] | None:
     """Known integers of another width."""

@@ -362,6 +362,30 @@ def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices
     return made
 
 
+@rule("DYNAMIC_UPDATE_SLICE")
+def dynamic_update_slice(c: Context) -> list[array[int]] | None:
+    """A tensor with a box of it replaced, moved back inside where it would leave the tensor; bytes, whatever they mean."""
+    whole, update, starts = c.tensor(0), c.tensor(1), c.numbers(2)
+    rank = len(whole.shape)
+    if starts is None or not len(starts) == rank == len(update.shape) or not rank or len(c.tags(0)) != c.out.size:
+        return None
+    if not whole.item == update.item == c.out.item or any(
+        u > w for u, w in zip(update.shape, whole.shape, strict=True)
+    ):
+        return None
+    places = [clamp(s, 0, w - u) for s, w, u in zip(starts, whole.shape, update.shape, strict=True)]
+    made, source, item = c.tags(0)[:], c.tags(1), whole.item
+    strides, row = dense(whole.shape), update.shape[-1]
+    inner = dense(update.shape)
+    for start in range(0, prod(update.shape), row) if row else ():
+        at, rest = places[-1], start
+        for axis in range(rank - 1):
+            place, rest = divmod(rest, inner[axis])
+            at += (place + places[axis]) * strides[axis]
+        made[at * item : (at + row) * item] = source[start * item : (start + row) * item]
+    return [made]
+
+
 @rule("SHAPE")
 def shape(c: Context) -> list[array[int]] | None:
     """The sizes that the file states."""

@@ -61,7 +61,6 @@ def rules() -> dict[str, Rule]:
 # Why an operator that converters write often runs on the CPU by its nature, and what can be done about it.
 _ON_CPU = {
     "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
-    "WHILE": ("it is a loop of unknown length", "unroll it before converting"),
 }
 
 

@@ -117,17 +117,29 @@ MOVES: dict[str, Function] = {
         np.take(inputs[0], at, options.axis) for at in range(inputs[0].shape[options.axis])
     ],
 }
-ARITHMETIC: dict[str, Function] = {
+_PAIRS: dict[str, Function] = {
     "ADD": _binary(np.add),
-    "CAST": lambda _, inputs: [inputs[0]],
+    "EQUAL": _binary(np.equal),
     "FLOOR_DIV": _binary(np.floor_divide),
     "FLOOR_MOD": _binary(np.mod),
+    "GREATER": _binary(np.greater),
+    "GREATER_EQUAL": _binary(np.greater_equal),
+    "LESS": _binary(np.less),
+    "LESS_EQUAL": _binary(np.less_equal),
+    "LOGICAL_AND": _binary(np.logical_and),
+    "LOGICAL_OR": _binary(np.logical_or),
     "MAXIMUM": _binary(np.maximum),
     "MINIMUM": _binary(np.minimum),
     "MUL": _binary(np.multiply),
+    "NOT_EQUAL": _binary(np.not_equal),
+    "SUB": _binary(np.subtract),
+}
+ARITHMETIC: dict[str, Function] = {
+    **_PAIRS,
+    "CAST": lambda _, inputs: [inputs[0]],
+    "LOGICAL_NOT": lambda _, inputs: [np.logical_not(inputs[0])],
     "RANGE": _range,
     "REDUCE_PROD": _reduction(np.prod),
-    "SUB": _binary(np.subtract),
     "SUM": _reduction(np.sum),
 }
 
@@ -136,7 +148,7 @@ ARITHMETIC: dict[str, Function] = {
 # result, so this is found from the inputs before anything is made.
 _SIZES: dict[str, Callable[[Any, list[Array]], int]] = {
     **dict.fromkeys(
-        ("ADD", "FLOOR_DIV", "FLOOR_MOD", "MAXIMUM", "MINIMUM", "MUL", "SUB"),
+        _PAIRS,
         lambda _, inputs: math.prod(np.broadcast_shapes(*(one.shape for one in inputs))),
     ),
     "BROADCAST_TO": lambda _, inputs: math.prod(_numbers(inputs[1])),

@@ -32,7 +32,7 @@ def fold_constants(graph: Graph) -> set[int]:
         if not op.outputs or kept.intersection(op.outputs):
             resolve_shape(graph, op)
             continue
-        values = _values(graph, op)
+        values = values_of(graph, op)
         left -= sum(value.size for value in values or ())
         if values is None or left < 0:
             resolve_shape(graph, op)
@@ -43,7 +43,8 @@ def fold_constants(graph: Graph) -> set[int]:
     return folded
 
 
-def _values(graph: Graph, op: Operator) -> list[Array] | None:
+def values_of(graph: Graph, op: Operator) -> list[Array] | None:
+    """What an operator makes of constants; None where it reads others, or is not one to be folded."""
     if op.code == "SHAPE" and len(op.inputs) == len(op.outputs) == 1 and op.inputs[0] >= 0:
         return _shape(graph, op)
     if min(op.inputs, default=-1) < 0:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import prod
 
 from openneutron.litert.codes import CLAMPS
-from openneutron.litert.graph import Graph, Operator, Tensor
+from openneutron.litert.graph import Array, Graph, Operator, Tensor
 
 # Operators whose output has the shape of their first input.
 _SAME_SHAPE = frozenset(
@@ -67,7 +67,36 @@ def _following(graph: Graph, op: Operator, x: Tensor) -> tuple[int, ...] | None:
         if getattr(op.options, "keepNumDims", False):
             return (*x.shape[:-1], outputs) if x.shape and x.shape[-1] == inputs else None
         return (x.elements // inputs, outputs) if x.elements % inputs == 0 else None
+    if op.code == "SLICE" and len(op.inputs) == 3:
+        return _sliced(x, *(graph.tensors[index].data for index in op.inputs[1:] if index >= 0))
+    if op.code == "CONCATENATION":
+        return _joined(
+            [graph.tensors[index].shape for index in op.inputs if index >= 0], getattr(op.options, "axis", 0)
+        )
     return None
+
+
+def _sliced(x: Tensor, begin: Array | None = None, size: Array | None = None) -> tuple[int, ...] | None:
+    if begin is None or size is None or {begin.dtype.kind, size.dtype.kind} != {"i"}:
+        return None
+    if not begin.size == size.size == len(x.shape):
+        return None
+    rows = zip(x.shape, begin.reshape(-1).tolist(), size.reshape(-1).tolist(), strict=True)
+    counts = [(whole, first, whole - first if count == -1 else count) for whole, first, count in rows]
+    if any(first < 0 or count < 0 or first + count > whole for whole, first, count in counts):
+        return None
+    return tuple(count for _, _, count in counts)
+
+
+def _joined(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...] | None:
+    rank = len(shapes[0])
+    if not -rank <= axis < rank or any(len(shape) != rank for shape in shapes):
+        return None
+    axis %= rank
+    around = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    if len(around) > 1:
+        return None
+    return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
 
 def _reshaped(x: Tensor, sizes: list[int]) -> tuple[int, ...] | None:

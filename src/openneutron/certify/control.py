@@ -1,0 +1,158 @@
+"""Loops and branches of a model: run where their conditions are known, else a function of all that their graphs say.
+
+The checker has its own evaluation: a condition is walked with tags like any graph, and decides when its one byte is known.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from openneutron.certify.operators import Context
+from openneutron.certify.read.litert import Graph, Operator, Tensor
+from openneutron.certify.refused import Refused
+from openneutron.certify.tags import value_of
+from openneutron.certify.values import Buffers, Values
+from openneutron.certify.world import World
+
+CONTROL = frozenset({"WHILE", "IF"})
+# What acts by more than its results is not run from here.
+_ACTING = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CALL", "CUSTOM"})
+_MOST_OPERATORS = 1 << 15  # of all bodies of a loop, twice what the compiler unrolls; each takes some 50 microseconds
+_MOST_TRIPS = 1 << 13  # likewise
+_MOST_BYTES = 1 << 28  # of the tensors of all trips
+_MOST_DEPTH = 16  # of graphs that call each other
+
+Value = tuple[tuple[int, ...], "array[int]"]  # shape and tags
+Run = Callable[[Graph, Operator, Values], "list[array[int]]"]
+
+
+def called(op: Operator) -> dict[str, int]:
+    """Numbers of the graphs that an operator names, by the field that does."""
+    return {name: number for name, number in op.options.items() if name.endswith("SubgraphIndex") or name == "Subgraph"}
+
+
+def contents(models: Sequence[Graph], op: Operator, depth: int = 0) -> tuple[object, ...]:
+    """The attributes of an operator, with the graphs that it names in place of their numbers."""
+    graphs = called(op)
+    if not graphs:
+        return op.attributes
+    if depth > _MOST_DEPTH:
+        raise Refused(f"operator {op.number} ({op.code}): graphs call each other, or themselves", op.offset)
+    name, kind, options, custom = op.attributes
+    inner = tuple((field, _graph(models, number, op, depth)) for field, number in sorted(graphs.items()))
+    return name, kind, tuple(one for one in options if one[0] not in graphs), custom, inner
+
+
+def _graph(models: Sequence[Graph], number: int, op: Operator, depth: int) -> tuple[object, ...]:
+    if not 0 < number < len(models):
+        raise Refused(f"operator {op.number} ({op.code}) names graph {number} of {len(models)}", op.offset)
+    graph = models[number]
+    tensors = tuple(
+        (t.dtype, t.shape, t.scale, t.zero_point, t.axis, None if t.data is None else bytes(t.data), t.variable)
+        for t in graph.tensors
+    )
+    operators = tuple(
+        (contents(models, one, depth + 1), one.inputs, one.outputs, one.intermediates) for one in graph.operators
+    )
+    return graph.inputs, graph.outputs, tensors, operators
+
+
+class Control:
+    """Runs one loop or branch; `run` is what one operator of a graph makes of tags."""
+
+    def __init__(self, models: Sequence[Graph], world: World, run: Run) -> None:
+        self.models, self.world, self.run, self.where = models, world, run, world.label
+        self.buffers: Buffers = {}
+        self.operators, self.bytes = _MOST_OPERATORS, _MOST_BYTES
+
+    @property
+    def spent(self) -> int:
+        """Bytes of the tensors of all trips."""
+        return _MOST_BYTES - self.bytes
+
+    def made(self, op: Operator, given: list[Value]) -> list[Value] | None:
+        """What it makes; None where a condition is not known, or it is too much to run."""
+        numbers = called(op)
+        if any(not 0 < one < len(self.models) for one in numbers.values()):
+            return None
+        if any(not self._plain(number, 0) for number in numbers.values()):
+            return None
+        if op.code == "IF":
+            return self._branch(numbers, given)
+        return self._loop(self.models[numbers["CondSubgraphIndex"]], self.models[numbers["BodySubgraphIndex"]], given)
+
+    def _plain(self, number: int, depth: int) -> bool:
+        """Whether a graph, and all that it calls, does nothing beside computing."""
+        if not 0 < number < len(self.models) or depth > _MOST_DEPTH:
+            return False
+        graph = self.models[number]
+        if any(tensor.variable for tensor in graph.tensors):
+            return False
+        return all(
+            op.outputs and op.code not in _ACTING
+            and (op.code not in CONTROL or all(self._plain(one, depth + 1) for one in called(op).values()))
+            for op in graph.operators
+        )  # fmt: skip
+
+    def _branch(self, numbers: dict[str, int], given: list[Value]) -> list[Value] | None:
+        known = value_of(given[0][1]) if given else None
+        if known is None or len(known) != 1:
+            return None
+        return self._walked(self.models[numbers["ThenSubgraphIndex" if known[0] else "ElseSubgraphIndex"]], given[1:])
+
+    def _loop(self, condition: Graph, body: Graph, given: list[Value]) -> list[Value] | None:
+        for _ in range(_MOST_TRIPS):
+            decided = self._walked(condition, given)
+            known = value_of(decided[0][1]) if decided and len(decided) == 1 else None
+            if known is None or len(known) != 1:
+                return None
+            if not known[0]:
+                return given
+            self.operators -= 1 + len(body.operators)
+            after = self._walked(body, given)
+            if after is None or [one[0] for one in after] != [one[0] for one in given]:
+                return None
+            given = after
+        return None
+
+    def _walked(self, graph: Graph, given: list[Value]) -> list[Value] | None:
+        """Outputs of a graph for these inputs, whose shapes are the caller's, as LiteRT hands them over."""
+        self.bytes -= graph.size
+        if self.operators < 0 or self.bytes < 0 or len(given) != len(graph.inputs):
+            return None
+        own = replace(graph, tensors=list(graph.tensors))
+        tensors, values = own.tensors, Values(own, self.buffers)
+        for index, (shape, tags) in zip(graph.inputs, given, strict=True):
+            tensors[index] = replace(tensors[index], shape=shape)
+            if tensors[index].size != len(tags):
+                return None
+            values[index] = tags
+        for op in graph.operators:
+            self.world.label = f"{self.where}, operator {op.number} ({op.code})"
+            known = all(index < 0 or values.known(index) for index in op.inputs)
+            follows = _shape(Context(self.world, own, op, values)) if known and op.inputs else None
+            if follows is not None:
+                tensors[op.outputs[0]] = replace(tensors[op.outputs[0]], shape=follows)
+            values.update(zip(op.outputs, self.run(own, op, values), strict=True))
+        return [(tensors[index].shape, values[index]) for index in graph.outputs]
+
+
+def _shape(c: Context) -> tuple[int, ...] | None:
+    """The shape that follows where a file may leave it open: parts whose size depends on a counter, and what joins them."""
+    x: Tensor = c.tensor(0)
+    if c.op.code == "SLICE":
+        begin, size = c.numbers(1), c.numbers(2)
+        if begin is None or size is None or not len(begin) == len(size) == len(x.shape):
+            return None
+        counts = [n - b if s == -1 else s for n, b, s in zip(x.shape, begin, size, strict=True)]
+        return tuple(counts) if min(counts, default=0) >= 0 else None
+    if c.op.code == "CONCATENATION":
+        shapes = [c.tensor(at).shape for at in range(len(c.op.inputs))]
+        axis = c.op.options.get("Axis", 0)
+        if any(len(shape) != len(x.shape) for shape in shapes) or not -len(x.shape) <= axis < len(x.shape):
+            return None
+        axis %= len(x.shape)
+        return (*x.shape[:axis], sum(shape[axis] for shape in shapes), *x.shape[axis + 1 :])
+    return None

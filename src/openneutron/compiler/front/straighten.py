@@ -1,0 +1,63 @@
+"""Straighten: a model of loops and branches as one list of operators, as far as they are known and can run on the NPU.
+
+What stays is not touched: LiteRT runs it on the CPU as the file has it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import field
+
+from openneutron.compiler import kernels
+from openneutron.compiler.signature import of_operator
+from openneutron.litert.graph import Graph, Model, Operator
+from openneutron.litert.passes.unroll_loops import unroll_loops
+from openneutron.litert.read import read_model
+from openneutron.machine.targets import Target
+from openneutron.records import dataclass
+from openneutron.verdict import Reason
+
+
+@dataclass
+class Straight:
+    """Reasons of the loops and branches that stay, by their place in the main graph; and one sentence for each that went."""
+
+    reasons: dict[int, Reason] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def straighten(model: Model, target: Target, left_out: Sequence[str] = ()) -> Straight:
+    """Unroll the loops of the main graph in place; `left_out` are operators that the user keeps on the CPU.
+
+    Example:
+        >>> straighten(model, targets.load("imxrt700")).notes
+        ("the loop of 'lstm/while' runs 25 times: its steps were unrolled",)
+    """
+
+    def fits(graph: Graph, op: Operator) -> tuple[str, str] | None:
+        reason = kernels.check(of_operator(graph, op), target, streams=True).reason
+        return None if reason is None else (reason.message, reason.hint)
+
+    def stays(graph: Graph, op: Operator) -> bool:
+        names = [op.code, *(graph.tensors[index].name for index in op.outputs)]
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names)
+
+    done = unroll_loops(model, fits, stays)
+    places = {id(op): at for at, op in enumerate(model.main.operators)}
+    reasons = {}
+    for op, why in done.stays:
+        name = model.main.tensors[op.outputs[0]].name if op.outputs else ""
+        reasons[places[id(op)]] = Reason("control_flow", f"{op.code} stays as it is: {why.message}", name, why.hint)
+    return Straight(reasons, tuple(_note(name, trips) for name, trips in done.loops))
+
+
+def _note(name: str, trips: int) -> str:
+    return f"the loop of {name!r} runs {trips:,} times: its steps were unrolled"
+
+
+def straight_model(data: bytes, target: Target, left_out: Sequence[str] = (), *, source: str) -> Model:
+    """A LiteRT file as the compiler numbers its operators and tensors: what its reports speak about."""
+    model = read_model(data, source=source)
+    straighten(model, target, left_out)
+    return model

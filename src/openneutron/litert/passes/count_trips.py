@@ -1,0 +1,105 @@
+"""How often a WHILE runs its body, where that follows from constants alone.
+
+Before:  i = 3; WHILE i < 9 AND i < n: i = i + 2, x = f(x)      n is 100
+After:   3 trips, whatever x is
+
+Only what the condition depends on is computed, from trip to trip; the other values that the loop carries may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
+from openneutron.litert.passes.constant_values import LARGEST, evaluate
+from openneutron.litert.passes.stays import Stays
+
+# A second of audio in steps of a millisecond is four times less; each trip of the count costs some 50 microseconds.
+MOST_TRIPS = 4096
+_FIXED = "give the loop a constant number of trips, or let the converter unroll it: in Keras by `unroll=True`"
+
+
+def count_trips(condition: Graph, body: Graph, initial: Sequence[Array | None]) -> int:
+    """How often the body runs from these first values, of which those that are no constants are None.
+
+    Raises `Stays` where it is not known, or is more than `MOST_TRIPS`.
+
+    Example:
+        >>> count_trips(condition, body, [np.int32(0), None])
+        25
+    """
+    wanted = _closed(condition, body)
+    values = dict(enumerate(initial))
+    unknown = [at for at in sorted(wanted) if values[at] is None]
+    if unknown:
+        name = body.tensors[body.inputs[unknown[0]]].name
+        message = (
+            f"its number of trips is not constant: it depends on {name!r}, whose first value is only known at run time"
+        )
+        raise Stays(message, _FIXED)
+    deciding, stepping = _needed(condition, condition.outputs), _needed(body, [body.outputs[at] for at in wanted])
+    for trips in range(MOST_TRIPS + 1):
+        if not _decided(_run(condition, deciding, values)[0]):
+            return trips
+        made = _run(body, stepping, values)
+        values = {at: made[at] for at in wanted}
+    raise Stays(
+        f"the loop runs more than {MOST_TRIPS:,} times, and no more than that are unrolled",
+        "run the model on fewer steps at a time",
+    )
+
+
+def _needed(graph: Graph, outputs: Sequence[int]) -> list[Operator]:
+    """The operators that these outputs depend on, in order."""
+    wanted, found = set(outputs), []
+    for op in reversed(graph.operators):
+        if wanted.intersection(op.outputs):
+            wanted.update(op.inputs)
+            found.append(op)
+    return found[::-1]
+
+
+def _closed(condition: Graph, body: Graph) -> set[int]:
+    """Positions of the carried values that the condition depends on, and those that these depend on in turn."""
+    found: set[int] = set()
+    waiting = _read(condition, condition.outputs)
+    while waiting:
+        found |= waiting
+        waiting = _read(body, [body.outputs[at] for at in waiting]) - found
+    return found
+
+
+def _read(graph: Graph, outputs: Sequence[int]) -> set[int]:
+    named = {*outputs, *(index for op in _needed(graph, outputs) for index in op.inputs)}
+    return {at for at, index in enumerate(graph.inputs) if index in named}
+
+
+def _run(graph: Graph, operators: Sequence[Operator], given: Mapping[int, Array | None]) -> list[Array | None]:
+    """The values of the graph's outputs; None where one is not computed."""
+    known = {graph.inputs[at]: value for at, value in given.items()}
+
+    def value(index: int) -> Array | None:
+        held = known.get(index)
+        return graph.tensors[index].data if held is None else held
+
+    for op in operators:
+        inputs = [value(index) for index in op.inputs if index >= 0]
+        held = [one for one in inputs if one is not None]
+        small = sum(graph.tensors[index].elements for index in op.outputs) <= LARGEST // MOST_TRIPS
+        made = evaluate(graph, op, held) if small and len(held) == len(op.inputs) else None
+        if made is None:
+            raise Stays(f"its number of trips is not constant: it depends on what {op.label} computes", _FIXED)
+        known.update(zip(op.outputs, made, strict=True))
+    return [value(index) for index in graph.outputs]
+
+
+def _decided(value: Array | None) -> bool:
+    if value is None or value.dtype != DType.BOOL.numpy or value.size != 1:
+        raise Stays("its condition is not one BOOL", "convert the model again")
+    return bool(value.reshape(()))
+
+
+def same_kind(one: Tensor, other: Tensor) -> bool:
+    """Whether a value can be handed from one of these to the other, as its bytes are."""
+    fits = [size in (-1, given) for size, given in zip(other.shape_signature or other.shape, one.shape, strict=False)]
+    return one.dtype is other.dtype and len(one.shape) == len(other.shape) and all(fits)

@@ -1,0 +1,300 @@
+"""UnrollLoops: a WHILE whose number of trips is constant becomes its body that many times, an IF its branch.
+
+Before:  n, h, y = WHILE(0, h0, y0): n < 3 → n + 1, f(x[n], h), y with row n = h
+After:   h1 = f(x[0], h0); h2 = f(x[1], h1); h = f(x[2], h2); y = CONCATENATION(h1, h2, h)
+
+Counters become constants, and so do all positions that are computed from them. `roll_steps` makes one loop of the steps again.
+A loop whose body the caller does not want stays whole.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
+from openneutron.litert.operator_options import make_options
+from openneutron.litert.passes.count_trips import count_trips, same_kind
+from openneutron.litert.passes.fold_constants import ALL_TOGETHER, values_of
+from openneutron.litert.passes.fuse_updates import fuse_updates
+from openneutron.litert.passes.resolve_shape import resolve_shape
+from openneutron.litert.passes.stays import Stays
+from openneutron.litert.versions import version_of
+
+# Operators of all trips of all loops: the largest models that converters write have half as many, and these compile in some
+# seconds.
+MOST_OPERATORS = 1 << 14
+LOOP, BRANCH = "WHILE", "IF"
+_AGAIN = "convert the model again"
+_VARIABLES = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"})
+
+Fits = Callable[[Graph, Operator], tuple[str, str] | None]
+
+
+@dataclass
+class Unrolled:
+    """Loops that were unrolled, by name with their trips, and the operators that stay with their reasons."""
+
+    loops: list[tuple[str, int]]
+    stays: list[tuple[Operator, Stays]]
+
+
+def has_control_flow(graph: Graph) -> bool:
+    """Whether the graph has loops or branches."""
+    return any(op.code in (LOOP, BRANCH) for op in graph.operators)
+
+
+def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator], bool] | None = None) -> Unrolled:
+    """Rewrite the main graph in place. `fits` says why an operator of a body is not wanted, and a hint.
+
+    Loops that are `left_out` are not looked at.
+
+    Example:
+        >>> unroll_loops(model, lambda graph, op: None).loops
+        [('lstm/while', 25)]
+    """
+    found = Unrolled([], [])
+    graph = model.main
+    if not has_control_flow(graph):
+        return found
+    budget = _Budget()
+    kept = set(graph.outputs)
+    reads = Counter(index for op in graph.operators for index in op.inputs) + Counter(graph.outputs)
+    operators: list[Operator] = []
+    for op in graph.operators:
+        if op.code not in (LOOP, BRANCH) or (left_out is not None and left_out(graph, op)):
+            if not kept.intersection(op.outputs):
+                budget.fold(graph, op)
+            operators.append(op)
+            continue
+        size, spent = len(graph.tensors), replace(budget)
+        try:
+            straight = _Straight(model, budget)
+            straight.results = straight.operator(graph, op, op.inputs, "")
+            operators += straight.finished(op, reads, fits)
+            found.loops += straight.loops
+        except Stays as reason:
+            del graph.tensors[size:]
+            budget = spent
+            found.stays.append((op, reason))
+            operators.append(op)
+    graph.operators = operators
+    return found
+
+
+@dataclass
+class _Budget:
+    """What may still be made: operators of bodies, and elements of constants."""
+
+    operators: int = MOST_OPERATORS
+    elements: int = ALL_TOGETHER
+
+    def fold(self, graph: Graph, op: Operator) -> bool:
+        """Give the outputs of an operator on constants their values; False where it has to run."""
+        if not op.outputs:
+            return False
+        values = values_of(graph, op) if self.elements > 0 else None
+        if values is None:
+            resolve_shape(graph, op)
+            return False
+        self.elements -= sum(value.size for value in values)
+        for index, value in zip(op.outputs, values, strict=True):
+            graph.tensors[index].data = value
+        return True
+
+
+class _Straight:
+    """The operators of one loop or branch, and of those inside, one after another in the main graph."""
+
+    def __init__(self, model: Model, budget: _Budget) -> None:
+        self.model, self.graph, self.budget = model, model.main, budget
+        self.made: list[Operator] = []
+        self.results: list[int] = []
+        self.loops: list[tuple[str, int]] = []
+        self.constants: dict[tuple[int, int], int] = {}  # (graph, tensor) → the same in the main graph
+
+    def operator(self, source: Graph, op: Operator, given: Sequence[int], trip: str) -> list[int]:
+        """Run a loop or a branch on tensors of the main graph; its outputs there."""
+        if min(given, default=0) < 0:
+            raise Stays("one of its values is absent", _AGAIN)
+        name = source.tensors[op.outputs[0]].name if op.outputs else op.code
+        results = self._loop(op, given, name, trip) if op.code == LOOP else self._branch(op, given, trip)
+        if len(results) != len(op.outputs):
+            raise Stays(f"it has {len(op.outputs)} outputs, its graphs {len(results)}", _AGAIN)
+        return results
+
+    def _called(self, op: Operator, field: str) -> tuple[Graph, int]:
+        number = getattr(op.options, field, None)
+        if number is None or not 0 < number < len(self.model.graphs):
+            raise Stays(f"its graph {number} does not exist", _AGAIN)
+        return self.model.graphs[number], number
+
+    def _loop(self, op: Operator, given: Sequence[int], name: str, trip: str) -> list[int]:
+        condition, _ = self._called(op, "condSubgraphIndex")
+        body, number = self._called(op, "bodySubgraphIndex")
+        sizes = {len(given), len(condition.inputs), len(body.inputs), len(body.outputs)}
+        if len(sizes) > 1 or len(condition.outputs) != 1:
+            raise Stays("its graphs do not take and give the values that it carries", _AGAIN)
+        trips = count_trips(condition, body, [self.graph.tensors[index].data for index in given])
+        self._affordable(trips, len(body.operators))
+        for at in range(trips):
+            given = self._inlined(number, given, f"{trip}/{at}")
+        if not trip:
+            self.loops.append((body.name or name, trips))
+        return list(given)
+
+    def _affordable(self, trips: int, operators: int) -> None:
+        if trips * operators > self.budget.operators:
+            raise Stays(
+                f"the loop runs {trips:,} times with {operators:,} operators each, and at most {MOST_OPERATORS:,} "
+                "operators of all loops are unrolled",
+                "run the model on fewer steps at a time",
+            )
+
+    def _branch(self, op: Operator, given: Sequence[int], trip: str) -> list[int]:
+        _, then = self._called(op, "thenSubgraphIndex")
+        _, otherwise = self._called(op, "elseSubgraphIndex")
+        condition = self.graph.tensors[given[0]].data if given else None
+        if condition is None or condition.dtype != DType.BOOL.numpy or condition.size != 1:
+            raise Stays("which of its branches runs is only known at run time", "compute both and choose between them")
+        return self._inlined(then if condition.reshape(()) else otherwise, given[1:], trip)
+
+    def _inlined(self, number: int, given: Sequence[int], trip: str) -> list[int]:
+        """The operators of a graph on tensors of the main graph; its outputs there."""
+        body = self.model.graphs[number]
+        if len(given) != len(body.inputs):
+            raise Stays(f"it hands {len(given)} values to a graph of {len(body.inputs)} inputs", _AGAIN)
+        places = {
+            inner: self._seen(outer, body.tensors[inner]) for inner, outer in zip(body.inputs, given, strict=True)
+        }
+        for op in body.operators:
+            self.budget.operators -= 1
+            if self.budget.operators < 0:
+                raise Stays(f"more than {MOST_OPERATORS:,} operators of all loops would be unrolled", "loop less often")
+            for index in (*op.inputs, *op.intermediates):
+                if index >= 0 and index not in places:
+                    places[index] = self._constant(number, index)
+            if op.code in (LOOP, BRANCH):
+                results = self.operator(body, op, [places.get(index, -1) for index in op.inputs], trip)
+                for index, outer in zip(op.outputs, results, strict=True):
+                    places[index] = self._seen(outer, body.tensors[index])
+                continue
+            self._copied(body, op, places, trip)
+        return [places[index] if index in places else self._constant(number, index) for index in body.outputs]
+
+    def _constant(self, number: int, index: int) -> int:
+        if (number, index) not in self.constants:
+            tensor = self.model.graphs[number].tensors[index]
+            if tensor.is_variable or tensor.data is None:
+                raise Stays(f"its graph {number} keeps {tensor.name!r} from run to run", "keep it outside of the loop")
+            self.constants[number, index] = self._add(tensor)
+        return self.constants[number, index]
+
+    def _copied(self, body: Graph, op: Operator, places: dict[int, int], trip: str) -> None:
+        if op.code in _VARIABLES or not op.outputs:
+            raise Stays(f"its body has {op.label}, which acts by more than its results", "keep it outside of the loop")
+        for index in op.outputs:
+            tensor = body.tensors[index]
+            places[index] = self._add(replace(tensor, name=f"{tensor.name}{trip}"))
+        inputs, outputs, inner = (
+            [places[index] if index >= 0 else -1 for index in part]
+            for part in (op.inputs, op.outputs, op.intermediates)
+        )
+        made = replace(op, inputs=inputs, outputs=outputs, intermediates=inner)
+        if not self.budget.fold(self.graph, made):
+            if self.budget.elements <= 0:
+                raise Stays(f"its constants have more than {ALL_TOGETHER:,} elements", "loop less often")
+            self.made.append(_picked(self.graph, made))
+
+    def _seen(self, outer: int, inner: Tensor) -> int:
+        """A tensor of the main graph as the body sees it: LiteRT hands over bytes, whatever they mean on the other side."""
+        tensor = self.graph.tensors[outer]
+        if not same_kind(tensor, inner):
+            raise Stays(
+                f"{inner.name!r} is {inner.dtype} {list(inner.shape)}, and is given {tensor.dtype} {list(tensor.shape)}",
+                "carry values of one shape and type through the loop",
+            )
+        if tensor.is_variable or tensor.dtype.is_opaque:
+            raise Stays(f"{tensor.name!r} is kept from run to run", "read it before the loop and assign it behind")
+        if tensor.quantization == inner.quantization:
+            return outer
+        made = self._add(replace(inner, shape=tensor.shape, data=tensor.data))
+        if tensor.data is None:
+            self._view(outer, made)
+        return made
+
+    def _view(self, source: int, output: int) -> None:
+        shape = np.array(self.graph.tensors[output].shape, np.int32)
+        shape.flags.writeable = False
+        named = self._add(Tensor("", shape.shape, DType.INT32, data=shape))
+        options = make_options("RESHAPE", {"new_shape": shape.tolist()})
+        self.made.append(Operator("RESHAPE", [source, named], [output], options, version=version_of("RESHAPE")))
+
+    def _add(self, tensor: Tensor) -> int:
+        self.graph.tensors.append(tensor)
+        return len(self.graph.tensors) - 1
+
+    def finished(self, op: Operator, reads: Counter[int], fits: Fits) -> list[Operator]:
+        """The operators, writing what the loop wrote; what nobody reads goes."""
+        tensors = self.graph.tensors
+        wanted = [(out, value) for out, value in zip(op.outputs, self.results, strict=True) if reads[out]]
+        for out, value in wanted:
+            if not same_kind(tensors[value], tensors[out]):
+                raise Stays(f"its output {tensors[out].name!r} has another shape or type than what it carries", _AGAIN)
+        computed = [(out, value) for out, value in wanted if tensors[value].data is None]
+        self.made = fuse_updates(self.graph, self.made, [value for _, value in computed])
+        for one in self.made:
+            why = fits(self.graph, one)
+            if why is not None:
+                where = f"{one.label} of its body ({tensors[one.outputs[0]].name!r})"
+                raise Stays(f"{where} has to stay on the CPU, and the loop with it: {why[0]}", why[1])
+        makers = {index for one in self.made for index in one.outputs}
+        renamed: dict[int, int] = {}
+        for out, value in computed:
+            tensors[out].shape = tensors[value].shape
+            same = tensors[value].quantization == tensors[out].quantization
+            if value in makers and value not in renamed and same:
+                renamed[value] = out
+            else:
+                self._view(renamed.get(value, value), out)
+        for one in self.made:
+            one.inputs = [renamed.get(index, index) for index in one.inputs]
+            one.outputs = [renamed.get(index, index) for index in one.outputs]
+        for out, value in wanted:
+            if tensors[value].data is not None:
+                if out in self.graph.outputs:
+                    self._view(value, out)
+                else:
+                    tensors[out].data = tensors[value].data
+        return self.made
+
+
+def _picked(graph: Graph, op: Operator) -> Operator:
+    """GATHER at one known position as the slice that it is: slices of steps can be rolled."""
+    if op.code != "GATHER" or len(op.inputs) != 2 or getattr(op.options, "batchDims", 0):
+        return op
+    x, at, y = (graph.tensors[index] for index in (*op.inputs, *op.outputs))
+    axis: int = 0 if op.options is None else op.options.axis
+    rank = len(x.shape)
+    if at.data is None or at.data.size != 1 or not -rank <= axis < rank:
+        return op
+    axis %= rank
+    first = int(at.data.reshape(()))
+    expected = (*x.shape[:axis], *at.shape, *x.shape[axis + 1 :])
+    if not 0 <= first < x.shape[axis] or y.shape != expected or x.quantization != y.quantization or len(at.shape) > 1:
+        return op
+    begin = [first if dim == axis else 0 for dim in range(rank)]
+    end = [first + 1 if dim == axis else size for dim, size in enumerate(x.shape)]
+    arguments = []
+    for numbers in (begin, end, [1] * rank):
+        data = np.array(numbers, np.int32)
+        data.flags.writeable = False
+        graph.tensors.append(Tensor("", (rank,), DType.INT32, data=data))
+        arguments.append(len(graph.tensors) - 1)
+    options = make_options("STRIDED_SLICE", {"shrink_axis_mask": 0 if at.shape else 1 << axis})
+    return Operator(
+        "STRIDED_SLICE", [op.inputs[0], *arguments], op.outputs, options, version=version_of("STRIDED_SLICE")
+    )
