@@ -19,7 +19,7 @@ from openneutron.certify.world import World
 CONTROL = frozenset({"WHILE", "IF"})
 # What acts by more than its results is not run from here.
 _ACTING = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CALL", "CUSTOM"})
-_MOST_OPERATORS = 1 << 15  # of all bodies of a loop, twice what the compiler unrolls; each takes some 50 microseconds
+_MOST_OPERATORS = 1 << 16  # of all bodies of a loop, twice what the compiler unrolls; each takes some 50 microseconds
 _MOST_TRIPS = 1 << 13  # likewise
 _MOST_BYTES = 1 << 28  # of the tensors of all trips
 _MOST_DEPTH = 16  # of graphs that call each other
@@ -75,9 +75,7 @@ class Control:
     def made(self, op: Operator, given: list[Value]) -> list[Value] | None:
         """What it makes; None where a condition is not known, or it is too much to run."""
         numbers = called(op)
-        if any(not 0 < one < len(self.models) for one in numbers.values()):
-            return None
-        if any(not self._plain(number, 0) for number in numbers.values()):
+        if len(numbers) != 2 or not all(self._plain(number, 0) for number in numbers.values()):
             return None
         if op.code == "IF":
             return self._branch(numbers, given)

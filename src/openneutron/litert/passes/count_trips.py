@@ -77,6 +77,9 @@ def _read(graph: Graph, outputs: Sequence[int]) -> set[int]:
 def _run(graph: Graph, operators: Sequence[Operator], given: Mapping[int, Array | None]) -> list[Array | None]:
     """The values of the graph's outputs; None where one is not computed."""
     known = {graph.inputs[at]: value for at, value in given.items()}
+    for index, one in known.items():
+        if one is not None and one.dtype != graph.tensors[index].dtype.numpy:
+            raise Stays(f"its graphs do not agree on the type of {graph.tensors[index].name!r}", "convert the model again")
 
     def value(index: int) -> Array | None:
         held = known.get(index)

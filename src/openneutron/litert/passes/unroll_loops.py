@@ -24,11 +24,13 @@ from openneutron.litert.passes.resolve_shape import resolve_shape
 from openneutron.litert.passes.stays import Stays
 from openneutron.litert.versions import version_of
 
-# Operators of all trips of all loops: the largest models that converters write have half as many, and these compile in some
-# seconds.
-MOST_OPERATORS = 1 << 14
+# Operators of all trips of all loops that compute: an LSTM of 480 steps, which compiles in two seconds. Those that only compute
+# positions are not counted: a body has about as many of them, and they are gone before anything is compiled.
+MOST_OPERATORS = 1 << 13
+_MOST_COPIED = 4 * MOST_OPERATORS
 LOOP, BRANCH = "WHILE", "IF"
 _AGAIN = "convert the model again"
+_FEWER = "run the model on fewer steps at a time"
 _VARIABLES = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"})
 
 Fits = Callable[[Graph, Operator], tuple[str, str] | None]
@@ -87,8 +89,9 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
 
 @dataclass
 class _Budget:
-    """What may still be made: operators of bodies, and elements of constants."""
+    """What may still be made: copies of operators, of them those that compute, and elements of constants."""
 
+    copies: int = _MOST_COPIED
     operators: int = MOST_OPERATORS
     elements: int = ALL_TOGETHER
 
@@ -139,19 +142,22 @@ class _Straight:
         if len(sizes) > 1 or len(condition.outputs) != 1:
             raise Stays("its graphs do not take and give the values that it carries", _AGAIN)
         trips = count_trips(condition, body, [self.graph.tensors[index].data for index in given])
-        self._affordable(trips, len(body.operators))
+        before = len(self.made)
         for at in range(trips):
             given = self._inlined(number, given, f"{trip}/{at}")
+            if at == 0:
+                self._affordable(trips, len(self.made) - before)
         if not trip:
             self.loops.append((body.name or name, trips))
         return list(given)
 
-    def _affordable(self, trips: int, operators: int) -> None:
-        if trips * operators > self.budget.operators:
+    def _affordable(self, trips: int, each: int) -> None:
+        """Refuse before all trips are made; `each` have been made of the first."""
+        if (trips - 1) * each > self.budget.operators:
             raise Stays(
-                f"the loop runs {trips:,} times with {operators:,} operators each, and at most {MOST_OPERATORS:,} "
-                "operators of all loops are unrolled",
-                "run the model on fewer steps at a time",
+                f"the loop runs {trips:,} times with {each:,} operators each, and at most {MOST_OPERATORS:,} of all loops are "
+                "unrolled",
+                _FEWER,
             )
 
     def _branch(self, op: Operator, given: Sequence[int], trip: str) -> list[int]:
@@ -171,9 +177,9 @@ class _Straight:
             inner: self._seen(outer, body.tensors[inner]) for inner, outer in zip(body.inputs, given, strict=True)
         }
         for op in body.operators:
-            self.budget.operators -= 1
-            if self.budget.operators < 0:
-                raise Stays(f"more than {MOST_OPERATORS:,} operators of all loops would be unrolled", "loop less often")
+            self.budget.copies -= 1
+            if self.budget.copies < 0:
+                raise Stays(f"more than {_MOST_COPIED:,} operators of all loops would be unrolled", _FEWER)
             for index in (*op.inputs, *op.intermediates):
                 if index >= 0 and index not in places:
                     places[index] = self._constant(number, index)
@@ -206,7 +212,10 @@ class _Straight:
         made = replace(op, inputs=inputs, outputs=outputs, intermediates=inner)
         if not self.budget.fold(self.graph, made):
             if self.budget.elements <= 0:
-                raise Stays(f"its constants have more than {ALL_TOGETHER:,} elements", "loop less often")
+                raise Stays(f"its constants have more than {ALL_TOGETHER:,} elements", _FEWER)
+            self.budget.operators -= 1
+            if self.budget.operators < 0:
+                raise Stays(f"more than {MOST_OPERATORS:,} operators of all loops would be unrolled", _FEWER)
             self.made.append(_picked(self.graph, made))
 
     def _seen(self, outer: int, inner: Tensor) -> int:
@@ -274,12 +283,15 @@ class _Straight:
 
 def _picked(graph: Graph, op: Operator) -> Operator:
     """GATHER at one known position as the slice that it is: slices of steps can be rolled."""
-    if op.code != "GATHER" or len(op.inputs) != 2 or getattr(op.options, "batchDims", 0):
+    named = (*op.inputs, *op.outputs)
+    if op.code != "GATHER" or len(op.inputs) != 2 or len(op.outputs) != 1 or min(named) < 0:
         return op
-    x, at, y = (graph.tensors[index] for index in (*op.inputs, *op.outputs))
-    axis: int = 0 if op.options is None else op.options.axis
+    x, at, y = (graph.tensors[index] for index in named)
+    axis, batch = (int(getattr(op.options, field, 0)) for field in ("axis", "batchDims"))
     rank = len(x.shape)
-    if at.data is None or at.data.size != 1 or not -rank <= axis < rank:
+    if at.data is None or at.data.size != 1 or at.dtype not in (DType.INT32, DType.INT64):
+        return op
+    if batch or not -rank <= axis < rank:
         return op
     axis %= rank
     first = int(at.data.reshape(()))
