@@ -94,6 +94,7 @@ def _source(module: str) -> str:
 def litert_page() -> str:
     """LiteRT operators and their limits."""
     from openneutron.compiler import kernels
+    from openneutron.compiler.front.straighten import STRAIGHTENED
 
     rules = kernels.rules()
     parts = [
@@ -104,6 +105,10 @@ def litert_page() -> str:
     for code, rule in rules.items():
         limits = "\n".join(f"- `{one.code}`: {one.rule}" for one in rule.limits) or "- no limits"
         parts.append(f"## {code}\n\nIn {_source(rule.kernel_file)}.\n\n{limits}")
+    for code, sentences in STRAIGHTENED.items():
+        limits = "\n".join(f"- {one}" for one in sentences)
+        home = _source("openneutron.compiler.front.straighten")
+        parts.append(f"## {code}\n\nNo kernel: other operators take its place, in {home}.\n\n{limits}")
     return _page("LiteRT operators", "the kernels' limits", *parts)
 
 

@@ -9,6 +9,7 @@ from benchmarks.networks import Layers
 from openneutron.analyze.fits import Around, Limits, fits
 from openneutron.machine import targets
 from openneutron.report.model import Whole
+from tests.loops import Loop
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +81,8 @@ def test_what_surrounds_a_pytorch_program_goes_with_the_clock(cifarnet: bytes) -
     assert far.need.milliseconds - bare.need.milliseconds == pytest.approx(324 / 150)
     assert near.need.milliseconds < far.need.milliseconds
     assert far.need.sram_bytes == 1000 + 40_960
+
+
+def test_what_a_loop_leaves_on_the_cpu_is_counted_by_its_own_operators() -> None:
+    _, ours = fits([Loop(outputs=("sequence", "counter")).data()], ["mcxn94x"], Limits())
+    assert ours.fits and ours.need.flash_bytes > 0

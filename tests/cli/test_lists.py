@@ -16,6 +16,7 @@ from tests.cli.conftest import Command
 def test_operators_are_found_as_people_write_them(command: Command, refused: Callable[..., str]) -> None:
     assert "CONV_2D runs in kernel" in command("ops", "conv2d").out
     assert "did you mean" in refused("ops", "conv_2e")
+    assert "its number of trips must follow from constants" in command("ops", "while").out
     assert "UNIDIRECTIONAL_SEQUENCE_LSTM" in refused("ops", "lstm")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from openneutron.certify.operators import Context
 from openneutron.certify.read.litert import Graph, Operator, Tensor
@@ -19,8 +19,9 @@ from openneutron.certify.world import World
 CONTROL = frozenset({"WHILE", "IF"})
 # What acts by more than its results is not run from here.
 _ACTING = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CALL", "CUSTOM"})
-_MOST_OPERATORS = 1 << 16  # of all bodies of a loop, twice what the compiler unrolls; each takes some 50 microseconds
-_MOST_TRIPS = 1 << 13  # likewise
+_MOST_OPERATORS = 1 << 16  # of all trips, twice what the compiler unrolls; each takes some 50 microseconds
+_MOST_TRIPS = 1 << 13  # of one loop, likewise
+_VALUES = 4  # that are handed over cost as much as one operator
 _MOST_BYTES = 1 << 28  # of the tensors of all trips
 _MOST_DEPTH = 16  # of graphs that call each other
 
@@ -59,18 +60,21 @@ def _graph(models: Sequence[Graph], number: int, op: Operator, depth: int) -> tu
     return graph.inputs, graph.outputs, tensors, operators
 
 
+@dataclass
+class Room:
+    """What the loops of a model may still take."""
+
+    operators: int = _MOST_OPERATORS
+    bytes: int = _MOST_BYTES
+
+
 class Control:
     """Runs one loop or branch; `run` is what one operator of a graph makes of tags."""
 
-    def __init__(self, models: Sequence[Graph], world: World, run: Run) -> None:
-        self.models, self.world, self.run, self.where = models, world, run, world.label
+    def __init__(self, models: Sequence[Graph], world: World, run: Run, room: Room) -> None:
+        self.models, self.world, self.run, self.where, self.room = models, world, run, world.label, room
         self.buffers: Buffers = {}
-        self.operators, self.bytes = _MOST_OPERATORS, _MOST_BYTES
-
-    @property
-    def spent(self) -> int:
-        """Bytes of the tensors of all trips."""
-        return _MOST_BYTES - self.bytes
+        self.spent = 0  # bytes of the tensors of all trips
 
     def made(self, op: Operator, given: list[Value]) -> list[Value] | None:
         """What it makes; None where a condition is not known, or it is too much to run."""
@@ -108,7 +112,6 @@ class Control:
                 return None
             if not known[0]:
                 return given
-            self.operators -= 1 + len(body.operators)
             after = self._walked(body, given)
             if after is None or [one[0] for one in after] != [one[0] for one in given]:
                 return None
@@ -117,13 +120,17 @@ class Control:
 
     def _walked(self, graph: Graph, given: list[Value]) -> list[Value] | None:
         """Outputs of a graph for these inputs, whose shapes are the caller's, as LiteRT hands them over."""
-        self.bytes -= graph.size
-        if self.operators < 0 or self.bytes < 0 or len(given) != len(graph.inputs):
+        room = self.room
+        room.operators -= 1 + len(graph.operators) + len(given) // _VALUES
+        room.bytes -= graph.size
+        self.spent += graph.size
+        if room.operators < 0 or room.bytes < 0 or len(given) != len(graph.inputs):
             return None
         own = replace(graph, tensors=list(graph.tensors))
         tensors, values = own.tensors, Values(own, self.buffers)
         for index, (shape, tags) in zip(graph.inputs, given, strict=True):
-            tensors[index] = replace(tensors[index], shape=shape)
+            if tensors[index].shape != shape:
+                tensors[index] = replace(tensors[index], shape=shape)
             if tensors[index].size != len(tags):
                 return None
             values[index] = tags

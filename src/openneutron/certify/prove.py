@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from openneutron.certify import kernels
-from openneutron.certify.control import CONTROL, Control, contents
+from openneutron.certify.control import CONTROL, Control, Room, contents
 from openneutron.certify.operators import RULES, Context
 from openneutron.certify.read.litert import Graph, Operator, Tensor, read_model
 from openneutron.certify.read.microcode import Call, Loop, Program, State, decode, is_foreign
@@ -159,6 +159,7 @@ class Walk:
     handles: dict[int, bytes] = field(default_factory=dict)
     claimed: set[bytes] = field(default_factory=set)
     recognised: Hints = field(default_factory=dict)
+    room: Room = field(default_factory=Room)
     writers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # tensor → who wrote its bytes
     graphs: int = 0
     calls: int = 0
@@ -218,7 +219,7 @@ class Walk:
         """A loop or a branch: what its graphs make, where it is known which of them run."""
         effects, label = len(self.world.effects), self.world.label
         given = [(graph.tensors[i].shape, values[i]) for i in op.inputs if i >= 0]
-        control = Control(self.models, self.world, self.operator)
+        control = Control(self.models, self.world, self.operator, self.room)
         found = control.made(op, given) if len(given) == len(op.inputs) else None
         self.world.label = label
         if found is None or len(found) != len(op.outputs):

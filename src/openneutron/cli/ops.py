@@ -69,6 +69,13 @@ def _litert() -> dict[str, _Operator]:
     }
 
 
+def _straightened() -> dict[str, _Operator]:
+    """Loops and branches, which become the operators of their graphs."""
+    from openneutron.compiler.front.straighten import STRAIGHTENED
+
+    return {_plain(name): _Operator(name, "", list(limits)) for name, limits in STRAIGHTENED.items()}
+
+
 def _named(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
     """The operators a name means: LiteRT's, else PyTorch's where that is installed."""
     import difflib
@@ -76,6 +83,7 @@ def _named(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
     from openneutron.errors import OptionError
     from openneutron.terminal import console
 
+    litert = litert | _straightened()
     if (plain := _plain(name)) in litert:
         return [litert[plain]]
     with console.progress("looking among PyTorch's operators"):

@@ -12,11 +12,30 @@ from dataclasses import field
 from openneutron.compiler import kernels
 from openneutron.compiler.signature import of_operator
 from openneutron.litert.graph import Graph, Model, Operator
-from openneutron.litert.passes.unroll_loops import unroll_loops
+from openneutron.litert.passes.count_trips import MOST_TRIPS
+from openneutron.litert.passes.unroll_loops import MOST_OPERATORS, unroll_loops
 from openneutron.litert.read import read_model
 from openneutron.machine.targets import Target
 from openneutron.records import dataclass
 from openneutron.verdict import Reason
+
+# Operators that no kernel runs because they are gone before: what must hold for that, as users read it.
+STRAIGHTENED: dict[str, tuple[str, ...]] = {
+    "WHILE": (
+        "its number of trips must follow from constants: from counters whose first values and steps are constants",
+        f"it runs at most {MOST_TRIPS:,} times; all trips of all loops have at most {MOST_OPERATORS:,} operators that compute",
+        "every operator of its body must be one that runs on the NPU; else all of the loop stays on the CPU",
+        "what it carries keeps its shape and type, and its graphs read and assign no variables",
+    ),
+    "IF": (
+        "its condition must be a constant",
+        "every operator of the branch must be one that runs on the NPU; else it stays on the CPU",
+    ),
+    "DYNAMIC_UPDATE_SLICE": (
+        "it must stand in a loop, at a position that follows from the counters",
+        "the update must be as large as the tensor in every dimension but one",
+    ),
+}
 
 
 @dataclass

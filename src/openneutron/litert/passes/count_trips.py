@@ -9,6 +9,7 @@ Only what the condition depends on is computed, from trip to trip; the other val
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 from openneutron.litert.passes.constant_values import LARGEST, evaluate
@@ -16,10 +17,26 @@ from openneutron.litert.passes.stays import Stays
 
 # A second of audio in steps of a millisecond is four times less; each trip of the count costs some 50 microseconds.
 MOST_TRIPS = 4096
+# Operators that may be looked at while counting all loops of a model, at some 10 microseconds each: a file of many loops must
+# not take longer than one of many operators.
+_MOST_WORK = 1 << 17
 _FIXED = "give the loop a constant number of trips, or let the converter unroll it: in Keras by `unroll=True`"
 
 
-def count_trips(condition: Graph, body: Graph, initial: Sequence[Array | None]) -> int:
+@dataclass
+class Work:
+    """What may still be spent on counting."""
+
+    left: int = _MOST_WORK
+
+    def spend(self, operators: int) -> None:
+        """Raise `Stays` where that is too much."""
+        self.left -= operators
+        if self.left < 0:
+            raise Stays("the loops of this model take too long to count", "run the model on fewer steps at a time")
+
+
+def count_trips(condition: Graph, body: Graph, initial: Sequence[Array | None], work: Work | None = None) -> int:
     """How often the body runs from these first values, of which those that are no constants are None.
 
     Raises `Stays` where it is not known, or is more than `MOST_TRIPS`.
@@ -28,7 +45,8 @@ def count_trips(condition: Graph, body: Graph, initial: Sequence[Array | None]) 
         >>> count_trips(condition, body, [np.int32(0), None])
         25
     """
-    wanted = _closed(condition, body)
+    work = work or Work()
+    wanted = _closed(condition, body, work)
     values = dict(enumerate(initial))
     unknown = [at for at in sorted(wanted) if values[at] is None]
     if unknown:
@@ -38,7 +56,9 @@ def count_trips(condition: Graph, body: Graph, initial: Sequence[Array | None]) 
         )
         raise Stays(message, _FIXED)
     deciding, stepping = _needed(condition, condition.outputs), _needed(body, [body.outputs[at] for at in wanted])
+    each = 1 + len(deciding) + len(stepping) + len(wanted)
     for trips in range(MOST_TRIPS + 1):
+        work.spend(each)
         if not _decided(_run(condition, deciding, values)[0]):
             return trips
         made = _run(body, stepping, values)
@@ -59,12 +79,13 @@ def _needed(graph: Graph, outputs: Sequence[int]) -> list[Operator]:
     return found[::-1]
 
 
-def _closed(condition: Graph, body: Graph) -> set[int]:
+def _closed(condition: Graph, body: Graph, work: Work) -> set[int]:
     """Positions of the carried values that the condition depends on, and those that these depend on in turn."""
     found: set[int] = set()
     waiting = _read(condition, condition.outputs)
     while waiting:
         found |= waiting
+        work.spend(len(body.operators) + len(body.inputs))
         waiting = _read(body, [body.outputs[at] for at in waiting]) - found
     return found
 
@@ -79,7 +100,9 @@ def _run(graph: Graph, operators: Sequence[Operator], given: Mapping[int, Array 
     known = {graph.inputs[at]: value for at, value in given.items()}
     for index, one in known.items():
         if one is not None and one.dtype != graph.tensors[index].dtype.numpy:
-            raise Stays(f"its graphs do not agree on the type of {graph.tensors[index].name!r}", "convert the model again")
+            raise Stays(
+                f"its graphs do not agree on the type of {graph.tensors[index].name!r}", "convert the model again"
+            )
 
     def value(index: int) -> Array | None:
         held = known.get(index)

@@ -11,6 +11,7 @@ others; it is only written when something else reads it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -55,14 +56,20 @@ class _Fusing:
         self.cuts: dict[tuple[Piece, int], int] = {}  # what was sliced already
 
     def fused(self, operators: Iterable[Operator], needed: list[int]) -> list[Operator]:
+        operators = list(operators)
+        readers = Counter(index for op in operators for index in op.inputs) + Counter(needed)
         for op in operators:
             rows = self._followed(op)
             if rows is not None:
                 self.rows[op.outputs[0]] = rows
-                continue
+            else:
+                for index in op.inputs:
+                    self._written(index)
+                self.made.append(op)
             for index in op.inputs:
-                self._written(index)
-            self.made.append(op)
+                readers[index] -= 1
+                if not readers[index]:
+                    self.rows.pop(index, None)  # a list of all steps for each step would be much
         for index in needed:
             self._written(index)
         return _alive(self.made, needed)

@@ -10,14 +10,14 @@ A loop whose body the caller does not want stays whole.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.operator_options import make_options
-from openneutron.litert.passes.count_trips import count_trips, same_kind
+from openneutron.litert.passes.count_trips import Work, count_trips, same_kind
 from openneutron.litert.passes.fold_constants import ALL_TOGETHER, values_of
 from openneutron.litert.passes.fuse_updates import fuse_updates
 from openneutron.litert.passes.resolve_shape import resolve_shape
@@ -28,9 +28,11 @@ from openneutron.litert.versions import version_of
 # positions are not counted: a body has about as many of them, and they are gone before anything is compiled.
 MOST_OPERATORS = 1 << 13
 _MOST_COPIED = 4 * MOST_OPERATORS
+_VALUES = 16  # carried values that cost as much as one operator; layers carry about ten
 LOOP, BRANCH = "WHILE", "IF"
 _AGAIN = "convert the model again"
 _FEWER = "run the model on fewer steps at a time"
+_FUSED = frozenset({"CONCATENATION", "DYNAMIC_UPDATE_SLICE", "SLICE"})  # they may go before they are asked about
 _VARIABLES = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"})
 
 Fits = Callable[[Graph, Operator], tuple[str, str] | None]
@@ -62,7 +64,7 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
     graph = model.main
     if not has_control_flow(graph):
         return found
-    budget = _Budget()
+    budget, work = _Budget(), Work()
     kept = set(graph.outputs)
     reads = Counter(index for op in graph.operators for index in op.inputs) + Counter(graph.outputs)
     operators: list[Operator] = []
@@ -74,13 +76,13 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
             continue
         size, spent = len(graph.tensors), replace(budget)
         try:
-            straight = _Straight(model, budget)
+            straight = _Straight(model, budget, work, fits)
             straight.results = straight.operator(graph, op, op.inputs, "")
-            operators += straight.finished(op, reads, fits)
+            operators += straight.finished(op, reads)
             found.loops += straight.loops
         except Stays as reason:
             del graph.tensors[size:]
-            budget = spent
+            budget.operators, budget.elements = spent.operators, spent.elements  # copies took their time all the same
             found.stays.append((op, reason))
             operators.append(op)
     graph.operators = operators
@@ -112,8 +114,8 @@ class _Budget:
 class _Straight:
     """The operators of one loop or branch, and of those inside, one after another in the main graph."""
 
-    def __init__(self, model: Model, budget: _Budget) -> None:
-        self.model, self.graph, self.budget = model, model.main, budget
+    def __init__(self, model: Model, budget: _Budget, work: Work, fits: Fits) -> None:
+        self.model, self.graph, self.budget, self.work, self.fits = model, model.main, budget, work, fits
         self.made: list[Operator] = []
         self.results: list[int] = []
         self.loops: list[tuple[str, int]] = []
@@ -141,12 +143,13 @@ class _Straight:
         sizes = {len(given), len(condition.inputs), len(body.inputs), len(body.outputs)}
         if len(sizes) > 1 or len(condition.outputs) != 1:
             raise Stays("its graphs do not take and give the values that it carries", _AGAIN)
-        trips = count_trips(condition, body, [self.graph.tensors[index].data for index in given])
+        trips = count_trips(condition, body, [self.graph.tensors[index].data for index in given], self.work)
         before = len(self.made)
         for at in range(trips):
             given = self._inlined(number, given, f"{trip}/{at}")
             if at == 0:
                 self._affordable(trips, len(self.made) - before)
+                self._wanted(one for one in self.made[before:] if one.code not in _FUSED)
         if not trip:
             self.loops.append((body.name or name, trips))
         return list(given)
@@ -171,15 +174,14 @@ class _Straight:
     def _inlined(self, number: int, given: Sequence[int], trip: str) -> list[int]:
         """The operators of a graph on tensors of the main graph; its outputs there."""
         body = self.model.graphs[number]
+        self._copying(len(given) // _VALUES)
         if len(given) != len(body.inputs):
             raise Stays(f"it hands {len(given)} values to a graph of {len(body.inputs)} inputs", _AGAIN)
         places = {
             inner: self._seen(outer, body.tensors[inner]) for inner, outer in zip(body.inputs, given, strict=True)
         }
         for op in body.operators:
-            self.budget.copies -= 1
-            if self.budget.copies < 0:
-                raise Stays(f"more than {_MOST_COPIED:,} operators of all loops would be unrolled", _FEWER)
+            self._copying(1)
             for index in (*op.inputs, *op.intermediates):
                 if index >= 0 and index not in places:
                     places[index] = self._constant(number, index)
@@ -190,6 +192,11 @@ class _Straight:
                 continue
             self._copied(body, op, places, trip)
         return [places[index] if index in places else self._constant(number, index) for index in body.outputs]
+
+    def _copying(self, count: int) -> None:
+        self.budget.copies -= count
+        if self.budget.copies < 0:
+            raise Stays(f"more than {_MOST_COPIED:,} operators of all loops would be unrolled", _FEWER)
 
     def _constant(self, number: int, index: int) -> int:
         if (number, index) not in self.constants:
@@ -246,7 +253,14 @@ class _Straight:
         self.graph.tensors.append(tensor)
         return len(self.graph.tensors) - 1
 
-    def finished(self, op: Operator, reads: Counter[int], fits: Fits) -> list[Operator]:
+    def _wanted(self, operators: Iterable[Operator]) -> None:
+        for one in operators:
+            why = self.fits(self.graph, one)
+            if why is not None:
+                where = f"{one.label} of its body ({self.graph.tensors[one.outputs[0]].name!r})"
+                raise Stays(f"{where} has to stay on the CPU, and the loop with it: {why[0]}", why[1])
+
+    def finished(self, op: Operator, reads: Counter[int]) -> list[Operator]:
         """The operators, writing what the loop wrote; what nobody reads goes."""
         tensors = self.graph.tensors
         wanted = [(out, value) for out, value in zip(op.outputs, self.results, strict=True) if reads[out]]
@@ -255,11 +269,7 @@ class _Straight:
                 raise Stays(f"its output {tensors[out].name!r} has another shape or type than what it carries", _AGAIN)
         computed = [(out, value) for out, value in wanted if tensors[value].data is None]
         self.made = fuse_updates(self.graph, self.made, [value for _, value in computed])
-        for one in self.made:
-            why = fits(self.graph, one)
-            if why is not None:
-                where = f"{one.label} of its body ({tensors[one.outputs[0]].name!r})"
-                raise Stays(f"{where} has to stay on the CPU, and the loop with it: {why[0]}", why[1])
+        self._wanted(self.made)
         makers = {index for one in self.made for index in one.outputs}
         renamed: dict[int, int] = {}
         for out, value in computed:
