@@ -55,7 +55,11 @@ def test_layers_of_a_loop_are_compared_unrolled_and_its_outputs_as_the_file_has_
     options = Options(target="imxrt700", passes_off=("roll_steps",))
     found = verify_litert(data, [inputs], options)
     assert found.equal and {"fc12/0", "tanh/5"} <= {layer.name for layer in found.layers}
-    assert [layer.name for layer in found.outputs if layer.kernel == "model output"] == ["y_out", "loop_counter_out", "h_out"]
+    assert [layer.name for layer in found.outputs if layer.kernel == "model output"] == [
+        "y_out",
+        "loop_counter_out",
+        "h_out",
+    ]
     compiled = convert(data, Options()).model
     assert verify_compiled(compiled, data, [inputs], source="x").equal
     other = Loop(start=1, outputs=("sequence", "counter", "state")).data()

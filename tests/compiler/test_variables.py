@@ -8,7 +8,7 @@ import pytest
 from openneutron.certify.prove import prove
 from openneutron.compiler.variables import variables_of
 from openneutron.convert import convert
-from openneutron.errors import RuntimeFailure
+from openneutron.errors import RuntimeFailure, UnsupportedError
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -18,6 +18,7 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
 from openneutron.result import Result
 from openneutron.run.runner import LiteRtRunner, random_inputs
+from tests.loops import Loop
 from tests.streaming import HISTORY, running_sum, streaming_convnet
 
 FRAMES = 50
@@ -129,6 +130,45 @@ def test_what_stays_on_the_cpu_says_why(data: bytes, reason: str) -> None:
     reasons = {op.code: op.reason for op in report.operators if not op.converted}
     assert reason in reasons["READ_VARIABLE"]
     assert reason in reasons["ASSIGN_VARIABLE"]
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 1, 4), (1, 2, 2, 2)])
+def test_what_depends_on_a_variable_of_another_shape_stays_with_it(shape: tuple[int, ...]) -> None:
+    """LiteRT takes the first contents as they are, and computes with their shape."""
+    data = streaming_convnet(shape=shape)
+    result = convert(data, Options(target="imxrt700"))
+    reasons = {op.code: (op.reason, op.hint) for op in result.report.operators}
+    assert "computed from variable 'history'" in reasons["CONV_2D"][0]
+    assert all("one shape" in reasons[code][1] for code in ("CONV_2D", "READ_VARIABLE"))
+    assert result.report.totals.neutron_graphs == 0
+    if shape == (1, 3, 1, 4):
+        frame = [np.ones((1, 1, 1, 4), np.int8)]
+        wanted, got = (LiteRtRunner(model).run(frame).outputs["out"] for model in (data, result.model))
+        assert np.array_equal(wanted, got)
+
+
+def test_a_variable_that_a_loop_names_stays_on_the_cpu() -> None:
+    def read(g: GraphBuilder, h: int) -> int:
+        handle, made = g.tensor("handle", (), DType.RESOURCE), g.tensor("read", (1, 12), DType.INT8, 1 / 128, 0)
+        g.op("VAR_HANDLE", [], [handle], container="", shared_name="v")
+        g.op("READ_VARIABLE", [handle], [made])
+        return made
+
+    g = GraphBuilder()
+    loop = Loop(extra=read).model()
+    g.graph, g.called = loop.main, loop.graphs[1:]
+    inputs, outputs = list(g.graph.inputs), list(g.graph.outputs)
+    handle = g.variable("v", np.full((1, 12), 7), DType.INT8)
+    before, total = (g.tensor(name, (1, 12), DType.INT8, 1 / 128, 0) for name in ("before", "total"))
+    g.op("READ_VARIABLE", [handle], [before])
+    g.op("ADD", [before, before], [total])
+    data = write_model(g.finish(inputs, [*outputs, total]))
+    result = convert(data, Options())
+    reasons = {op.code: op.reason for op in result.report.operators}
+    assert "variable 'v' is named in graph 'body' too" in reasons["READ_VARIABLE"]
+    assert result.report.totals.neutron_graphs == 1  # the addition
+    with pytest.raises(UnsupportedError, match="named in graph 'body' too"):
+        LiteRtRunner(result.model)
 
 
 def test_variables_on_the_cpu_around_a_neutron_graph_keep_their_contents() -> None:

@@ -19,6 +19,7 @@ from openneutron.verdict import Reason
 
 HANDLE, READ, ASSIGN, INITIALIZE = "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"
 CODES = frozenset({HANDLE, READ, ASSIGN, INITIALIZE})
+_ONE_SHAPE = "set, read and assign it with one shape and type"
 
 
 @dataclass
@@ -44,6 +45,9 @@ class Variables:
     by_name: dict[str, Variable] = field(default_factory=dict)
     of_tensor: dict[int, str] = field(default_factory=dict)  # resource tensor → name
     set_by: dict[int, frozenset[str]] = field(default_factory=dict)  # CALL_ONCE → names
+    inside: dict[str, str] = field(
+        default_factory=dict
+    )  # name → the called graph, beside CALL_ONCE's, that names it too
 
 
 def _name(op: Operator) -> str:
@@ -71,6 +75,10 @@ def variables_of(model: Model) -> Variables:
             (variable.reads if op.code == READ else variable.assigns).append(at)
         elif op.code == INITIALIZE:
             found.set_by[at] = frozenset(_initialize(model, op, found))
+    initial = {getattr(graph.operators[at].options, "initSubgraphIndex", 0) for at in found.set_by}
+    for number, called in enumerate(model.graphs[1:], 1):
+        if number not in initial:
+            found.inside |= {_name(op): called.name or str(number) for op in called.operators if op.code == HANDLE}
     return found
 
 
@@ -102,15 +110,47 @@ def first_contents(tensor: Tensor) -> Array:
 def misuse(graph: Graph, variables: Variables) -> dict[int, Reason]:
     """Operators of variables that cannot be on the NPU, whatever else there is, each with its reason."""
     reasons: dict[int, Reason] = {}
+    unsteady: list[str] = []
     for variable in variables.by_name.values():
-        problem = _problem(graph, variable)
+        problem = _inside(variables, variable) or _problem(graph, variable)
+        if problem is None and (problem := _other_shape(graph, variable)) is not None:
+            unsteady.append(variable.name)
         if problem is not None:
             message, hint = problem
             reasons |= {at: Reason("variable", message, variable.name, hint) for at in variable.users}
+    reasons |= _depending(graph, variables, unsteady)
     for at, op in enumerate(graph.operators):
         if op.code in (READ, ASSIGN) and (not op.inputs or op.inputs[0] not in variables.of_tensor):
             reasons[at] = Reason("variable", "its variable is not named by a VAR_HANDLE of the same graph", "")
     return reasons
+
+
+def _inside(variables: Variables, variable: Variable) -> tuple[str, str] | None:
+    where = variables.inside.get(variable.name)
+    if where is None:
+        return None
+    return f"variable {variable.name!r} is named in graph {where!r} too", "read and assign it in the main graph only"
+
+
+def _depending(graph: Graph, variables: Variables, names: list[str]) -> dict[int, Reason]:
+    """What is computed from variables that do not keep their shape has none that is known either."""
+    reasons: dict[int, Reason] = {}
+    waiting, met = list(names), set(names)
+    while waiting:
+        name = waiting.pop()
+        found = {index for at in variables.by_name[name].reads for index in graph.operators[at].outputs}
+        message = f"it is computed from variable {name!r}, which does not have the shape that it is read with"
+        for at, op in enumerate(graph.operators):
+            if not found.intersection(op.inputs):
+                continue
+            found.update(op.outputs)
+            where = graph.tensors[op.outputs[0]].name if op.outputs else name
+            reasons.setdefault(at, Reason("variable", message, where, _ONE_SHAPE))
+            other = variables.of_tensor.get(op.inputs[0]) if op.code == ASSIGN else None
+            if other is not None and other not in met:
+                met.add(other)
+                waiting.append(other)
+    return {at: reason for at, reason in reasons.items() if graph.operators[at].code not in CODES}
 
 
 def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
@@ -126,27 +166,38 @@ def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
             f"{graph.operators[cut[0]].code} of variable {variable.name!r} lacks its value",
             "convert the model again",
         )
-    tensors = [graph.tensors[graph.operators[at].outputs[0]] for at in variable.reads]
-    tensors += [graph.tensors[graph.operators[at].inputs[1]] for at in variable.assigns]
+    early = variable.reads and (not variable.assigns or min(variable.reads) < min(variable.assigns))
+    if variable.initial is None and early:
+        return (
+            f"variable {variable.name!r} is read before it is set, or set to what is not constant",
+            "set it in the graph that CALL_ONCE names, to a constant",
+        )
+    tensors = _tensors(graph, variable)
+    if any(other.quantization != tensors[0].quantization for other in tensors[1:]):
+        return f"variable {variable.name!r} has two quantizations", "quantize what is assigned as what is read"
+    return None
+
+
+def _tensors(graph: Graph, variable: Variable) -> list[Tensor]:
+    """What it is read as, then what is assigned."""
+    read = [graph.tensors[graph.operators[at].outputs[0]] for at in variable.reads]
+    return read + [graph.tensors[graph.operators[at].inputs[1]] for at in variable.assigns]
+
+
+def _other_shape(graph: Graph, variable: Variable) -> tuple[str, str] | None:
+    """Whether it is read, assigned and set at first with one shape and type."""
+    tensors = _tensors(graph, variable)
     if not tensors:
         return None
     first, name = tensors[0], variable.name
     for other in tensors[1:]:
         if (other.shape, other.dtype) != (first.shape, first.dtype):
             shapes = f"{first.dtype} {list(first.shape)} and {other.dtype} {list(other.shape)}"
-            return f"variable {name!r} is {shapes}", "read and assign it with one shape and type"
-        if other.quantization != first.quantization:
-            return f"variable {name!r} has two quantizations", "quantize what is assigned as what is read"
-    early = variable.reads and (not variable.assigns or min(variable.reads) < min(variable.assigns))
-    if variable.initial is None:
-        if early:
-            return (
-                f"variable {name!r} is read before it is set, or set to what is not constant",
-                "set it in the graph that CALL_ONCE names, to a constant",
-            )
-    elif (variable.initial.shape, variable.initial.dtype) != (first.shape, first.dtype.numpy):
-        given = f"{variable.initial.dtype} {list(variable.initial.shape)}"
-        return f"variable {name!r} is {first.dtype} {list(first.shape)}, its first contents are {given}", ""
+            return f"variable {name!r} is {shapes}", _ONE_SHAPE
+    initial = variable.initial
+    if initial is not None and (initial.shape, initial.dtype) != (first.shape, first.dtype.numpy):
+        given = f"{initial.dtype} {list(initial.shape)}"
+        return f"variable {name!r} is {first.dtype} {list(first.shape)}, its first contents are {given}", _ONE_SHAPE
     return None
 
 

@@ -219,7 +219,11 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
         ends = (tuple(graph.inputs), tuple(graph.outputs))
         return [_InterpreterStep(data, *ends, source, True, patience(model), _keeps_state(model))]
     steps: list[_Step] = []
-    store = VariableStore(variables_of(model))
+    variables = variables_of(model)
+    for name in variables.by_name.keys() & variables.inside.keys():
+        message = f"variable {name!r} is named in graph {variables.inside[name]!r} too, and the model has NeutronGraphs"
+        raise UnsupportedError(message, where=source, hint="read and assign it in the main graph only")
+    store = VariableStore(variables)
     later = _last_readers(graph)
     for (kind, _), run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] in _SINGLE else 0)):
         positions = list(run)
@@ -228,7 +232,7 @@ def _cut(model: Model, data: bytes, source: str) -> list[_Step]:
         if kind == "neutron":
             steps.append(_neutron(graph, operators[0], f"{source}, operator {positions[0]} (NeutronGraph)"))
         elif kind == "variable":
-            steps.append(_VariableStep(operators[0], store))
+            steps.append(_VariableStep(operators[0], store, source))
         elif form is not None:
             kernel = _part(model, operators, later, positions[-1] + 1, source, reference=True, every=True)
             steps.append(_FormStep(graph, operators[0], form, kernel))
@@ -423,13 +427,15 @@ class _VariableStep:
 
     op: Operator
     store: VariableStore
+    source: str
     keeps_state: bool = True
 
     def run(self, values: dict[int, Array]) -> int:
         if self.op.code == READ:
             name = self.store.name(self.op.inputs[0])
             if name not in self.store.held:
-                raise RuntimeFailure(f"variable {name!r} is read before it is set", hint="set it in CALL_ONCE's graph")
+                message = f"variable {name!r} is read before it is set"
+                raise RuntimeFailure(message, where=self.source, hint="set it in CALL_ONCE's graph")
             values[self.op.outputs[0]] = self.store.held[name]
         elif self.op.code == ASSIGN:
             self.store.held[self.store.name(self.op.inputs[0])] = values[self.op.inputs[1]]

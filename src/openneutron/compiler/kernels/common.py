@@ -182,7 +182,8 @@ def bias_fits(op: OpSignature, target: Target) -> Verdict:
     if is_wide(op):
         wanted = DType.INT32 if narrow_sums(op) else DType.INT64
         if bias.dtype is not wanted:
-            hint = "store it as INT64, or say quantized_bias_type INT32" if bias.dtype is DType.INT32 else ""
+            other = ", or say quantized_bias_type INT32" if bias.dtype is DType.INT32 else ""
+            hint = f"store it as {str(wanted).upper()}{other}"
             return no(f"bias is {bias.dtype}, LiteRT reads {wanted} with 16-bit activations", hint=hint)
     elif bias.dtype is not DType.INT32:
         return no(f"bias is {bias.dtype}", hint="an INT8 model has INT32 biases")

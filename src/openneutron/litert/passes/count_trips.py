@@ -19,7 +19,7 @@ from openneutron.litert.passes.stays import Stays
 MOST_TRIPS = 4096
 # Operators that may be looked at while counting all loops of a model, at some 10 microseconds each: a file of many loops must
 # not take longer than one of many operators.
-_MOST_WORK = 1 << 17
+_MOST_WORK = 1 << 16
 _FIXED = "give the loop a constant number of trips, or let the converter unroll it: in Keras by `unroll=True`"
 
 
