@@ -11,9 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
-import struct
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,13 +19,14 @@ from openneutron.errors import OptionError
 # First words of the files we know: LiteRT and ExecuTorch put an identifier at byte 4, microcode its magic at byte 0.
 _LITERT = b"TFL3"
 _EXECUTORCH = b"ET"
-_MICROCODE = struct.pack("<I", 0x64434D6E)
+_MICROCODE = (0x64434D6E).to_bytes(4, "little")
 # Keys of the fields a model goes on with: producer, version, domain, model version, text, graph, opsets.
 _ONNX_FIELDS = (0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42)
 # What files made here contain: the custom operator of compiled LiteRT models, our name in reports and certificates.
 _NEUTRON_GRAPH = b"NeutronGraph"
 _OURS = b"openneutron"
 _ZIP = b"PK\x03\x04"
+_MOST_NAMES = 10_000  # tried for a new file, as `tempfile` does
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -158,8 +156,8 @@ def _new_file(beside: Path) -> tuple[int, str]:
 
     `tempfile` makes private files, and asking for the mask means setting it, for all threads.
     """
-    for _ in range(tempfile.TMP_MAX):
-        name = str(beside.with_name(f".{beside.name[:200]}.{secrets.token_hex(8)}"))
+    for _ in range(_MOST_NAMES):
+        name = str(beside.with_name(f".{beside.name[:200]}.{os.urandom(8).hex()}"))
         with contextlib.suppress(FileExistsError):
             return os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666), name
     raise FileExistsError(errno.EEXIST, "no temporary name is free")

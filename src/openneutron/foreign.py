@@ -8,7 +8,6 @@ Example:
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 
 from openneutron.errors import FormatError
@@ -62,6 +61,8 @@ def _in_file(path: Path) -> tuple[str, str] | None:
 
 
 def _in_archive(path: Path) -> tuple[str, str] | None:
+    import zipfile  # as slow to import as reading a model, and few files are archives
+
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()

@@ -13,14 +13,13 @@ Example:
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
+from openneutron.records import dataclass
 from openneutron.terminal.sizes import parse_size
 
 CONVERTERS = ("open", "nxp")
@@ -202,6 +201,8 @@ def checked(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Op
     found = {}
     for name, value in given.items():
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
             raise OptionError(f"unknown option {name!r}", where=where, hint=hint)
@@ -219,6 +220,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
         return tuple(one.strip() for one in names)
     if option.kind == "table":
         if isinstance(value, Mapping):
+            import json
+
             return json.dumps(value, sort_keys=True)  # a text can be compared, hashed and sent to other machines
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
     right = {

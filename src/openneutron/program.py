@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron.errors import OptionError
 from openneutron.files import bundle_of, check_target, make_folder, write_file
 from openneutron.isolate import settings
+from openneutron.records import dataclass
 from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
-from openneutron.run.crew import Crew, Runner
+
+if TYPE_CHECKING:
+    from openneutron.run.crew import Crew, Runner
 
 Kind = Literal["pte", "tflite"]
 # Makes the function that runs a file, from its bytes and its name in messages; each front end passes its own.
-Loader = Callable[[bytes, str], Runner]
+Loader = Callable[[bytes, str], "Runner"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -143,6 +146,8 @@ class Program:
 
     @cached_property
     def _crew(self) -> Crew:
+        from openneutron.run.crew import Crew  # only a program that is run needs threads
+
         return Crew(lambda: self.loader(self.data, self.report.source or f"<{self.kind}>"))
 
     def _bytes(self, kind: Kind) -> bytes:

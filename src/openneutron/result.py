@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from openneutron.records import dataclass
 from openneutron.report.model import Report
 
 

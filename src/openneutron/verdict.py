@@ -12,8 +12,9 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

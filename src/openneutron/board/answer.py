@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.cpu import CORTEX_M, cpu_cycles, delegate_call, on_core
@@ -18,6 +18,7 @@ from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
+from openneutron.records import dataclass
 from openneutron.report.model import Kernel, Report, Stock
 from openneutron.verdict import Reason
 

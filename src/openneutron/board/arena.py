@@ -13,10 +13,10 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from openneutron.litert.graph import Graph
 from openneutron.microcode.encode import align
+from openneutron.records import dataclass
 
 INTERPRETER_BYTES = 528  # fitted: allocator, graph and tensors of inputs and outputs
 OPERATOR_BYTES = 64  # fitted: node, registration, the operator's own data and its output's tensor

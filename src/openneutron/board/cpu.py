@@ -19,12 +19,12 @@ Example:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.targets import Target
+from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

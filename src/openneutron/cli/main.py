@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from openneutron.errors import InternalError, OpenNeutronError
 from openneutron.extras import missing_extra
@@ -33,7 +35,28 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Example:
         >>> main(["targets"])
     """
-    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
+    if arguments is not None:
+        sys.exit(run(list(arguments)))
+    gc.disable()  # what is made while a command starts stays; `run` turns it on for those that work for long
+    _leave(run(sys.argv[1:]))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without taking the interpreter apart, which takes as long as compiling a small model.
+
+    What was registered for the end still happens; with other threads, a profiler or a debugger the end is the usual one.
+    """
+    threading = sys.modules.get("threading")
+    watched = sys.gettrace() or sys.getprofile() or sys.flags.interactive
+    if watched or (threading is not None and threading.active_count() > 1):
+        sys.exit(code)
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # the reader has gone; the usual end says what there is to say
+        sys.exit(code)
+    os._exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -42,8 +65,12 @@ def run(arguments: list[str]) -> int:
     debug = "--debug" in arguments
     shown = debug or bool(_VERBOSE & set(arguments))
     try:
-        with contextlib.nullcontext() if shown else quiet():
-            code = _dispatch([word for word in arguments if word not in {"--debug", *_VERBOSE}])
+        words = [word for word in arguments if word not in {"--debug", *_VERBOSE}]
+        code = _short_cut(words, shown)
+        if code is None:
+            gc.enable()
+            with contextlib.nullcontext() if shown else quiet():
+                code = _dispatch(words)
         sys.stdout.flush()
         return code
     except OpenNeutronError as error:
@@ -79,13 +106,16 @@ def run(arguments: list[str]) -> int:
         return INTERNAL
 
 
-def _dispatch(arguments: list[str]) -> int:
-    if arguments[:1] in (["compile"], ["doctor"]):
-        from openneutron.cli.shared.quick import quick
+def _short_cut(arguments: list[str], shown: bool) -> int | None:
+    """The exit code of a command line that needs no typer; None for all others."""
+    if arguments[:1] not in (["compile"], ["doctor"]):
+        return None
+    from openneutron.cli.shared.quick import quick
 
-        code = quick(arguments)
-        if code is not None:
-            return code
+    return quick(arguments, shown)
+
+
+def _dispatch(arguments: list[str]) -> int:
     import typer
 
     from openneutron.cli.app import build

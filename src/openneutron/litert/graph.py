@@ -11,12 +11,14 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from openneutron.records import dataclass
 
 Array = npt.NDArray[Any]
 

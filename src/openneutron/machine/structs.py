@@ -8,10 +8,10 @@ Example:
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import Any
 
 from openneutron.machine.targets import Target
+from openneutron.records import dataclass
 
 _CTYPES: dict[str, Any] = {
     "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "i32": ctypes.c_int32, "u64": ctypes.c_uint64,

@@ -14,15 +14,15 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file, write_file
 from openneutron.microcode import abi
+from openneutron.records import dataclass
 
 _TITLE = "Kernel selection made by OpenNeutron. Not to be edited: tools check the checksum below."
-_NAME = re.compile(r"[\w.+-]+", re.ASCII)
-_CHECKSUM = re.compile(r"^ \* checksum: ([0-9A-F]{8})\n", re.MULTILINE)
+_NAME = r"[\w.+-]+"
+_CHECKSUM = r"^ \* checksum: ([0-9A-F]{8})\n"
 # What every selection holds, ours or NXP's; without both it is some other C file.
 _MARKS = ("typedef enum NeutronKernelKind", "int32_t (*neutronKernels[")
 _AGAIN = "export the model again to get a fresh selection"
@@ -102,7 +102,7 @@ def parse(name: str, text: str) -> Selection:
                 hint="merge selections of NXP's converter with NXP's own tool, and export others again",
             )
         raise FormatError("this is no kernel selection", where=name, hint="give *_kernel_selection.c files")
-    found = _CHECKSUM.search(text)
+    found = re.search(_CHECKSUM, text, re.MULTILINE)
     if found is None or _checksum(text[: found.start()] + text[found.end() :]) != found.group(1):
         raise FormatError("the selection was edited or damaged: its checksum does not match", where=name, hint=_AGAIN)
     lines = dict(line[3:].split(":", 1) for line in text[: found.start()].splitlines()[1:])
@@ -115,7 +115,7 @@ def parse(name: str, text: str) -> Selection:
         target, converter = lines["target"].strip(), lines["converter"].strip().removeprefix("openneutron ")
     except (KeyError, ValueError):
         raise FormatError("the selection's first lines are not ours", where=name, hint=_AGAIN) from None
-    if not all(_NAME.fullmatch(one) for one in (*kernels.values(), target, converter)):
+    if not all(re.fullmatch(_NAME, one, re.ASCII) for one in (*kernels.values(), target, converter)):
         raise FormatError("the selection holds something that is no name", where=name, hint=_AGAIN)
     return Selection(kernels, target, converter)
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from openneutron.records import dataclass
 from openneutron.report.fits import warnings_of
 from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, Node, Operator, Report
 
 # Reasons that a terminal shows before it counts the rest; --all and --json have all of them.
 SHOWN_REASONS = 8
-_TENSOR = re.compile(r"tensor '[^']*'")
 _IS_FLOAT = "is float32"
 
 
@@ -183,7 +182,7 @@ def leftovers_of(report: Report, count: int = SHOWN_REASONS) -> Leftovers:
         return Leftovers((Left(kinds, (), why, left[0].hint),))
     groups: dict[tuple[str, str], list[Node | Operator]] = {}
     for item in left:
-        groups.setdefault((_TENSOR.sub("a tensor", item.reason), item.hint), []).append(item)
+        groups.setdefault((re.sub(r"tensor '[^']*'", "a tensor", item.reason), item.hint), []).append(item)
     found = []
     for (reason, hint), members in groups.items():
         reasons = {item.reason for item in members}

@@ -7,9 +7,8 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from openneutron.machine import targets
+from openneutron.records import dataclass
 from openneutron.report.model import Report
 
 

@@ -7,15 +7,15 @@ node and the LiteRT operators behind it, a `Call` its L1 node.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import re
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from openneutron.errors import FormatError
+from openneutron.records import dataclass
 
 VERSION = 1
 
@@ -349,11 +349,15 @@ def to_json(report: Report, *, indent: int | None = 2) -> str:
         >>> json.loads(to_json(Report(target="imxrt700")))["target"]
         'imxrt700'
     """
+    import json
+
     return json.dumps(dataclasses.asdict(report), indent=indent)
 
 
 def from_json(text: str, *, where: str = "report") -> Report:
     """The inverse of `to_json`; a `FormatError` names what does not fit."""
+    import json
+
     try:
         raw = json.loads(text)
     except json.JSONDecodeError as error:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from openneutron.errors import OpenNeutronError
+from openneutron.records import dataclass
 
 Sample = Sequence[Any]
 Outputs = tuple[Any, ...]

@@ -7,10 +7,9 @@ Example:
 
 from __future__ import annotations
 
-import re
-
 # Characters that tell a terminal to do something (C0 but tab and newline, DEL, C1), or turn the direction of a line round.
-_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_RANGES = ((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F), (0x200E, 0x200F), (0x2028, 0x202E), (0x2066, 0x2069))
+_COMMANDS = {code: f"\\u{code:04x}" for first, last in _RANGES for code in range(first, last + 1)}
 
 
 def printable(text: str) -> str:
@@ -20,7 +19,7 @@ def printable(text: str) -> str:
         >>> printable("conv" + chr(27) + "[2J")
         'conv\\\\u001b[2J'
     """
-    return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return text.translate(_COMMANDS)
 
 
 def comment(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sys
 import warnings
@@ -13,14 +12,23 @@ from openneutron.terminal.escapes import printable
 
 
 @contextlib.contextmanager
+def without_warnings() -> Iterator[None]:
+    """Hide Python's warnings inside the block; enough where no library comes in that keeps a log."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Hide warnings inside the block: optional parts that cannot be loaded, deprecations between libraries.
 
     What concerns the user is an exception or part of a report and passes.
     """
+    import logging  # slow to import, and a plain compile does not come here
+
     before = logging.root.manager.disable
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with without_warnings():
         logging.disable(logging.WARNING)
         try:
             yield
@@ -46,6 +54,8 @@ def settle() -> None:
     if "-v" in sys.argv:
         sys.argv.remove("-v")
         return
+    import logging
+
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.records import dataclass
 
 if TYPE_CHECKING:
     import torch
@@ -20,6 +20,8 @@ class UnknownModelError(OptionError):
     """A name that is no model of the zoo; the message lists those that are."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
+        import difflib
+
         near = difflib.get_close_matches(name, known, n=1)
         super().__init__(
             f"the zoo has no model {name!r}; it has {', '.join(known)}",

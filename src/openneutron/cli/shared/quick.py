@@ -7,13 +7,17 @@ is left to typer, which knows how to explain it; both read the schema.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from openneutron.cli.shared.compiling import Request, run_compile
+from openneutron.cli.shared.lean_numpy import import_lean
 from openneutron.options import SCHEMA, checked, read_text
+from openneutron.terminal.quiet import quiet, without_warnings
 
 _COMPLETION = "_OPENNEUTRON_COMPLETE"  # set by shells that ask typer for completions
 
@@ -72,20 +76,34 @@ def parse(words: list[str]) -> Request | None:
     )
 
 
-def quick(arguments: list[str]) -> int | None:
-    """Run the command line if it is a plain `compile` or `doctor`, for its exit code; None when it was left alone."""
+def quick(arguments: list[str], shown: bool = False) -> int | None:
+    """Run the command line if it is a plain `compile` or `doctor`, for its exit code; None when it was left alone.
+
+    What libraries say is hidden unless it is to be `shown`.
+    """
     if _COMPLETION in os.environ:
         return None
-    if arguments in (["doctor"], ["doctor", "--json"]):
-        from openneutron.cli.shared.diagnosis import print_diagnosis
+    with contextlib.nullcontext() if shown else without_warnings():
+        if arguments in (["doctor"], ["doctor", "--json"]):
+            from openneutron.cli.shared.diagnosis import print_diagnosis
 
-        return 0 if print_diagnosis("--json" in arguments) else 1
-    request = parse(arguments[1:]) if arguments[:1] == ["compile"] else None
-    if request is None:
-        return None
-    if request.source.endswith(".tflite"):
-        # The compiler multiplies no matrices; starting numpy's BLAS threads would take a tenth of a small compile.
-        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from openneutron.cli.main import DIFFERS
+            with contextlib.nullcontext() if shown else quiet():
+                return 0 if print_diagnosis("--json" in arguments) else 1
+        request = parse(arguments[1:]) if arguments[:1] == ["compile"] else None
+        if request is None:
+            return None
+        from openneutron.cli.main import DIFFERS
 
-    return 0 if run_compile(request) else DIFFERS
+        if _is_light(request):
+            import_lean()
+            return 0 if run_compile(request) else DIFFERS
+        gc.enable()
+        with contextlib.nullcontext() if shown else quiet():
+            return 0 if run_compile(request) else DIFFERS
+
+
+def _is_light(request: Request) -> bool:
+    """Whether it is a compile that takes the compiler and numpy alone: a LiteRT file as it is, without an HTML page."""
+    if not request.source.endswith(".tflite") or request.calibration or request.report or request.sandbox:
+        return False
+    return request.options.get("converter", "open") == "open" and request.options.get("optimize") != "max"

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from openneutron import zoo
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
-from openneutron.executorch.capture.pickles import scan
 from openneutron.files import kind_of, read_file
 from openneutron.foreign import refuse_foreign_file
+from openneutron.records import dataclass
 
 if TYPE_CHECKING:
     from openneutron.run.quantize import QuantizedModel
@@ -140,6 +138,8 @@ class Source:
 
     def _load(self) -> Loaded:
         if self.kind == "zoo":
+            from openneutron import zoo
+
             model = zoo.load(self.text)
             return Loaded(self.text, model.model, model.example_inputs, model.calibration)
         if self.kind == "pt2":
@@ -167,10 +167,14 @@ def find(
 
 
 def _found(text: str) -> Source:
+    path = Path(text)
+    if path.suffix in _NAMED:
+        return Source(text, _kind_of_file(path))
+    from openneutron import zoo
+
     if text in zoo.names():
         return Source(text, "zoo")
-    path = Path(text)
-    if path.suffix in (".tflite", ".pt2", ".onnx") or path.exists():
+    if path.exists():
         return Source(text, _kind_of_file(path))
     module, colon, factory = text.partition(":")
     if colon:
@@ -216,8 +220,11 @@ def _exported(text: str, trust: bool) -> Loaded:
             "loading an exported program can run code that is hidden in it", where=text,
             hint="give --trust (trust=True) if you know who wrote it, or export the model to ONNX",
         )  # fmt: skip
-    scan(data, where=text)
     import torch
+
+    from openneutron.executorch.capture.pickles import scan
+
+    scan(data, where=text)
 
     try:
         program = torch.export.load(text)
@@ -253,6 +260,8 @@ def _of_onnx(text: str, sizes: Mapping[str, int | tuple[int, ...]], calibration:
 
 def _is_checkpoint(text: str) -> bool:
     """Whether `torch.save` wrote the file: a zip archive with a pickle in its top folder."""
+    import zipfile
+
     try:
         with zipfile.ZipFile(text) as archive:
             return any(name.count("/") == 1 and name.endswith("/data.pkl") for name in archive.namelist())
@@ -282,6 +291,8 @@ def _of_program(name: str, program: Any, examples: Any, calibration: Any, *, whe
 def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
     factory = imported(text)
     import torch
+
+    from openneutron import zoo
 
     kinds = (torch.nn.Module, torch.export.ExportedProgram, tuple, zoo.ZooModel)
     made = factory

@@ -9,14 +9,13 @@ Example:
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, fields
-from difflib import get_close_matches
-from fnmatch import fnmatch
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OptionError
+from openneutron.records import dataclass
 
 _FOLDER = Path(__file__).parent  # importlib.resources would load zip and compression modules, 10 ms of every start
 # Names that NXP's converters accept but for which no figures are public.
@@ -95,6 +94,8 @@ def named(text: str) -> str:
     plain = "".join(filter(str.isalnum, text.lower()))
     if plain in (*names(), *UNDOCUMENTED):
         return plain
+    from fnmatch import fnmatch
+
     found = [name for name in names() if any(fnmatch(plain, form) for form in _table(name)["aliases"])]
     return found[0] if len(found) == 1 else text
 
@@ -113,6 +114,8 @@ def load(name: str) -> Target:
             hint=f"use one of {', '.join(names())}, or --converter nxp with NXP's SDK",
         )
     if name not in names():
+        from difflib import get_close_matches
+
         near = [named(name)] if named(name) in names() else get_close_matches(name.lower(), names(), n=1)
         known = f"known targets: {', '.join(names())}"
         raise OptionError(f"unknown target {name!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known)
