@@ -19,7 +19,16 @@ from openneutron.result import Result
 
 def convert(model: bytes, options: Options) -> Result:
     """Convert with the chosen converter; same input and options give the same bytes."""
-    return answered(convert_alone(model, options), model, options)
+    if options.converter != "open":
+        return convert_alone(model, options)
+    from openneutron.board.answer import with_board
+    from openneutron.compiler.pipeline import compile_opened, opened_for
+
+    opened = opened_for(model, options)
+    result = compile_opened(opened, model, options)
+    as_in_the_file = model if opened.straight.notes else opened  # NXP's converter unrolls no loops
+    report = with_board(result.report, as_in_the_file, fetch_constants=options.fetch_constants_to_sram)
+    return replace(result, report=report)
 
 
 def answered(result: Result, model: bytes, options: Options) -> Result:

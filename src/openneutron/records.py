@@ -53,8 +53,8 @@ else:
             if order is None:
                 defaults = _defaults(cls)
                 order, then = tuple(defaults or ()), getattr(cls, "__post_init__", None)
-            values = dict(zip(order, args, strict=False)) if left > 0 and defaults is not None else {}
-            if len(values) == len(args) and values.keys().isdisjoint(given):
+            values = dict(zip(order, args, strict=False))
+            if left > 0 and len(values) == len(args) and values.keys().isdisjoint(given):
                 values.update(given)
                 for name in order:
                     value = values.pop(name, _MISSING)

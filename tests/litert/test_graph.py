@@ -2,8 +2,10 @@ import numpy as np
 import pytest
 
 from openneutron.litert import DType, Quantization
-from openneutron.litert.graph import DTYPES
+from openneutron.litert.graph import DTYPES, copied
 from openneutron.litert.operator_options import schema
+from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.write import write_model
 from tests.litert.samples import convolution
 
 
@@ -36,3 +38,18 @@ def test_producers_and_consumers():
     assert graph.producers()[names.index("z")] == 1
     assert graph.consumers()[names.index("z")] == [2, 3]
     assert -1 not in graph.consumers()
+
+
+def test_a_copy_can_be_changed_alone():
+    model = convolution()
+    before = write_model(model)
+    copy = copied(model)
+    assert write_model(copy) == before
+    graph = copy.main
+    graph.operators[0].inputs.reverse()
+    graph.tensors[0].name = "renamed"
+    graph.operators.pop()
+    graph.outputs.clear()
+    copy.metadata.clear()
+    drop_tensors(copy)
+    assert write_model(model) == before

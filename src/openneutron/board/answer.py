@@ -13,8 +13,8 @@ from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan
 from openneutron.compiler.collector import paused
 from openneutron.compiler.front.ingest import extract
+from openneutron.compiler.front.opened import Opened
 from openneutron.litert.graph import Graph
-from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
@@ -42,19 +42,19 @@ class Converted:
 
 @paused()
 def converted_by_stock(
-    data: bytes, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+    model: bytes | Opened, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
 ) -> Converted:
-    """Place and plan a LiteRT model by stock rules."""
-    graph = read_model(data, source=source).main
-    folded = fold_constants(graph)
-    cut = place(graph, target, folded)
+    """Place and plan a LiteRT model by stock rules; one that is open already is left as it is."""
+    opened = model if isinstance(model, Opened) else Opened(read_model(model, source=source), target)
+    graph, folded, checks = opened.graph, opened.folded, opened.checks
+    cut = place(graph, target, folded, checks)
     plans: list[StockPlan] = []
     groups: list[tuple[int, ...]] = []
     steps: list[Step] = []
     for group in cut.groups:
         if group.converted:
             part, inputs, outputs = extract(graph, group)
-            plan = stock_plan(part, target, fetch_constants=fetch_constants)
+            plan = stock_plan(part, target, fetch_constants=fetch_constants, checks=checks)
             plans.append(plan)
             groups.append(tuple(group.operators))
             steps.append(Step(tuple(inputs), tuple(outputs), plan.tasks.scratch_bytes))
@@ -66,14 +66,16 @@ def converted_by_stock(
     return Converted(graph, tuple(plans), tuple(groups), left, len(folded), tuple(steps))
 
 
-def stock_answer(data: bytes, target: Target, *, fetch_constants: bool = False, source: str = "<model>") -> Stock:
+def stock_answer(
+    model: bytes | Opened, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+) -> Stock:
     """What NXP's converter and runtime would do with a LiteRT model.
 
     Example:
         >>> stock_answer(Path("cifarnet.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
         40960
     """
-    made = converted_by_stock(data, target, fetch_constants=fetch_constants, source=source)
+    made = converted_by_stock(model, target, fetch_constants=fetch_constants, source=source)
     graph = made.graph
     cpu: Counter[str] = Counter()
     for index in made.left:
@@ -112,10 +114,10 @@ def stock_answer(data: bytes, target: Target, *, fetch_constants: bool = False, 
     )
 
 
-def with_board(report: Report, data: bytes, *, fetch_constants: bool = False) -> Report:
+def with_board(report: Report, model: bytes | Opened, *, fetch_constants: bool = False) -> Report:
     """The report of a LiteRT model with the stock answer and with an interval around our own estimate."""
     target = targets.load(report.target)
-    stock = stock_answer(data, target, fetch_constants=fetch_constants, source=report.source)
+    stock = stock_answer(model, target, fetch_constants=fetch_constants, source=report.source)
     return replace(with_open_interval(report), stock=stock)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from openneutron.compiler.front.ingest import Cut, ingest
-from openneutron.compiler.signature import of_operator
+from openneutron.compiler.front.opened import Checks
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.nxp.limits import check
@@ -15,8 +15,12 @@ from openneutron.verdict import Reason
 _TAIL = ("SOFTMAX", "DEQUANTIZE")
 
 
-def place(graph: Graph, target: Target, folded: Collection[int]) -> Cut:
-    """Groups that become NeutronGraphs and the reason for each operator that stays; `folded` ones are constants already."""
+def place(graph: Graph, target: Target, folded: Collection[int], checks: Checks | None = None) -> Cut:
+    """Groups that become NeutronGraphs and the reason for each operator that stays; `folded` ones are constants already.
+
+    `checks` is what is known of the operators already.
+    """
+    known = checks or Checks(graph, target)
     reasons: dict[int, Reason] = {}
     tail = _tail(graph)
     for index, op in enumerate(graph.operators):
@@ -27,10 +31,10 @@ def place(graph: Graph, target: Target, folded: Collection[int]) -> Cut:
             message = f"files made by NXP's converter keep {op.code} after the last layer on the CPU"
             reasons[index] = Reason("nxp_tail", message, name)
             continue
-        verdict = check(of_operator(graph, op), target)
+        verdict = check(known.signature(op), target)
         if verdict.reason is not None:
             reasons[index] = verdict.reason
-    return ingest(graph, target, folded=folded, refused=reasons)
+    return ingest(graph, target, folded=folded, refused=reasons, checks=known)
 
 
 def _tail(graph: Graph) -> set[int]:

@@ -13,6 +13,7 @@ from openneutron.compiler.back.predict import Timed, predict
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.front.fuse import fuse, names
 from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
@@ -48,7 +49,9 @@ class StockPlan:
         return len(self.operators) + self.padded_inputs
 
 
-def stock_plan(part: Graph, target: Target, *, fetch_constants: bool = False) -> StockPlan:
+def stock_plan(
+    part: Graph, target: Target, *, fetch_constants: bool = False, checks: Checks | None = None
+) -> StockPlan:
     """The plan of a graph whose operators NXP's converter takes.
 
     It is made whether or not the target has the memory for it: that is what users want to know.
@@ -57,7 +60,7 @@ def stock_plan(part: Graph, target: Target, *, fetch_constants: bool = False) ->
         >>> stock_plan(model.main, targets.load("mcxn94x")).tasks.scratch_bytes
         40960
     """
-    graph = legalize(part, target)
+    graph = legalize(part, target, checks=checks)
     fuse(graph, target, _NOT_STOCK, fetch_constants=fetch_constants)
     materialize_outputs(graph, target)
     structure = Structure.of(graph)

@@ -12,6 +12,7 @@ from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Group, extract, too_small
 from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.misfits import misfit
+from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.variables import Variables
 from openneutron.errors import InternalError
@@ -22,7 +23,7 @@ from openneutron.records import dataclass
 from openneutron.verdict import Reason
 
 # What compiles a graph; the pipeline hands in its own.
-Compile = Callable[[Graph, Target, Options, Variables], Any]
+Compile = Callable[[Graph, Target, Options, Variables, Checks], Any]
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Fitting:
     """Compiles pieces of one graph, each once.
 
     Example:
-        >>> fitting = Fitting(graph, target, options, variables, compile_graph)
+        >>> fitting = Fitting(graph, target, options, variables, compile_graph, checks)
         >>> [fitting.unit(piece) for piece in fitting.pieces(group.operators)]
     """
 
@@ -39,6 +40,7 @@ class Fitting:
     options: Options
     variables: Variables
     compile: Compile
+    checks: Checks
     known: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
     def compiled(self, operators: list[int]) -> Any:
@@ -47,7 +49,7 @@ class Fitting:
         if key not in self.known:
             part, _, _ = extract(self.graph, Group(True, operators))
             try:
-                self.known[key] = self.compile(part, self.target, self.options, self.variables)
+                self.known[key] = self.compile(part, self.target, self.options, self.variables, self.checks)
             except Shortage as error:
                 self.known[key] = error
         return self.known[key]
@@ -95,7 +97,7 @@ class Fitting:
         """The operators of a piece that does not fit in smaller ones: each operator with the last of its nodes, and never
         before what makes its inputs."""
         part, _, _ = extract(self.graph, Group(True, piece))
-        graph = legalize(part, self.target, self.variables)
+        graph = legalize(part, self.target, self.variables, self.checks)
         fuse(graph, self.target, self.options.passes_off, thrifty=True)
         piece_of: dict[int, int] = {}
         for number, (begin, end) in enumerate(pairwise(cut_points(graph, self.target))):

@@ -21,6 +21,7 @@ from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
 from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.opened import Checks, Opened
 from openneutron.compiler.front.straighten import straighten
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
@@ -32,11 +33,10 @@ from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
 from openneutron.errors import InternalError, OptionError, UnsupportedError
-from openneutron.litert.graph import Graph, Operator
+from openneutron.litert.graph import Graph, Operator, copied
 from openneutron.litert.passes.close_shapes import close_shapes
 from openneutron.litert.passes.drop_graphs import drop_graphs
 from openneutron.litert.passes.drop_tensors import drop_tensors
-from openneutron.litert.passes.fold_constants import fold_constants
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
@@ -68,16 +68,20 @@ class Unit:
     notes: tuple[str, ...] = ()
 
 
-def compile_graph(part: Graph, target: Target, options: Options, variables: Variables | None = None) -> Unit:
+def compile_graph(
+    part: Graph, target: Target, options: Options, variables: Variables | None = None, checks: Checks | None = None
+) -> Unit:
     """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
     try:
-        return _compiled(part, target, options, variables, thrifty=False)
+        return _compiled(part, target, options, variables, checks, thrifty=False)
     except Shortage:
-        return _compiled(part, target, options, variables, thrifty=True)
+        return _compiled(part, target, options, variables, checks, thrifty=True)
 
 
-def _compiled(part: Graph, target: Target, options: Options, variables: Variables | None, *, thrifty: bool) -> Unit:
-    graph = legalize(part, target, variables)
+def _compiled(
+    part: Graph, target: Target, options: Options, variables: Variables | None, checks: Checks | None, *, thrifty: bool
+) -> Unit:
+    graph = legalize(part, target, variables, checks)
     l1.check(graph)
     # Neutron-S computes out of its TCM: constants always travel there.
     fetch = options.fetch_constants_to_sram or target.subsystem
@@ -110,15 +114,16 @@ def _efforts(target: Target, options: Options) -> tuple[str, ...]:
 
 
 def _cut_and_compiled(
-    graph: Graph, target: Target, options: Options, folded: set[int], variables: Variables, stays: dict[int, Reason]
+    opened: Opened, target: Target, options: Options, variables: Variables
 ) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
-    """The groups, and by position the compiled ones with their inputs and outputs; `stays` are left for their reasons.
+    """The groups, and by position the compiled ones with their inputs and outputs.
 
     Where a group does not fit the target it is cut, unless a budget or a whole graph was asked for. Operators that fit in no
     piece are left, and the rest is grouped anew around them.
     """
-    fitting = Fitting(graph, target, options, variables, compile_graph)
-    refused = dict(stays)
+    graph, folded = opened.graph, opened.folded
+    fitting = Fitting(graph, target, options, variables, compile_graph, opened.checks)
+    refused = dict(opened.straight.reasons)
     while True:
         cut = ingest(
             graph,
@@ -128,6 +133,7 @@ def _cut_and_compiled(
             folded=folded,
             refused=refused,
             variables=variables,
+            checks=opened.checks,
         )
         groups: list[Group] = []
         units: dict[int, tuple[Unit, list[int], list[int]]] = {}
@@ -172,7 +178,6 @@ def _selection(parts: list[Part], target: Target) -> str:
     return selection_code(called, target.name, __version__)
 
 
-@paused()
 def compile_model(data: bytes, options: Options) -> Result:
     """Compile a LiteRT model; what has no kernel stays where it was, with its reason in the report.
 
@@ -180,6 +185,12 @@ def compile_model(data: bytes, options: Options) -> Result:
         >>> result = compile_model(Path("model.tflite").read_bytes(), Options(target="imxrt700"))
         >>> result.report.totals.cycles
     """
+    return compile_opened(opened_for(data, options), data, options)
+
+
+@paused()
+def opened_for(data: bytes, options: Options) -> Opened:
+    """The model opened for `compile_opened`, which leaves it as it is."""
     if options.optimize not in OPTIMIZE:
         raise OptionError(f"unknown optimization level {options.optimize!r}", hint=f"levels: {', '.join(OPTIMIZE)}")
     if options.extra_flags:
@@ -187,20 +198,26 @@ def compile_model(data: bytes, options: Options) -> Result:
             f"the open converter takes no extra flags ({' '.join(options.extra_flags)})",
             hint="they are handed to NXP's converter with --converter nxp",
         )
-    began = time.perf_counter()
     target = targets.load(options.target)
     model = read_model(data, source=options.source)
-    graph = model.main
-    if any(is_graph_op(op) for op in graph.operators):
+    if any(is_graph_op(op) for op in model.main.operators):
         raise OptionError(
             "it was compiled for Neutron already", where=options.source,
             hint="give the .tflite it was made from; `openneutron inspect` reads this one",
         )  # fmt: skip
     straight = straighten(model, target, options.operators_not_to_delegate)
-    folded = fold_constants(graph)
-    variables = variables_of(model)
-    cut, units = _cut_and_compiled(graph, target, options, folded, variables, straight.reasons)
-    folded |= cut.dropped
+    return Opened(model, target, straight)
+
+
+@paused()
+def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
+    """As `compile_model`, of a model that is open already; `data` are its bytes."""
+    began = time.perf_counter()
+    target = targets.load(options.target)
+    cut, units = _cut_and_compiled(opened, target, options, variables_of(opened.model))
+    folded = opened.folded | cut.dropped
+    model = copied(opened.model)
+    graph = model.main
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
     operators: dict[int, Operator] = {}
@@ -234,7 +251,7 @@ def compile_model(data: bytes, options: Options) -> Result:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__, folded=folded)
-    report = replace(report, notes=(*report.notes, *straight.notes))
+    report = replace(report, notes=(*report.notes, *opened.straight.notes))
     if parts:
         report = replace(report, notes=(*report.notes, *close_shapes(graph)))
     drop_graphs(model)

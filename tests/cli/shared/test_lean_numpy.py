@@ -15,8 +15,8 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 Array = npt.NDArray[np.int8] | None
 numbers = np.arange(-300, 300, dtype=np.int64).reshape(20, 30)
-found = [numbers.astype(np.int8).sum(0), np.unique(numbers % 7), np.pad(numbers[:2, :2], 1)]
-found += [np.einsum("ij,kj->ik", numbers, numbers), np.linalg.norm(numbers), np.round(numbers / 7), np.cumsum(numbers), np.packbits(numbers > 3)]
+found = [numbers.astype(np.int8).sum(0), np.unique(numbers % 7), np.cumsum(numbers), np.pad(numbers[:2, :2], 1)]
+found += [np.einsum("ij,kj->ik", numbers, numbers), np.linalg.norm(numbers), np.round(numbers / 7), np.packbits(numbers > 3)]
 print([np.asarray(one).tobytes().hex() for one in found])
 print(len(sys.modules["numpy._core._add_newdocs"].__dict__) < 10, file=sys.stderr)
 """

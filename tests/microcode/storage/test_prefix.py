@@ -17,6 +17,14 @@ def test_symbols_stand_for_the_weights(values: np.ndarray) -> None:
     assert (prefix.weights_of(symbols, places, len(values)) == values).all()
 
 
+@given(st.integers(1, 200).flatmap(weights), st.sets(st.integers(0, 199), max_size=8))
+def test_symbols_are_counted_without_making_them(values: np.ndarray, breaks: set[int]) -> None:
+    starts = np.array(sorted({0, *(one for one in breaks if one < len(values))}))
+    by_byte = np.bincount(values.view(np.uint8), minlength=256)
+    made = np.bincount(prefix.symbols_of(values, starts)[0], minlength=prefix.SYMBOLS)
+    assert prefix.counts_of(values, starts, by_byte).tolist() == made.tolist()
+
+
 @pytest.mark.parametrize("run", [1, 2, 3, 7, 100])
 def test_a_run_takes_a_symbol_per_binary_digit(run: int) -> None:
     symbols, _ = prefix.symbols_of(np.zeros(run, np.int8), np.array([0]))

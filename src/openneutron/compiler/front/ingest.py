@@ -10,8 +10,8 @@ import fnmatch
 from collections.abc import Collection, Mapping
 from dataclasses import field, replace
 
-from openneutron.compiler import kernels
-from openneutron.compiler.signature import default_options, of_operator
+from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.signature import default_options
 from openneutron.compiler.variables import CODES, Variables, misuse, settled
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph
@@ -89,14 +89,15 @@ def ingest(
     folded: Collection[int] = (),
     refused: Mapping[int, Reason] | None = None,
     variables: Variables | None = None,
+    checks: Checks | None = None,
 ) -> Cut:
     """Check every operator and group the accepted ones.
 
     `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU; `folded` are
     operators whose outputs are constants already: they are in no group; `refused` are left for a reason found later;
-    `variables` are the model's.
+    `variables` are the model's, `checks` what is known of its operators already.
     """
-    held = variables or Variables()
+    held, known = variables or Variables(), checks or Checks(graph, target)
     reasons: dict[int, Reason] = misuse(graph, held) | dict(refused or {})
     for index, op in enumerate(graph.operators):
         if index in folded or index in reasons or index in held.set_by:
@@ -105,7 +106,7 @@ def ingest(
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in left_out for name in names):
             reasons[index] = Reason("left_out", "left on the CPU on request", names[-1])
             continue
-        verdict = kernels.check(of_operator(graph, op), target, streams=True)
+        verdict = known.verdict(op)
         if verdict.reason is not None:
             reasons[index] = verdict.reason
     while True:

@@ -7,28 +7,31 @@ After:   conv2d(x, packed weights, channel table) with integer multipliers, shif
 from __future__ import annotations
 
 from openneutron.compiler import kernels
+from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.legalizer import Legalizer
-from openneutron.compiler.signature import of_operator
 from openneutron.compiler.variables import Variables
 from openneutron.errors import InternalError
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 
 
-def legalize(graph: Graph, target: Target, variables: Variables | None = None) -> KernelGraph:
-    """L1 of a graph all of whose operators pass `kernels.check`.
+def legalize(
+    graph: Graph, target: Target, variables: Variables | None = None, checks: Checks | None = None
+) -> KernelGraph:
+    """L1 of a graph all of whose operators pass `kernels.check`; `checks` is what is known of them already.
 
     Example:
         >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
     """
+    known = checks or Checks(graph, target)
     state = Legalizer(graph, target, variables=variables or Variables())
     for tensor in graph.inputs:
         state.add_tensor(tensor, None)
         state.graph.inputs.append(state.values[tensor])
     for index, op in enumerate(graph.operators):
-        state.op, state.op_index, state.signature = op, index, of_operator(graph, op)
-        verdict = kernels.check(state.signature, target, streams=True)
+        state.op, state.op_index, state.signature = op, index, known.signature(op)
+        verdict = known.verdict(op)
         if verdict.reason is not None:
             raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
         kernels.rules()[op.code].legalize(state)

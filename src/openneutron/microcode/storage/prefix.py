@@ -55,6 +55,25 @@ def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]
     return found, np.append(place, len(found))[np.searchsorted(at, starts)]
 
 
+def counts_of(weights: npt.NDArray[np.int8], starts: Ints, by_byte: Ints) -> Ints:
+    """How often each symbol comes up in `symbols_of`, without making them; `by_byte` says how often each byte does."""
+    counts = np.zeros(SYMBOLS, np.int64)
+    counts[_SYMBOL_OF] = by_byte
+    zeros = np.flatnonzero(weights == 0)
+    fresh = np.ones(len(zeros) + 1, np.bool_)  # where a run begins, and behind the last one
+    fresh[1:-1] = np.diff(zeros) > 1
+    at = np.searchsorted(zeros, starts)
+    at = at[at < len(zeros)]
+    fresh[at] = True  # a run that goes on over a start ends there; elsewhere the next zero begins one anyway
+    sizes = np.diff(np.flatnonzero(fresh)) + 1
+    counts[:2] = 0
+    while len(sizes := sizes[sizes > 1]):
+        ones = int(np.count_nonzero(sizes & 1))
+        counts[:2] += (len(sizes) - ones, ones)
+        sizes >>= 1
+    return counts
+
+
 def weights_of(symbols: Ints, starts: Ints, most: int) -> npt.NDArray[np.int8]:
     """The first `most` weights that symbols stand for; digits of a run do not go on over any of `starts`."""
     if not len(symbols):

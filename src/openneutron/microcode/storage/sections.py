@@ -73,10 +73,10 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
     if found is None:
         return choose(flat(section.plain), plain, units, length) if section.packing is not Packing.FLAT else as_is
     streams = len(order.block_weights)
-    k, rice = weights.rice_bits(found)
+    by_byte = np.bincount(found.view(np.uint8), minlength=256)
+    k, rice = weights.rice_bits(by_byte)
     starts = np.cumsum(order.block_weights) - order.block_weights
-    symbols, _ = prefix.symbols_of(found, starts)
-    counts = np.bincount(symbols, minlength=prefix.SYMBOLS)
+    counts = prefix.counts_of(found, starts, by_byte)
     sizes = {Storage.RAW: section.plain, Storage.PACKED: found.size, Storage.RICE: -(-rice // 8) + 2 * streams}
     if prefix.least_bytes(counts) + 2 * streams <= min(sizes.values()):
         lengths = prefix.lengths_of(counts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,15 +35,15 @@ def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
     return sizes.astype(f"<u{width}").tobytes() + data, width
 
 
-def rice_bits(weights: Weights) -> tuple[int, int]:
-    """The best Rice parameter and the bits it takes; more than any other code where a quotient would be too long."""
+def rice_bits(counts: Ints) -> tuple[int, int]:
+    """The best Rice parameter for bytes that come up so often, and the bits it takes; more than any other code where a
+    quotient would be too long."""
     every = folded(np.arange(256, dtype=np.uint8).view(np.int8))
-    counts = np.bincount(weights.view(np.uint8), minlength=256)
     largest = int(every[counts > 0].max(initial=0))
     found = [
         (int((counts * ((every >> k) + 1 + k)).sum()), k) for k in range(MAX_RICE + 1) if largest >> k <= MAX_QUOTIENT
     ]
-    bits, k = min(found, default=(16 * len(weights), MAX_RICE))
+    bits, k = min(found, default=(16 * int(counts.sum()), MAX_RICE))
     return k, bits
 
 
@@ -99,7 +101,7 @@ def read_rice(data: Bytes, order: Order, k: int, width: int) -> Weights:
     """The inverse of `write_rice`."""
     streams, sizes = _streams(data, order, width)
     seen = windows(streams)
-    ones = _ONES[seen]
+    ones = _leading_ones()[seen]
     steps = np.where(ones <= MAX_QUOTIENT, ones + 1 + k, 0).astype(np.uint8)
     found, _ = _chased(steps.tobytes(), sizes, order.block_weights)
     at = np.asarray(found, np.int64)
@@ -132,10 +134,11 @@ def read_static(data: Bytes, order: Order, width: int) -> Weights:
     return np.concatenate(weights)
 
 
+@cache
 def _leading_ones() -> npt.NDArray[np.int16]:
+    """By 16 bits, how many ones they begin with."""
     values = np.arange(1 << 16)
     return np.asarray(16 - np.ceil(np.log2((~values & 0xFFFF) + 1)), np.int16)
 
 
-_ONES = _leading_ones()
 assert MAX_QUOTIENT + 1 + MAX_RICE <= MAX_BITS
