@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,16 @@ def test_a_grid_from_the_command_line(folder: Path, capsys: pytest.CaptureFixtur
     assert {"results.csv", "results.jsonl", "index.html"} <= {file.name for file in Path("out").iterdir()}
     assert run([*words, "--json"]) == 0
     assert [row["fit_bytes"] for row in json.loads(capsys.readouterr().out)] == [None, 4096] * 2
+
+
+def test_the_process_that_starts_workers_imports_no_torch(folder: Path) -> None:
+    script = (
+        "import sys; from openneutron.cli.main import run; from openneutron.sweeps import forking;"
+        "forking._method = lambda *given: sys.exit('torch' if 'torch' in sys.modules else 7);"
+        "run(['sweep', 'cifarnet', '--target', 'imxrt700,mcxn94x', '--workers', '2', '-o', 'out'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 7, done.stderr
 
 
 def test_a_toml_and_a_variant_that_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -94,9 +94,11 @@ def sweep_models(
 
 
 def _sizes(given: list[str]) -> dict[str, Any]:
-    from openneutron.onnx.sizes import parse_sizes
+    if not given:
+        return {}
+    from openneutron.onnx.sizes import parse_sizes  # imports torch, and workers wait for the process that starts them
 
-    return parse_sizes(given) if given else {}
+    return parse_sizes(given)
 
 
 def _described(
