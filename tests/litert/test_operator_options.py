@@ -5,6 +5,7 @@ import pytest
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.litert import operator_options
+from openneutron.litert.light_options import options_class
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_operators_without_options(code):
 
 def test_every_table_belongs_to_an_operator():
     used = {operator_options.options_of(code) for code in operator_options.operator_names().values()}
-    all_tables = {cls for union in operator_options.options_unions() for cls in union.values()}
+    all_tables = {options_class(name) for union in operator_options.options_unions() for name in union.values()}
     assert all_tables <= used
 
 

@@ -1,6 +1,6 @@
 """Which options table belongs to which builtin operator, and the names behind its small enumerations.
 
-The schema package is imported on first use: it costs 0.15 s that programs without LiteRT work need not pay.
+The schema package itself is imported for rare tables only: what most operators need of it is in `layout`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from openneutron.errors import FormatError, OptionError
+from openneutron.litert.layout import ENUMERATIONS
+from openneutron.litert.light_options import options_class
 
 # Operators whose options table is not simply named after them.
 _SHARED_TABLES = {
@@ -50,15 +52,10 @@ def schema() -> ModuleType:
     return schema_py_generated  # type: ignore[no-any-return,unused-ignore]
 
 
-def _members(enumeration: str) -> dict[str, int]:
-    found = vars(getattr(schema(), enumeration))
-    return {name: value for name, value in found.items() if isinstance(value, int) and not name.startswith("_")}
-
-
 @cache
 def operator_names() -> dict[int, str]:
     """Builtin operator number → name, "CUSTOM" included."""
-    names = {number: name for name, number in _members("BuiltinOperator").items()}
+    names = {number: name for name, number in ENUMERATIONS["BuiltinOperator"].items()}
     del names[operator_number("PLACEHOLDER_FOR_GREATER_OP_CODES")]
     return names
 
@@ -67,30 +64,26 @@ def operator_names() -> dict[int, str]:
 def operator_number(code: str) -> int:
     """The schema's number of a builtin operator name."""
     try:
-        return _members("BuiltinOperator")[code]
+        return ENUMERATIONS["BuiltinOperator"][code]
     except KeyError:
         raise OptionError(f"{code!r} is not a LiteRT operator", hint='use a builtin name such as "CONV_2D"') from None
 
 
 @cache
-def options_unions() -> tuple[dict[int, type[Any]], dict[int, type[Any]]]:
-    """Union type number → options class, for `options` and for `options2`."""
+def options_unions() -> tuple[dict[int, str], dict[int, str]]:
+    """Union type number → name of the options table, for `options` and for `options2`."""
 
-    def classes(enumeration: str) -> dict[int, type[Any]]:
-        members = _members(enumeration).items()
-        return {number: getattr(schema(), f"{name}T") for name, number in members if name != "NONE"}
+    def tables(enumeration: str) -> dict[int, str]:
+        return {number: name for name, number in ENUMERATIONS[enumeration].items() if name != "NONE"}
 
-    return classes("BuiltinOptions"), classes("BuiltinOptions2")
+    return tables("BuiltinOptions"), tables("BuiltinOptions2")
 
 
 @cache
-def _tables_by_operator() -> dict[str, type[Any]]:
-    both = options_unions()
-    tables = {cls.__name__[: -len("OptionsT")].lower(): cls for union in both for cls in union.values()}
-    named = {cls.__name__: cls for union in both for cls in union.values()}
-    result = {code: tables.get(code.replace("_", "").lower()) for code in operator_names().values()}
-    result.update({code: named[f"{table}T"] for code, table in _SHARED_TABLES.items()})
-    return {code: cls for code, cls in result.items() if cls is not None}
+def _tables_by_operator() -> dict[str, str]:
+    tables = {name.removesuffix("Options").lower(): name for union in options_unions() for name in union.values()}
+    found = {code: tables.get(code.replace("_", "").lower()) for code in operator_names().values()}
+    return {code: name for code, name in found.items() if name is not None} | _SHARED_TABLES
 
 
 def options_of(code: str) -> type[Any] | None:
@@ -101,13 +94,14 @@ def options_of(code: str) -> type[Any] | None:
         'Pool2DOptionsT'
     """
     operator_number(code)
-    return _tables_by_operator().get(code)
+    table = _tables_by_operator().get(code)
+    return None if table is None else options_class(table)
 
 
 @cache
 def _numbers() -> dict[str, tuple[int, int]]:
     both = enumerate(options_unions(), start=1)
-    return {cls.__name__: (field, number) for field, union in both for number, cls in union.items()}
+    return {f"{name}T": (field, number) for field, union in both for number, name in union.items()}
 
 
 def options_number(options: Any) -> tuple[int, int]:
@@ -136,7 +130,7 @@ def make_options(code: str, fields: dict[str, Any]) -> Any:
         if field not in known:
             raise OptionError(f"{code} has no option {name!r}", hint=f"it has {', '.join(known)}")
         if isinstance(value, str) and field in _ENUMS:
-            members = _members(_ENUMS[field])
+            members = ENUMERATIONS[_ENUMS[field]]
             if value not in members:
                 raise OptionError(f"{name} of {code} is {value!r}", hint=f"one of {', '.join(members)}")
             value = members[value]
@@ -161,7 +155,7 @@ def mirror_pad_name(value: int) -> str:
 
 @cache
 def _name(enumeration: str, value: int, what: str) -> str:
-    for name, number in _members(enumeration).items():
+    for name, number in ENUMERATIONS[enumeration].items():
         if number == value:
             return name
     raise FormatError(f"{what} {value} does not exist in LiteRT")

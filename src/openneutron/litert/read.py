@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from openneutron.errors import FormatError
 from openneutron.litert.check_graph import check_model
 from openneutron.litert.graph import Graph, Metadata, Model, Operator, Signature
+from openneutron.litert.light_options import options_class
 from openneutron.litert.operator_options import operator_names, options_of, options_unions
 from openneutron.litert.read_tensor import Buffers, read_tensor, unpack_object
 from openneutron.litert.walker import Table, Walker
@@ -139,9 +140,10 @@ def _options(table: Table, code: str, slot: int, union: int) -> Any:
     kind = table.u8(slot)
     if kind == 0:
         return None
-    cls = options_unions()[union].get(kind)
-    if cls is None:
+    named = options_unions()[union].get(kind)
+    if named is None:
         raise table.error(f"options type {kind} does not exist in LiteRT")
+    cls = options_class(named)
     expected = options_of(code)
     # Operators that have no options of their own ignore what the file carries; for others a foreign table is damage.
     if expected is not None and cls is not expected:

@@ -6,6 +6,7 @@ from typing import Any
 
 from openneutron.litert import sparse as expand
 from openneutron.litert.graph import DTYPES, Array, DType, Quantization, Sparsity, Tensor, Variant
+from openneutron.litert.light_options import LightOptions
 from openneutron.litert.operator_options import schema
 from openneutron.litert.walker import Table, Walker
 
@@ -167,7 +168,9 @@ def _details(part: Table) -> Any:
 
 
 def unpack_object(table: Table, cls: type[Any]) -> Any:
-    """Read a checked table with the schema's object API; what goes wrong inside becomes a FormatError."""
+    """Read a checked table as the schema's object; what goes wrong inside becomes a FormatError."""
+    if issubclass(cls, LightOptions):
+        return cls.read(table)
     try:
         return cls.InitFromBuf(table.walker.data, table.position)
     except Exception as problem:  # the generated code raises whatever struct, numpy or slicing raise

@@ -154,6 +154,11 @@ class Table:
         at = self._field(slot, kind.size)
         return int(kind.unpack_from(self.walker.data, at)[0]) if at else default
 
+    def number(self, slot: int, kind: Struct, default: Any) -> Any:
+        """A number of any kind."""
+        at = self._field(slot, kind.size)
+        return kind.unpack_from(self.walker.data, at)[0] if at else default
+
     def u8(self, slot: int, default: int = 0) -> int:
         """An unsigned byte (also unions' type numbers)."""
         return self._scalar(slot, _U8, default)
