@@ -351,7 +351,8 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Write the pages, and everything that comes from the compiler's tables."""
-    subprocess.run([sys.executable, "-m", "openneutron.compiler.back.generate"], check=True)
+    for module in ("openneutron.litert.lay_out", "openneutron.compiler.back.generate"):
+        subprocess.run([sys.executable, "-m", module], check=True)
     for name, page in PAGES.items():
         path = ROOT / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode.encode import align
 from openneutron.records import dataclass
+
+_END = 64  # bytes by which constants of one length nearly always differ
 
 
 @dataclass
@@ -27,19 +28,24 @@ class Constants:
 
 def constants_of(graph: KernelGraph) -> Constants:
     """Gather the constants in the order of the nodes that use them."""
-    block = bytearray()
-    places: dict[bytes, int] = {}
+    parts: list[bytes] = []
+    size = 0
+    # By length and both ends: hashing all bytes would take longer than putting them together.
+    places: dict[tuple[int, bytes, bytes], list[tuple[bytes, int]]] = {}
     found = Constants()
     for node in graph.nodes:
         for operand in node.operands:
             data = graph.values[graph.root(operand)].data if isinstance(operand, int) else operand
             if data is None or id(data) in found._offsets:
                 continue
-            key = np.ascontiguousarray(data).tobytes()
-            if key not in places:
-                block.extend(bytes(align(len(block)) - len(block)))
-                places[key] = len(block)
-                block.extend(key)
-            found._offsets[id(data)] = places[key]
-    found.block = bytes(block)
+            content = data.tobytes()
+            alike = places.setdefault((len(content), content[:_END], content[-_END:]), [])
+            place = next((at for known, at in alike if known == content), -1)
+            if place < 0:
+                place = align(size)
+                parts += (bytes(place - size), content)
+                size = place + len(content)
+                alike.append((content, place))
+            found._offsets[id(data)] = place
+    found.block = b"".join(parts)
     return found

@@ -81,19 +81,25 @@ def shared_bytes(graph: KernelGraph, readers: dict[int, list[Reading]], sink: in
     rows, row_bytes = graph.values[sink].shape[1], graph.values[sink].row_bytes
     size = rows * row_bytes
     stop = -(-rows // advance)
-    turns = {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}
+    turns = [(i, min((i + 1) * advance, rows) * row_bytes) for i in {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}]
     best = 0
     for value, readings in readers.items():
         height, wide = graph.values[value].shape[1], graph.values[value].row_bytes
+        steps = [
+            (stream.advance, stream.lead + ahead * stream.advance, demand.stride, demand.divide, demand.before)
+            for stream, demand, ahead in readings
+        ]
         distance = 0
-        for i in turns:
+        for i, written in turns:
             needed = height
-            for stream, demand, ahead in readings:
+            for step, lead, stride, divide, before in steps:
                 # All nodes but the sink have read for this iteration when it writes.
-                at = (i + ahead) * stream.advance + stream.lead
-                low = at * demand.stride // demand.divide - demand.before if at > 0 else 0
-                needed = min(needed, max(low, 0))
-            distance = max(distance, min((i + 1) * advance, rows) * row_bytes - needed * wide)
+                at = i * step + lead
+                low = at * stride // divide - before if at > 0 else 0
+                if low < needed:
+                    needed = low if low > 0 else 0
+            if written - needed * wide > distance:
+                distance = written - needed * wide
         best = max(best, height * wide + size - max(align(distance) + height * wide, size))
     return best
 

@@ -63,9 +63,14 @@ class Order:
         """The weights in the order of the block; None where its padding is not all zeros."""
         if plain.size == self.weights:
             return plain
-        split = plain.reshape(self.groups, -1)
-        real = self._real()
-        return None if split[:, ~real].any() else split[:, real].reshape(-1)
+        # Slices rather than a mask: only the last block of channels and the last of inputs have padding.
+        channels, inputs = self.padded
+        split = plain.reshape(self.groups, channels // self.units, self.taps, -1, self.units, self.length)
+        real, kept = self.units + self.channels - channels, self.length + self.inputs - inputs
+        if split[:, -1, :, :, real:].any() or split[:, :, :, -1, :, kept:].any():
+            return None
+        parts = (split[:, :-1], split[:, -1:, :, :, :real])
+        return np.concatenate([_without_last(part, kept) for part in parts], axis=1).reshape(-1)
 
     def with_padding(self, weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
         """The inverse of `without_padding`."""
@@ -74,3 +79,12 @@ class Order:
         plain = np.zeros((self.groups, self.plain_bytes // self.groups), np.int8)
         plain[:, self._real()] = weights.reshape(self.groups, -1)
         return plain.reshape(-1)
+
+
+def _without_last(blocks: npt.NDArray[np.int8], kept: int) -> npt.NDArray[np.int8]:
+    """[groups][...][inputs/N][M][N] with only the first `kept` inputs of each last block, group by group."""
+    groups, channels, taps, inputs, units, length = blocks.shape
+    whole = blocks[:, :, :, :-1].reshape(groups, channels, taps, (inputs - 1) * units * length)
+    last = blocks[:, :, :, -1, :, :kept].reshape(groups, channels, taps, units * kept)
+    real = np.concatenate([whole, last], axis=-1) if kept < length else blocks
+    return real.reshape(groups, real.size // groups)
