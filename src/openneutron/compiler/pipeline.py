@@ -49,7 +49,6 @@ from openneutron.microcode.selection import selection_code
 from openneutron.options import OPTIMIZE, Options
 from openneutron.records import dataclass
 from openneutron.result import Result
-from openneutron.verdict import Reason
 
 
 @dataclass
