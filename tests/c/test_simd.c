@@ -64,6 +64,12 @@ static uint8_t *allocate(size_t size) {
     return memories[used++].data;
 }
 
+/* The ends of the range of 16 bits, or the lower one alone. */
+static void fill_extremes16(uint8_t *to, size_t bytes, int lowest) {
+    for (size_t i = 0; i + 1 < bytes; i += 2)
+        nk_store16(to + i, lowest || one_in(2) ? INT16_MIN : INT16_MAX);
+}
+
 /* An image operand with gaps between pixels, rows and images, and a ring of at least `rows` rows.
  */
 static nk_operand image(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t width,
@@ -84,6 +90,7 @@ static nk_operand image(uint8_t dtype, uint32_t batch, uint32_t height, uint32_t
                         (size_t)(width - 1) * o.pixel + channels * item;
     o.available = (uint32_t)size;
     o.data = allocate(size);
+    if (dtype == NEUTRON_DTYPE_INT16 && one_in(4)) fill_extremes16(o.data, size, one_in(3));
     return o;
 }
 
@@ -399,13 +406,16 @@ static void make_lut(scene *s) {
         image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
 }
 
-/* Low bias, multiplier, shift and high bias of `channels`, for outputs of 16 bits. */
+/* Low bias, multiplier, shift and high bias of `channels`, for outputs of 16 bits; half of the
+ * tables are such as networks have. */
 static nk_operand wide_table(uint32_t channels, uint8_t rounding) {
     const uint32_t padded = nk_blocks(channels, 8) * 8;
     nk_operand o = flat((size_t)16 * padded);
+    const int usual = one_in(2);
     for (uint32_t c = 0; c < padded; ++c) {
         const int64_t any = (int64_t)((uint64_t)next() << 32 | next());
-        const int64_t bias = one_in(10) ? any >> between(0, 32) : between(-(1 << 24), 1 << 24);
+        const int64_t bias =
+            one_in(usual ? 200 : 10) ? any >> between(0, 32) : between(-(1 << 24), 1 << 24);
         const int32_t low = (int32_t)(uint32_t)(uint64_t)bias, high = (int32_t)(bias >> 32);
         int32_t shift = one_in(8) ? between(-40, 6) : -between(0, 14);
         if (rounding == NEUTRON_ROUNDING_SINGLE)
@@ -413,7 +423,10 @@ static nk_operand wide_table(uint32_t channels, uint8_t rounding) {
         if (rounding == NEUTRON_ROUNDING_EXACT53)
             shift = (one_in(8) ? between(0, 130) : between(50, 72)) | between(0, (1 << 22) - 1)
                                                                           << 8;
-        const int32_t words[4] = {low, any_multiplier(), shift, high};
+        int32_t multiplier = any_multiplier();
+        if (usual && rounding == NEUTRON_ROUNDING_SINGLE)
+            shift = between(15, 32), multiplier = between(1 << 14, INT16_MAX);
+        const int32_t words[4] = {low, multiplier, shift, high};
         for (uint32_t i = 0; i < 4; ++i)
             memcpy(o.data + 4 * ((size_t)i * padded + c), &words[i], 4);
     }

@@ -8,6 +8,9 @@
 int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage);
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage);
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage);
+int nk_conv2d16_avx512(const nk_call *call, const nk_wide_stage *stage);
+int nk_fully_connected16_avx512(const nk_call *call, const nk_wide_stage *stage);
+int nk_depthwise_conv2d16_avx512(const nk_call *call, const nk_wide_stage *stage);
 int nk_add_avx512(const nk_call *call);
 
 int nk_conv2d_avx2(const nk_call *call, const nk_stage *stage);

@@ -1,28 +1,55 @@
-/* The stage of 16-bit activations on a host: sums of 64 bits become elements, 16 channels at a
- * time. The rounding is the definition's; that of doubles is done in doubles, which this processor
- * rounds as the definition does in integers. */
+/* The stage of 16-bit activations on a host: sums become elements, 16 channels at a time. Where 32
+ * bits hold them it is done in vectors, otherwise channel by channel; the rounding is the
+ * definition's, and that of doubles is done in doubles, which this processor rounds as the
+ * definition does in integers. */
 #ifndef NK_WIDE_AVX2_H
 #define NK_WIDE_AVX2_H
 
 #include <math.h>
 
-#include "nk_simd.h"
+#include "wide.h"
 
 #if NK_HAS_X86
 
-#define NK_WIDE_LANES 16
-/* Products that 32-bit lanes can sum: each has at most 22 bits. */
-#define NK_WIDE_RUN 504
+#include <immintrin.h>
 
-/* The channels' own columns of the table. */
+#define NK_WIDE_LANES 16
+
+/* The channels' own columns of the table, and those of the vectors: products of 64 bits for even
+ * and odd channels. */
 typedef struct {
     int64_t bias[NK_WIDE_LANES], half[NK_WIDE_LANES];
     double factor[NK_WIDE_LANES];
     int32_t multiplier[NK_WIDE_LANES], shift[NK_WIDE_LANES];
+    int is_short; /* nk_wide_is_short, and the rest of this is filled */
+    __m256i bias32[2], multiplier32[2], halves[2][2], shifts[2][2];
+    __m256i low, high; /* the clamp */
 } nk_wide_lanes;
 
+static inline void nk_wide_fill_short(nk_wide_lanes *k, const nk_wide_stage *stage) {
+    for (int v = 0; v < 2; ++v) {
+        int32_t bias[8];
+        int64_t half[2][4], shift[2][4];
+        for (int m = 0; m < 8; ++m) {
+            bias[m] = (int32_t)k->bias[8 * v + m];
+            half[m % 2][m / 2] = k->half[8 * v + m];
+            shift[m % 2][m / 2] = k->shift[8 * v + m];
+        }
+        k->bias32[v] = _mm256_loadu_si256((const __m256i *)(const void *)bias);
+        k->multiplier32[v] =
+            _mm256_loadu_si256((const __m256i *)(const void *)(k->multiplier + 8 * v));
+        for (int odd = 0; odd < 2; ++odd) {
+            k->halves[v][odd] = _mm256_loadu_si256((const __m256i *)(const void *)half[odd]);
+            k->shifts[v][odd] = _mm256_loadu_si256((const __m256i *)(const void *)shift[odd]);
+        }
+    }
+    k->low = _mm256_set1_epi16((int16_t)stage->low);
+    k->high = _mm256_set1_epi16((int16_t)stage->high);
+}
+
+/* Constants of channels [channel, channel + count) whose sums have `terms` products. */
 static inline nk_wide_lanes nk_wide_lanes_of(const nk_wide_stage *stage, size_t channel,
-                                             uint32_t count) {
+                                             uint32_t count, uint64_t terms) {
     nk_wide_lanes k;
     memset(&k, 0, sizeof k);
     for (uint32_t m = 0; m < count; ++m) {
@@ -36,6 +63,8 @@ static inline nk_wide_lanes nk_wide_lanes_of(const nk_wide_stage *stage, size_t 
                                   ((uint32_t)shift >> 8 & 0x3FFFFFu);
         k.factor[m] = ldexp((double)mantissa, -nk_clamp(shift & 0xFF, 1, 127));
     }
+    k.is_short = nk_wide_is_short(stage, channel, count, terms);
+    if (k.is_short) nk_wide_fill_short(&k, stage);
     return k;
 }
 
@@ -64,6 +93,58 @@ static inline void nk_wide_finish(const nk_wide_stage *stage, const nk_wide_lane
         for (uint32_t m = 0; m < count; ++m)
             nk_store16(to + 2 * m, nk_wide_stage_output(stage, channel + m, acc[m]));
     }
+}
+
+/* 8 channels, before the clamp. Only the low 32 bits of a shifted product count, and a shift is at
+ * most 32, so that the sign need not be shifted in. */
+static inline __attribute__((always_inline)) __m256i nk_wide_rescale8(const nk_wide_lanes *k,
+                                                                      __m256i acc, const int v) {
+    const __m256i total = _mm256_add_epi32(acc, k->bias32[v]);
+    const __m256i even = _mm256_mul_epi32(total, k->multiplier32[v]);
+    const __m256i odd =
+        _mm256_mul_epi32(_mm256_srli_epi64(total, 32), _mm256_srli_epi64(k->multiplier32[v], 32));
+    const __m256i first =
+        _mm256_srlv_epi64(_mm256_add_epi64(even, k->halves[v][0]), k->shifts[v][0]);
+    const __m256i second =
+        _mm256_srlv_epi64(_mm256_add_epi64(odd, k->halves[v][1]), k->shifts[v][1]);
+    return _mm256_blend_epi32(first, _mm256_slli_epi64(second, 32), 0xAA);
+}
+
+/* 16 channels in order, from sums of 32 bits of the first and of the last 8. */
+static inline __attribute__((always_inline)) __m256i nk_wide_short16(const nk_wide_lanes *k,
+                                                                     __m256i first, __m256i last) {
+    const __m256i words =
+        _mm256_packs_epi32(nk_wide_rescale8(k, first, 0), nk_wide_rescale8(k, last, 1));
+    const __m256i clamped = _mm256_min_epi16(_mm256_max_epi16(words, k->low), k->high);
+    return _mm256_permute4x64_epi64(clamped, 0xD8);
+}
+
+/* nk_wide_finish from sums of 32 bits. */
+static inline __attribute__((always_inline)) void nk_wide_finish32(const nk_wide_stage *stage,
+                                                                   const nk_wide_lanes *k,
+                                                                   __m256i first, __m256i last,
+                                                                   uint32_t count, size_t channel,
+                                                                   uint8_t *to) {
+    if (k->is_short) {
+        const __m256i words = nk_wide_short16(k, first, last);
+        if (count == NK_WIDE_LANES) {
+            _mm256_storeu_si256((__m256i *)(void *)to, words);
+            return;
+        }
+        uint8_t some[2 * NK_WIDE_LANES];
+        _mm256_storeu_si256((__m256i *)(void *)some, words);
+        memcpy(to, some, 2 * (size_t)count);
+        return;
+    }
+    int64_t sums[NK_WIDE_LANES];
+    for (int v = 0; v < 2; ++v) {
+        const __m256i eight = v ? last : first;
+        _mm256_storeu_si256((__m256i *)(void *)(sums + 8 * v),
+                            _mm256_cvtepi32_epi64(_mm256_castsi256_si128(eight)));
+        _mm256_storeu_si256((__m256i *)(void *)(sums + 8 * v + 4),
+                            _mm256_cvtepi32_epi64(_mm256_extracti128_si256(eight, 1)));
+    }
+    nk_wide_finish(stage, k, sums, count, channel, to);
 }
 
 #endif
