@@ -5,7 +5,9 @@
 #if NK_HAS_NEON
 
 #define NEON_LOOPS \
-    .depthwise_conv2d = nk_depthwise_conv2d_neon, .max_pool2d = nk_max_pool2d_neon, \
+    .depthwise_conv2d = nk_depthwise_conv2d_neon, .conv2d16 = nk_conv2d16_neon, \
+    .depthwise_conv2d16 = nk_depthwise_conv2d16_neon, \
+    .fully_connected16 = nk_fully_connected16_neon, .max_pool2d = nk_max_pool2d_neon, \
     .avg_pool2d = nk_avg_pool2d_neon, .pool_sum = nk_pool_sum_neon, .add = nk_add_neon, \
     .requantize = nk_requantize_neon, .lut = nk_lut_neon
 
