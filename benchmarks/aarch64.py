@@ -34,9 +34,18 @@ LAYERS = (
     ("max_pool2d", 28, 28, 64, 64, 2, 2),
     ("avg_pool2d", 28, 28, 64, 64, 2, 2),
     ("lut", 28, 28, 64, 64, 1, 1),
+    ("conv2d16", 14, 14, 64, 64, 1, 1),
+    ("conv2d16", 14, 14, 32, 32, 3, 1),
+    ("conv2d16", 28, 28, 3, 16, 3, 1),
+    ("depthwise_conv2d16", 28, 28, 64, 64, 3, 1),
+    ("fully_connected16", 1, 1, 512, 128, 1, 1),
+    ("add16", 14, 14, 64, 64, 1, 1),
+    ("max_pool2d16", 28, 28, 64, 64, 2, 2),
+    ("avg_pool2d16", 28, 28, 64, 64, 2, 2),
+    ("requantize16", 28, 28, 64, 64, 1, 1),
 )
 DENSE = {"conv2d", "fully_connected"}  # what dotprod and i8mm have loops of their own for
-PEERLESS = {"avg_pool2d", "lut"}  # rounds otherwise there, or does not exist
+PEERLESS = {"avg_pool2d", "lut"}  # rounds otherwise there, or does not exist, as anything of 16 bits does not
 
 
 def main() -> None:
@@ -53,7 +62,7 @@ def main() -> None:
         for name in SETS if kernel in DENSE else SETS[:1]:
             found = count(ours, words, isa=name)
             against = ""
-            if peer and kernel not in PEERLESS:
+            if peer and kernel not in PEERLESS and not kernel.endswith("16"):
                 against = f"{found / count(peer, words, cpu='cortex-a53' if name == 'neon' else 'max'):.2f}"
             label = f"{kernel} {shape[0]}x{shape[1]}x{shape[2]}->{shape[3]} {shape[4]}x{shape[4]}/{shape[5]}"
             print(f"{label:34} {name:8} {found:12,} {portable / found:11.1f} {against:>10}")

@@ -79,10 +79,15 @@ static inline int32_t nk_check_wide(nk_call *call, const nk_operand *in, const n
     return 0;
 }
 
+/* Only the sums in use: clearing all of them would take a small target longer than the products. */
+static inline void nk_wide_clear(int64_t *acc, uint32_t units) {
+    for (uint32_t m = 0; m < units; ++m) acc[m] = 0;
+}
+
 /* acc[m] += sum of input * weight over one tap, weights [inputs/N][M][N]. At most 64 products of 23
  * bits are summed in 32. */
-static inline void nk_wide_dot(const nk_call *call, const uint8_t *pixel, uint32_t inputs,
-                               const int8_t *weights, int64_t *acc) {
+static inline void nk_wide_dot_portable(const nk_call *call, const uint8_t *pixel, uint32_t inputs,
+                                        const int8_t *weights, int64_t *acc) {
     const uint32_t units = call->units, length = call->length;
     for (uint32_t at = 0; at < inputs; at += length) {
         int32_t lanes[NK_MAX_LENGTH];
@@ -96,5 +101,35 @@ static inline void nk_wide_dot(const nk_call *call, const uint8_t *pixel, uint32
         }
     }
 }
+
+/* Taps of one row of a window of which every channel has its own. */
+typedef struct {
+    size_t step;          /* bytes between their pixels */
+    uint32_t taps, units; /* at most NK_WIDE_TAPS; M of the packing */
+} nk_wide_row;
+
+#define NK_WIDE_TAPS 256 /* products of 23 bits that 32 bits can sum */
+
+/* acc[m] += sum of input m * weight m over a row's taps, for `count` channels from `pixel` on. */
+static inline void nk_wide_taps_portable(const nk_wide_row *row, const uint8_t *pixel,
+                                         const int8_t *weights, uint32_t count, int64_t *acc) {
+    for (uint32_t m = 0; m < count; ++m, pixel += 2, ++weights) {
+        int32_t sum = 0;
+        for (uint32_t t = 0; t < row->taps; ++t)
+            sum += nk_load16(pixel + t * row->step) * weights[t * row->units];
+        acc[m] += sum;
+    }
+}
+
+#if NK_HAS_DSP
+/* simd/dot16_dsp.c and simd/lanes16_dsp.c */
+void nk_wide_dot(const nk_call *call, const uint8_t *pixel, uint32_t inputs, const int8_t *weights,
+                 int64_t *acc);
+void nk_wide_taps(const nk_wide_row *row, const uint8_t *pixel, const int8_t *weights,
+                  uint32_t count, int64_t *acc);
+#else
+#define nk_wide_dot nk_wide_dot_portable
+#define nk_wide_taps nk_wide_taps_portable
+#endif
 
 #endif

@@ -52,7 +52,8 @@ static void pixel_of(const nk_call *call, const nk_conv2d16_params *p, const nk_
         for (uint32_t block = 0; block < outputs; block += call->units, weights += block_bytes) {
             const size_t channel = (size_t)group * outputs + block;
             const uint32_t count = outputs - block < call->units ? outputs - block : call->units;
-            int64_t acc[NK_MAX_UNITS] = {0};
+            int64_t acc[NK_MAX_UNITS];
+            nk_wide_clear(acc, call->units);
             accumulate(call, p, image, y, x, group * inputs, inputs, weights, acc);
             for (uint32_t m = 0; m < count; ++m)
                 nk_store16(to + 2 * (channel + m),

@@ -21,12 +21,33 @@ static int32_t check(nk_call *call, const nk_depthwise_conv2d16_params *p) {
     return 0;
 }
 
-/* acc[m] += input * weight for one tap of `count` channels from `channel` on. */
-static void tap(const uint8_t *pixel, uint32_t times, uint32_t channel, uint32_t count,
-                const int8_t *weights, int64_t *acc) {
-    for (uint32_t m = 0; m < count; ++m) {
-        const uint32_t source = times == 1 ? channel + m : (channel + m) / times;
-        acc[m] += nk_load16(pixel + 2 * (size_t)source) * weights[m];
+/* Positions [first, last) of a row of the window that lie inside the image, for output column x. */
+static nk_span inside(const nk_depthwise_conv2d16_params *p, uint32_t width, int32_t x) {
+    const int32_t start = x * p->stride_w - p->pad_left, step = p->dilation_w;
+    const int32_t first = start < 0 ? (step - 1 - start) / step : 0;
+    if (start >= 0 && (uint32_t)start >= width) return (nk_span){0, 0};
+    const uint32_t room = width - (uint32_t)start; /* at most twice NK_REACH_MAX */
+    return (nk_span){first,
+                     nk_min((int32_t)((room + (uint32_t)step - 1) / (uint32_t)step), p->kernel_w)};
+}
+
+/* acc[m] += sum of input * weight over one row of the window, for `count` channels from `channel`
+ * on; `weights` are those of its first tap, `row` that of the image. */
+static void window_row(const nk_depthwise_conv2d16_params *p, const nk_operand *in,
+                       const uint8_t *row, int32_t x, uint32_t channel, uint32_t count,
+                       uint32_t units, const int8_t *weights, int64_t *acc) {
+    const nk_span taps = inside(p, in->width, x);
+    const uint32_t times = (uint32_t)p->depth_multiplier;
+    nk_wide_row some = {.step = (size_t)p->dilation_w * in->pixel, .units = units};
+    for (int32_t kx = taps.first; kx < taps.last; kx += NK_WIDE_TAPS) {
+        const int32_t ix = x * p->stride_w - p->pad_left + kx * p->dilation_w;
+        const uint8_t *pixel = row + (size_t)ix * in->pixel;
+        const int8_t *w = weights + (size_t)kx * units;
+        some.taps = (uint32_t)nk_min(taps.last - kx, NK_WIDE_TAPS);
+        if (times == 1) nk_wide_taps(&some, pixel + 2 * (size_t)channel, w, count, acc);
+        for (uint32_t m = 0; m < count && times > 1; ++m)
+            nk_wide_taps_portable(&some, pixel + 2 * (size_t)((channel + m) / times), w + m, 1,
+                                  acc + m);
     }
 }
 
@@ -35,21 +56,17 @@ static void pixel_of(const nk_call *call, const nk_depthwise_conv2d16_params *p,
                      uint8_t *to) {
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D16_INPUT];
     const nk_operand *out = &call->operands[NK_DEPTHWISE_CONV2D16_OUTPUT];
-    const uint32_t times = (uint32_t)p->depth_multiplier;
     const int8_t *weights = (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D16_WEIGHTS].data;
     for (uint32_t channel = 0; channel < out->channels; channel += call->units) {
         const uint32_t left = out->channels - channel;
         const uint32_t count = left < call->units ? left : call->units;
-        int64_t acc[NK_MAX_UNITS] = {0};
-        for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
+        int64_t acc[NK_MAX_UNITS];
+        nk_wide_clear(acc, call->units);
+        for (int32_t ky = 0; ky < p->kernel_h; ++ky, weights += (size_t)p->kernel_w * call->units) {
             const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
-            const int inside = iy >= 0 && (uint32_t)iy < in->height;
-            for (int32_t kx = 0; kx < p->kernel_w; ++kx, weights += call->units) {
-                const int32_t ix = x * p->stride_w - p->pad_left + kx * p->dilation_w;
-                if (!inside || ix < 0 || (uint32_t)ix >= in->width) continue;
-                tap(nk_row(in, image, iy) + (size_t)ix * in->pixel, times, channel, count, weights,
-                    acc);
-            }
+            if (iy >= 0 && (uint32_t)iy < in->height)
+                window_row(p, in, nk_row(in, image, iy), x, channel, count, call->units, weights,
+                           acc);
         }
         for (uint32_t m = 0; m < count; ++m)
             nk_store16(to + 2 * (size_t)(channel + m),

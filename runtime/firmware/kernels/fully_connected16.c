@@ -25,7 +25,8 @@ static void vector(const nk_call *call, const nk_wide_stage *stage, const uint8_
          channel += call->units, weights += block_bytes) {
         const uint32_t left = out->channels - channel;
         const uint32_t count = left < call->units ? left : call->units;
-        int64_t acc[NK_MAX_UNITS] = {0};
+        int64_t acc[NK_MAX_UNITS];
+        nk_wide_clear(acc, call->units);
         nk_wide_dot(call, from, in->channels, weights, acc);
         for (uint32_t m = 0; m < count; ++m)
             nk_store16(to + 2 * (size_t)(channel + m),

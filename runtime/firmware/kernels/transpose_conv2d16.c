@@ -36,7 +36,8 @@ static void pixel_of(const nk_call *call, const nk_transpose_conv2d16_params *p,
     for (uint32_t channel = 0; channel < out->channels; channel += call->units) {
         const uint32_t left = out->channels - channel;
         const uint32_t count = left < call->units ? left : call->units;
-        int64_t acc[NK_MAX_UNITS] = {0};
+        int64_t acc[NK_MAX_UNITS];
+        nk_wide_clear(acc, call->units);
         for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
             const int32_t iy = source(y, p->pad_top, ky, p->stride_h, in->height);
             for (int32_t kx = 0; kx < p->kernel_w; ++kx, weights += tap_bytes) {

@@ -41,6 +41,15 @@ static inline int16x2_t nk_odd_unsigned(uint32_t word) {
     return pair;
 }
 
+/* Of four 16-bit numbers in two words, 0 and 2, and 1 and 3: pairs that meet those of bytes. */
+static inline int16x2_t nk_even_halves(uint32_t low, uint32_t high) {
+    return (int16x2_t)((low & 0xFFFFu) | high << 16);
+}
+
+static inline int16x2_t nk_odd_halves(uint32_t low, uint32_t high) {
+    return (int16x2_t)(low >> 16 | (high & 0xFFFF0000u));
+}
+
 /* The same number in both halves. */
 static inline int16x2_t nk_twice(int32_t value) {
     return (int16x2_t)((uint32_t)(value & 0xFFFF) * 0x10001u);
