@@ -40,6 +40,13 @@ typedef struct {
     int (*add)(const nk_call *call);
     int (*requantize)(const nk_call *call);
     int (*lut)(const nk_call *call);
+    /* Elements of 16 bits; of requantize, on either side. */
+    int (*max_pool2d16)(const nk_call *call, const nk_stage *stage);
+    int (*avg_pool2d16)(const nk_call *call, const nk_stage *stage);
+    int (*pool_sum16)(const nk_call *call);
+    int (*add16)(const nk_call *call);
+    int (*requantize16)(const nk_call *call);
+    int (*lut16)(const nk_call *call);
 } nk_simd;
 
 /* The instruction set in use, NULL for none: the processor's best, or what OPENNEUTRON_ISA names.

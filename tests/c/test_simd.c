@@ -209,9 +209,6 @@ KERNEL(pool_sum);
 KERNEL(add);
 KERNEL(requantize);
 KERNEL(lut);
-KERNEL(conv2d16);
-KERNEL(depthwise_conv2d16);
-KERNEL(fully_connected16);
 
 static uint32_t out_size(uint32_t in, int32_t kernel, int32_t stride, int32_t dilation,
                          int32_t *pad) {
@@ -406,113 +403,7 @@ static void make_lut(scene *s) {
         image(any_dtype(), 1, height, width, channels, (uint32_t)(s->call.row1 - s->call.row0));
 }
 
-/* Low bias, multiplier, shift and high bias of `channels`, for outputs of 16 bits; half of the
- * tables are such as networks have. */
-static nk_operand wide_table(uint32_t channels, uint8_t rounding) {
-    const uint32_t padded = nk_blocks(channels, 8) * 8;
-    nk_operand o = flat((size_t)16 * padded);
-    const int usual = one_in(2);
-    for (uint32_t c = 0; c < padded; ++c) {
-        const int64_t any = (int64_t)((uint64_t)next() << 32 | next());
-        const int64_t bias =
-            one_in(usual ? 200 : 10) ? any >> between(0, 32) : between(-(1 << 24), 1 << 24);
-        const int32_t low = (int32_t)(uint32_t)(uint64_t)bias, high = (int32_t)(bias >> 32);
-        int32_t shift = one_in(8) ? between(-40, 6) : -between(0, 14);
-        if (rounding == NEUTRON_ROUNDING_SINGLE)
-            shift = one_in(8) ? between(0, 63) : between(28, 46);
-        if (rounding == NEUTRON_ROUNDING_EXACT53)
-            shift = (one_in(8) ? between(0, 130) : between(50, 72)) | between(0, (1 << 22) - 1)
-                                                                          << 8;
-        int32_t multiplier = any_multiplier();
-        if (usual && rounding == NEUTRON_ROUNDING_SINGLE)
-            shift = between(15, 32), multiplier = between(1 << 14, INT16_MAX);
-        const int32_t words[4] = {low, multiplier, shift, high};
-        for (uint32_t i = 0; i < 4; ++i)
-            memcpy(o.data + 4 * ((size_t)i * padded + c), &words[i], 4);
-    }
-    return o;
-}
-
-static uint8_t any_wide_rounding(void) {
-    return (uint8_t)ANY_OF(NEUTRON_ROUNDING_DOUBLE, NEUTRON_ROUNDING_SINGLE,
-                           NEUTRON_ROUNDING_EXACT53);
-}
-
-static void any_wide_clamp(int32_t *narrow, int32_t *low, int32_t *high) {
-    *narrow = one_in(2);
-    *low = one_in(2) ? INT16_MIN : between(INT16_MIN, 0);
-    *high = one_in(2) ? INT16_MAX : between(*low, INT16_MAX);
-}
-
-static void make_conv2d16(scene *s) {
-    start(s, NK_CONV2D16_OUTPUT, nk_conv2d16);
-    nk_conv2d16_params *p = (nk_conv2d16_params *)(void *)s->params;
-    const int pointwise = one_in(3), big = one_in(4);
-    p->kernel_h = pointwise ? 1 : between(1, 4), p->kernel_w = pointwise ? 1 : between(1, 4);
-    p->stride_h = one_in(2) ? 1 : between(1, 3), p->stride_w = one_in(2) ? 1 : between(1, 3);
-    p->dilation_h = one_in(5) ? between(1, 3) : 1, p->dilation_w = one_in(5) ? between(1, 3) : 1;
-    p->groups = one_in(5) ? between(1, 3) : 1;
-    const uint32_t inputs = (uint32_t)between(1, big ? 200 : 40);
-    const uint32_t outputs = (uint32_t)(one_in(2) ? ANY_OF(1, 8, 16, 32) : between(1, 50));
-    const uint32_t height = (uint32_t)between(1, 7), width = (uint32_t)between(1, 30);
-    const uint32_t batch = one_in(5) ? 2 : 1, groups = (uint32_t)p->groups;
-    const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, p->dilation_h, &p->pad_top);
-    const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, p->dilation_w, &p->pad_left);
-    any_rows(s, oh);
-    nk_operand *o = s->call.operands;
-    s->call.rounding = any_wide_rounding();
-    o[NK_CONV2D16_INPUT] = image(NEUTRON_DTYPE_INT16, batch, height, width, inputs * groups, 1);
-    o[NK_CONV2D16_WEIGHTS] =
-        flat((size_t)groups * nk_blocks(outputs, 8) * (uint32_t)(p->kernel_h * p->kernel_w) *
-             nk_blocks(inputs, 8) * 64);
-    o[NK_CONV2D16_TABLE] = wide_table(outputs * groups, s->call.rounding);
-    o[NK_CONV2D16_OUTPUT] = image(NEUTRON_DTYPE_INT16, batch, oh, ow, outputs * groups,
-                                  (uint32_t)(s->call.row1 - s->call.row0));
-    any_wide_clamp(&p->narrow, &p->clamp_low, &p->clamp_high);
-}
-
-static void make_depthwise_conv2d16(scene *s) {
-    start(s, NK_DEPTHWISE_CONV2D16_OUTPUT, nk_depthwise_conv2d16);
-    nk_depthwise_conv2d16_params *p = (nk_depthwise_conv2d16_params *)(void *)s->params;
-    p->kernel_h = one_in(2) ? 3 : between(1, 7), p->kernel_w = one_in(2) ? 3 : between(1, 7);
-    p->stride_h = between(1, 2), p->stride_w = one_in(8) ? 3 : between(1, 2);
-    p->dilation_h = one_in(6) ? 2 : 1, p->dilation_w = one_in(6) ? 2 : 1;
-    p->depth_multiplier = one_in(6) ? between(1, 4) : 1;
-    const uint32_t channels = (uint32_t)(one_in(2) ? ANY_OF(8, 16, 24, 64) : between(1, 70));
-    const uint32_t height = (uint32_t)between(1, 9), width = (uint32_t)between(1, 30);
-    const uint32_t batch = one_in(5) ? 2 : 1, outputs = channels * (uint32_t)p->depth_multiplier;
-    const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, p->dilation_h, &p->pad_top);
-    const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, p->dilation_w, &p->pad_left);
-    any_rows(s, oh);
-    nk_operand *o = s->call.operands;
-    s->call.rounding = any_wide_rounding();
-    o[NK_DEPTHWISE_CONV2D16_INPUT] = image(NEUTRON_DTYPE_INT16, batch, height, width, channels, 1);
-    o[NK_DEPTHWISE_CONV2D16_WEIGHTS] =
-        flat((size_t)nk_blocks(outputs, 8) * 8 * (uint32_t)(p->kernel_h * p->kernel_w));
-    o[NK_DEPTHWISE_CONV2D16_TABLE] = wide_table(outputs, s->call.rounding);
-    o[NK_DEPTHWISE_CONV2D16_OUTPUT] =
-        image(NEUTRON_DTYPE_INT16, batch, oh, ow, outputs, (uint32_t)(s->call.row1 - s->call.row0));
-    any_wide_clamp(&p->narrow, &p->clamp_low, &p->clamp_high);
-}
-
-static void make_fully_connected16(scene *s) {
-    start(s, NK_FULLY_CONNECTED16_OUTPUT, nk_fully_connected16);
-    nk_fully_connected16_params *p = (nk_fully_connected16_params *)(void *)s->params;
-    const uint32_t height = (uint32_t)(one_in(3) ? between(2, 5) : 1),
-                   width = (uint32_t)(one_in(3) ? between(2, 9) : 1);
-    const uint32_t inputs = (uint32_t)(one_in(8) ? between(1000, 3000) : between(1, 200)),
-                   outputs = (uint32_t)between(1, 90);
-    any_rows(s, height);
-    nk_operand *o = s->call.operands;
-    s->call.rounding = any_wide_rounding();
-    o[NK_FULLY_CONNECTED16_INPUT] = image(NEUTRON_DTYPE_INT16, 1, height, width, inputs, 1);
-    o[NK_FULLY_CONNECTED16_WEIGHTS] =
-        flat((size_t)nk_blocks(outputs, 8) * nk_blocks(inputs, 8) * 64);
-    o[NK_FULLY_CONNECTED16_TABLE] = wide_table(outputs, s->call.rounding);
-    o[NK_FULLY_CONNECTED16_OUTPUT] = image(NEUTRON_DTYPE_INT16, 1, height, width, outputs,
-                                           (uint32_t)(s->call.row1 - s->call.row0));
-    any_wide_clamp(&p->narrow, &p->clamp_low, &p->clamp_high);
-}
+#include "scenes16.h"
 
 /* Bytes of operand `o` as allocated. */
 static size_t size_of(const nk_operand *o) { return o->available; }
@@ -566,7 +457,13 @@ static const struct {
                {"lut", make_lut},
                {"conv2d16", make_conv2d16},
                {"depthwise_conv2d16", make_depthwise_conv2d16},
-               {"fully_connected16", make_fully_connected16}};
+               {"fully_connected16", make_fully_connected16},
+               {"max_pool2d16", make_max_pool2d16},
+               {"avg_pool2d16", make_avg_pool2d16},
+               {"pool_sum16", make_pool_sum16},
+               {"add16", make_add16},
+               {"requantize16", make_requantize16},
+               {"lut16", make_lut16}};
 
 static void loops_equal_definitions(const char *isa, uint32_t cases) {
     if (!neutronSetIsa(isa)) {
@@ -608,15 +505,7 @@ static void ordinary_layers_are_taken(const char *isa) {
         taken += (uint32_t)nk_simd_active()->conv2d(&s.call, &stage);
     }
     CHECK_EQUAL(taken, 50);
-    for (uint32_t i = 0; i < 50 && nk_simd_active()->conv2d16; ++i) {
-        scene s;
-        make_conv2d16(&s);
-        const nk_conv2d16_params *p = (const nk_conv2d16_params *)(const void *)s.params;
-        const nk_wide_stage stage = nk_make_wide_stage(&s.call, &s.call.operands[NK_CONV2D16_TABLE],
-                                                       s.call.operands[NK_CONV2D16_OUTPUT].channels,
-                                                       p->narrow, p->clamp_low, p->clamp_high);
-        CHECK(nk_simd_active()->conv2d16(&s.call, &stage));
-    }
+    wide_layers_are_taken();
     release();
 }
 

@@ -1,5 +1,5 @@
 /* add16: sum or difference of two 16-bit tensors (docs/numerics.md, 16-bit activations). */
-#include "nk_elementwise.h"
+#include "nk_simd.h"
 
 /* Head room of the inputs before rescaling: 16 bits times 2^15, and inputs lose a bit or more in
  * rescaling, so the sum cannot overflow. */
@@ -41,6 +41,6 @@ int32_t nk_add16(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "the clamp is out of range");
         return nk_check_walk2_any(call);
     }
-    nk_walk2(call, add_run);
+    if (!NK_SIMD(add16, call)) nk_walk2(call, add_run);
     return 0;
 }

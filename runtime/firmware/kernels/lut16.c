@@ -1,6 +1,6 @@
 /* lut16: LOGISTIC and TANH of 16 bits, by linear interpolation in a table of the logistic function
  * at multiples of 1/24 (docs/numerics.md, 16-bit activations). */
-#include "nk_elementwise.h"
+#include "nk_simd.h"
 
 enum { ENTRIES = 256, LAST = ENTRIES - 1 };
 
@@ -51,6 +51,6 @@ int32_t nk_lut16(uint32_t verb, nk_call *call) {
             return nk_refuse(call, "an operand leaves its region");
         return 0;
     }
-    nk_walk1(call, in, out, look_up);
+    if (!NK_SIMD(lut16, call)) nk_walk1(call, in, out, look_up);
     return 0;
 }

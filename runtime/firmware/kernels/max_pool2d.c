@@ -28,6 +28,7 @@ int32_t nk_max_pool2d(uint32_t verb, nk_call *call) {
     const nk_stage stage = nk_make_stage(call, NULL, &call->operands[NK_MAX_POOL2D_LUT], 0, 0,
                                          p->clamp_low, p->clamp_high);
     if (nk_is_byte(in) && NK_SIMD(max_pool2d, call, &stage)) return 0;
+    if (nk_is_wide(in) && NK_SIMD(max_pool2d16, call, &stage)) return 0;
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; ++y) {
             const nk_span rows = nk_span_of(y, p->stride_h, p->pad_top, p->kernel_h, in->height);

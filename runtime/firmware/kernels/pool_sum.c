@@ -24,6 +24,7 @@ int32_t nk_pool_sum(uint32_t verb, nk_call *call) {
     const nk_operand *in = &call->operands[NK_POOL_SUM_INPUT],
                      *out = &call->operands[NK_POOL_SUM_OUTPUT];
     if (nk_is_byte(in) && NK_SIMD(pool_sum, call)) return 0;
+    if (nk_is_wide(in) && NK_SIMD(pool_sum16, call)) return 0;
     const size_t item = nk_item(in);
     uint8_t *sums = nk_row(out, 0, 0);
     if (call->row0 == 0) memset(sums, 0, (size_t)4 * out->channels);

@@ -40,7 +40,10 @@ int32_t nk_requantize(uint32_t verb, nk_call *call) {
     const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT];
     const nk_operand *out = &call->operands[NK_REQUANTIZE_OUTPUT];
     if (verb == NK_CHECK) return check(call, p, in, out);
-    if (nk_is_wide(in) || nk_is_wide(out)) nk_walk1(call, in, out, rescale_any);
-    else if (!NK_SIMD(requantize, call)) nk_walk1(call, in, out, rescale);
+    if (nk_is_wide(in) || nk_is_wide(out)) {
+        if (!NK_SIMD(requantize16, call)) nk_walk1(call, in, out, rescale_any);
+    } else if (!NK_SIMD(requantize, call)) {
+        nk_walk1(call, in, out, rescale);
+    }
     return 0;
 }

@@ -46,38 +46,45 @@ static inline nk_span nk_inner_columns(const nk_windows *w) {
     return (nk_span){nk_min(first, width), nk_max(nk_min(last, width), nk_min(first, width))};
 }
 
-/* The taps of one output pixel, and the first again; those outside the image are zeros. 1 when none
- * is. */
-static inline int nk_find_taps(const nk_windows *w, uint32_t image, int32_t y, int32_t x,
-                               const uint8_t **taps) {
-    static const int16_t zeros[NK_DEPTHWISE_MOST];
-    const nk_depthwise_conv2d16_params *p = w->p;
-    const uint8_t **first = taps;
+/* The rows of the input under row y of the output, from the block's channel on; NULL where there is
+ * none. 1 when all are there. */
+static inline int nk_find_rows(const nk_windows *w, uint32_t image, int32_t y,
+                               const uint8_t **rows) {
     int whole = 1;
-    for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
-        const int32_t iy = y * p->stride_h - p->pad_top + ky * p->dilation_h;
+    int32_t iy = y * w->p->stride_h - w->p->pad_top;
+    for (int32_t ky = 0; ky < w->p->kernel_h; ++ky, iy += w->p->dilation_h) {
         const int inside = iy >= 0 && (uint32_t)iy < w->in->height;
-        const uint8_t *row = inside ? nk_row(w->in, image, iy) + 2 * (size_t)w->channel : NULL;
-        for (int32_t kx = 0; kx < p->kernel_w; ++kx) {
-            const int32_t ix = x * p->stride_w - p->pad_left + kx * p->dilation_w;
-            const int there = inside && ix >= 0 && (uint32_t)ix < w->in->width;
-            *taps++ = there ? row + (size_t)ix * w->in->pixel : (const uint8_t *)zeros;
-            whole &= there;
-        }
+        rows[ky] = inside ? nk_row(w->in, image, iy) + 2 * (size_t)w->channel : NULL;
+        whole &= inside;
     }
-    *taps = *first;
     return whole;
+}
+
+/* The taps of one output pixel, and the first again; those outside the image are zeros. */
+static inline void nk_find_taps(const nk_windows *w, const uint8_t *const *rows, int32_t x,
+                                const uint8_t **taps) {
+    static const int16_t zeros[NK_DEPTHWISE_MOST];
+    const int32_t height = w->p->kernel_h, width = w->p->kernel_w;
+    int32_t ix = x * w->p->stride_w - w->p->pad_left;
+    for (int32_t kx = 0; kx < width; ++kx, ix += w->p->dilation_w) {
+        const int inside = ix >= 0 && (uint32_t)ix < w->in->width;
+        const size_t at = inside ? (size_t)ix * w->in->pixel : 0;
+        for (int32_t ky = 0; ky < height; ++ky)
+            taps[ky * width + kx] = inside && rows[ky] ? rows[ky] + at : (const uint8_t *)zeros;
+    }
+    taps[height * width] = taps[0];
 }
 
 static inline void nk_window_row(const nk_windows *w, uint32_t image, int32_t y, nk_window_run run,
                                  const void *block) {
-    const uint8_t *taps[NK_DEPTHWISE_TAPS + 1];
+    const uint8_t *taps[NK_DEPTHWISE_TAPS + 1], *rows[NK_DEPTHWISE_TAPS];
+    const int whole = nk_find_rows(w, image, y, rows);
     const nk_span inner = nk_inner_columns(w);
     const size_t step = (size_t)w->p->stride_w * w->in->pixel;
     uint8_t *to = nk_row(w->out, image, y) + 2 * (size_t)w->channel;
     for (int32_t x = 0, count; x < (int32_t)w->out->width; x += count) {
-        const int whole = nk_find_taps(w, image, y, x, taps);
-        count = whole && x < inner.last ? inner.last - x : 1;
+        nk_find_taps(w, rows, x, taps);
+        count = whole && x >= inner.first && x < inner.last ? inner.last - x : 1;
         run(block, taps, step, (uint32_t)count, to + (size_t)x * w->out->pixel);
     }
 }

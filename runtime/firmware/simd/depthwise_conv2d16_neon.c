@@ -49,9 +49,10 @@ NK_INLINE void pixels(const block *b, const uint8_t *const *taps, size_t step, u
     }
 }
 
-/* Windows of 3x3, the usual ones: weights stay in registers. */
+/* Windows of 3x3 with the short form, the usual ones: weights and constants stay in registers. */
 static void nine_taps(const block *b, const uint8_t *const *taps, size_t step, uint32_t count,
                       uint8_t *to) {
+    const nk_wide8 k = b->lanes;
     int16x8_t w[9];
     const uint8_t *from[9];
 #pragma GCC unroll 9
@@ -60,7 +61,7 @@ static void nine_taps(const block *b, const uint8_t *const *taps, size_t step, u
         int32x4_t sum[2] = {vdupq_n_s32(0), vdupq_n_s32(0)};
 #pragma GCC unroll 9
         for (int t = 0; t < 9; ++t) add_tap(sum, load(b, from[t] + at, 0), w[t]);
-        nk_wide_finish32(&b->lanes, sum[0], sum[1], to);
+        nk_wide_put(&k, nk_wide_short4(&k, sum[0], 0), nk_wide_short4(&k, sum[1], 1), to);
     }
 }
 
@@ -68,7 +69,8 @@ static void run(const void *of, const uint8_t *const *taps, size_t step, uint32_
                 uint8_t *to) {
     const block *b = of;
     if (b->channels < LANES) pixels(b, taps, step, count, to, 1);
-    else if (b->taps == 9 && count > 1) nine_taps(b, taps, step, count, to);
+    else if (b->taps == 9 && count > 1 && b->lanes.form == NK_WIDE_SHORT)
+        nine_taps(b, taps, step, count, to);
     else pixels(b, taps, step, count, to, 0);
 }
 

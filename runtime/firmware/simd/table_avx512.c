@@ -15,5 +15,11 @@ const nk_simd nk_simd_avx512 = {
     .add = nk_add_avx512,
     .requantize = nk_requantize_avx2,
     .lut = nk_lut_avx2,
+    .max_pool2d16 = nk_max_pool2d16_avx2,
+    .avg_pool2d16 = nk_avg_pool2d16_avx2,
+    .pool_sum16 = nk_pool_sum16_avx2,
+    .add16 = nk_add16_avx2,
+    .requantize16 = nk_requantize16_avx2,
+    .lut16 = nk_lut16_avx2,
 };
 #endif

@@ -129,6 +129,7 @@ NK_INLINE void nk_wide_finish64(const nk_wide8 *k, const int64x2_t acc[4], uint8
         nk_wide_by_definition(k, acc, to);
         return;
     }
+#pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
         if (k->form == NK_WIDE_LONG) {
             v[i] = vcombine_s32(nk_wide_long2(k, acc[2 * i], 2 * i),
