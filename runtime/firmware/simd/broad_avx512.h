@@ -76,18 +76,6 @@ typedef struct {
     size_t pixel; /* between output pixels */
 } nk_broad;
 
-/* Upper words of four registers to bytes in their order, clamped to INT8. */
-static inline __attribute__((always_inline)) __m512i nk_broad_packed(const nk_clamps *c,
-                                                                     const __m512i v[4]) {
-    const __m512i words =
-        _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
-                         25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
-    const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
-    const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
-                                    _mm512_packs_epi16(front, back));
-}
-
 /* Four registers in the integer form. */
 static __attribute__((noinline)) __m512i nk_broad_exact(const nk_broad *t, const __m512i *acc,
                                                         const int G) {
@@ -104,14 +92,11 @@ static inline __attribute__((always_inline)) __m512i nk_broad_staged(const nk_br
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j)
         v[j] = nk_rescale16_float(t->lanes + (G == 2 ? j % 2 : 0), acc[j], relu);
-    const __m512i least =
-        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
-    if (__builtin_expect(
-            _mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0, 0)) {
+    if (__builtin_expect(nk_doubtful(v), 0)) {
         const __m512i again[4] = {acc[0], acc[1], acc[2], acc[3]};
         return nk_broad_exact(t, again, G);
     }
-    return nk_broad_packed(t->clamps, v);
+    return nk_upper_bytes(t->clamps, v, 0);
 }
 
 /* Pixels first, first + 1 and so on of P: two of 32 channels or four of 16. */

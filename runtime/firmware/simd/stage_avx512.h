@@ -146,6 +146,13 @@ static inline __attribute__((always_inline)) __m512i nk_rescale16_float(const nk
     return _mm512_cvt_roundps_epi32(y, NK_NEAREST);
 }
 
+/* Whether the float form may be wrong in one of four registers. */
+static inline __attribute__((always_inline)) int nk_doubtful(const __m512i v[4]) {
+    const __m512i least =
+        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
+    return _mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0;
+}
+
 /* Words of two pixels taking turns, twice, to bytes: one pixel per 128 bits, channels in their
  * natural order. */
 static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *c, __m512i front,
@@ -168,6 +175,24 @@ static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *
         bytes = _mm512_xor_si512(_mm512_min_epi8(_mm512_max_epi8(bytes, c->low), c->high), c->flip);
     bytes = _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(together));
     return _mm512_permutexvar_epi16(paired ? paired_words : natural_words, bytes);
+}
+
+/* Upper words of four registers, of natural or paired lanes, to bytes in their order, clamped to
+ * INT8. */
+static inline __attribute__((always_inline)) __m512i nk_upper_bytes(const nk_clamps *c,
+                                                                    const __m512i v[4],
+                                                                    const int paired) {
+    const __m512i paired_words =
+        _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23,
+                         19, 15, 11, 7, 3, 29, 25, 21, 17, 13, 9, 5, 1);
+    const __m512i natural_words =
+        _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
+                         25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+    const __m512i words = paired ? paired_words : natural_words;
+    const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
+    const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                                    _mm512_packs_epi16(front, back));
 }
 
 /* Two pixels' words: one's where they are, the other's moved down from the upper halves. */
@@ -201,11 +226,7 @@ nk_stage16_four(const nk_clamps *c, const nk_lanes16 *k, const int32_t *acc, siz
 #pragma GCC unroll 4
     for (uint32_t j = 0; j < 4; ++j)
         v[j] = nk_rescale16_float(k, _mm512_loadu_si512(acc + (j < left ? j : 0) * stride), relu);
-    const __m512i least =
-        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
-    if (__builtin_expect(
-            _mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0, 0))
-        return nk_stage16_exact(c, k, acc, stride, left);
+    if (__builtin_expect(nk_doubtful(v), 0)) return nk_stage16_exact(c, k, acc, stride, left);
     return nk_bytes4(c, nk_upper_words(v[0], v[1]), nk_upper_words(v[2], v[3]), paired, open);
 }
 

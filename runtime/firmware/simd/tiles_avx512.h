@@ -117,18 +117,6 @@ static inline __attribute__((always_inline)) void nk_put4(const nk_waiting *q, u
                      _mm512_extracti32x4_epi32(bytes, 3));
 }
 
-/* Upper words of four pixels of paired lanes to bytes in their order, clamped to INT8. */
-static inline __attribute__((always_inline)) __m512i nk_paired_bytes(const nk_clamps *c,
-                                                                     const __m512i v[4]) {
-    const __m512i words =
-        _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23,
-                         19, 15, 11, 7, 3, 29, 25, 21, 17, 13, 9, 5, 1);
-    const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
-    const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
-                                    _mm512_packs_epi16(front, back));
-}
-
 /* The next four pixels in the float form. */
 static inline __attribute__((always_inline)) void nk_stage_next(nk_waiting *q, const int relu) {
     const uint32_t four = q->done++;
@@ -137,12 +125,8 @@ static inline __attribute__((always_inline)) void nk_stage_next(nk_waiting *q, c
 #pragma GCC unroll 4
     for (int j = 0; j < 4; ++j)
         v[j] = nk_rescale16_float(q->lanes, _mm512_load_si512(acc + 16 * j), relu);
-    const __m512i least =
-        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
-    q->doubt |= (uint32_t)(_mm512_mask_cmplt_epu16_mask(0x55555555, least,
-                                                        _mm512_set1_epi16(NK_DOUBT)) != 0)
-                << four;
-    nk_put4(q, four, nk_paired_bytes(q->clamps, v));
+    q->doubt |= (uint32_t)nk_doubtful(v) << four;
+    nk_put4(q, four, nk_upper_bytes(q->clamps, v, 1));
 }
 
 static __attribute__((noinline)) void nk_stage_again(nk_waiting *q) {
