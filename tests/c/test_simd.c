@@ -261,13 +261,13 @@ static void make_conv2d(scene *s) {
 static void make_depthwise_conv2d(scene *s) {
     start(s, NK_DEPTHWISE_CONV2D_OUTPUT, nk_depthwise_conv2d);
     nk_depthwise_conv2d_params *p = (nk_depthwise_conv2d_params *)(void *)s->params;
-    const int usual = !one_in(3);
+    const int usual = !one_in(3), edges = one_in(4), plain = usual && !one_in(3);
     p->kernel_h = usual ? 3 : between(1, 7), p->kernel_w = usual ? 3 : between(1, 7);
     p->stride_h = between(1, 2), p->stride_w = one_in(8) ? 3 : between(1, 2);
     p->dilation_h = one_in(6) ? 2 : 1, p->dilation_w = one_in(6) ? 2 : 1;
-    p->depth_multiplier = one_in(6) ? between(1, 4) : 1;
+    p->depth_multiplier = one_in(6) && !plain ? between(1, 4) : 1;
     const uint32_t channels =
-        (uint32_t)(one_in(2) ? ANY_OF(8, 16, 24, 32, 64, 96) : between(1, 70));
+        (uint32_t)(one_in(2) ? ANY_OF(8, 16, 24, 32, 64, 96, 128, 144) : between(1, 70));
     const uint32_t height = (uint32_t)between(1, 9),
                    width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
     const uint32_t batch = one_in(5) ? 2 : 1, outputs = channels * (uint32_t)p->depth_multiplier;
@@ -276,16 +276,18 @@ static void make_depthwise_conv2d(scene *s) {
     any_rows(s, oh);
     nk_operand *o = s->call.operands;
     o[NK_DEPTHWISE_CONV2D_INPUT] = image(any_dtype(), batch, height, width, channels, 1);
-    s->call.rounding = any_rounding();
+    s->call.rounding = plain ? NEUTRON_ROUNDING_DOUBLE : any_rounding();
     o[NK_DEPTHWISE_CONV2D_WEIGHTS] =
         flat((size_t)nk_blocks(outputs, 8) * 8 * (uint32_t)(p->kernel_h * p->kernel_w));
-    o[NK_DEPTHWISE_CONV2D_TABLE] = table(outputs, s->call.rounding, 0, 0);
-    o[NK_DEPTHWISE_CONV2D_LUT] = one_in(6) ? flat(256) : no_operand();
+    if (edges) memset(o[NK_DEPTHWISE_CONV2D_INPUT].data, 0, o[NK_DEPTHWISE_CONV2D_INPUT].available);
+    o[NK_DEPTHWISE_CONV2D_TABLE] = table(outputs, s->call.rounding, edges, plain);
+    o[NK_DEPTHWISE_CONV2D_LUT] = one_in(6) && !plain ? flat(256) : no_operand();
     o[NK_DEPTHWISE_CONV2D_OUTPUT] =
         image(any_dtype(), batch, oh, ow, outputs, (uint32_t)(s->call.row1 - s->call.row0));
-    p->input_zero = o[NK_DEPTHWISE_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127)
-                                                                             : between(0, 255);
-    p->weights_zero = one_in(6) ? between(-128, 127) : 0;
+    p->input_zero = edges                                                      ? 0
+                    : o[NK_DEPTHWISE_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? between(-128, 127)
+                                                                               : between(0, 255);
+    p->weights_zero = one_in(6) && !plain ? between(-128, 127) : 0;
     any_clamp(o[NK_DEPTHWISE_CONV2D_OUTPUT].dtype, &p->output_zero, &p->clamp_low, &p->clamp_high);
 }
 

@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-#include "stage_avx512.h"
+#include "quads_avx512.h"
 
 #define LANES 16
 #define CHUNK 48      /* pixels whose accumulators wait for the stage: 3 KiB */
@@ -207,54 +207,133 @@ static void block_rows(const block *b, pending *q, uint8_t *const *in, uint8_t *
     flush(b, q);
 }
 
+/* What a call's blocks share. */
+typedef struct {
+    block b;
+    pending q;
+    const int8_t *weights;
+    uint8_t absent[NK_QUAD_BYTES];
+    uint8_t *kept; /* constants of all blocks, one after the other; NULL: none */
+    int fresh;
+    uint8_t *under[MAX_ROWS], *own[MAX_ROWS]; /* rows of input and output at hand */
+    uint32_t rows;                            /* of output */
+} work;
+
+/* Pixels whose channels fill 64 bytes; 0: blocks of 64 bytes are not for such a call. */
+static uint32_t quad_pixels(const block *b, const nk_clamps *c) {
+    const nk_depthwise_conv2d_params *p = b->p;
+    const uint32_t channels = b->out->channels, pixels = NK_QUAD_BYTES / channels;
+    if (!c->fast || b->stage->lut || p->kernel_h != 3 || p->kernel_w != 3 || p->dilation_w != 1 ||
+        p->stride_w > 2)
+        return 0;
+    if (channels >= NK_QUAD_BYTES) return 1;
+    return channels * pixels == NK_QUAD_BYTES && channels % 8 == 0 && p->stride_w == 1 &&
+                   b->in->pixel == channels && b->out->pixel == channels && b->out->width >= pixels
+               ? pixels
+               : 0;
+}
+
+/* Rows at hand of a block of 64 bytes; 0 when its channels take the integer form. */
+static int quad_rows(const work *w, const nk_quads *k, uint32_t channel, uint32_t pixels) {
+    const block *b = &w->b;
+    const nk_depthwise_conv2d_params *p = b->p;
+    if (!k->usable) return 0;
+    nk_quad_rows r;
+    r.width = (int32_t)b->in->width;
+    r.flip = b->flip, r.absent = _mm512_set1_epi8((char)p->input_zero);
+    r.pixel = b->out->pixel, r.columns = b->out->width;
+    r.stride = p->stride_w, r.pad = p->pad_left;
+    for (uint32_t i = 0; i < w->rows; ++i) {
+        for (uint32_t ky = 0; ky < 3; ++ky) {
+            const uint8_t *row = w->under[i * (uint32_t)p->stride_h + ky * (uint32_t)p->dilation_h];
+            r.at[ky] = row ? row + channel : w->absent;
+            r.step[ky] = row ? b->in->pixel : 0;
+        }
+        r.to = w->own[i] + channel;
+        nk_quad_row(k, &w->q.clamps, &r, pixels);
+    }
+    return 1;
+}
+
+/* Rows at hand of blocks of 16 channels from `channel` to `end`. */
+static void lane_blocks(work *w, uint32_t channel, uint32_t end, uint8_t *kept, size_t size) {
+    block *b = &w->b;
+    for (b->channel = channel; b->channel < end; b->channel += LANES) {
+        constants single;
+        b->count = end - b->channel < LANES ? end - b->channel : LANES;
+        b->mask = nk_first_lanes(b->count);
+        constants *k = kept ? (constants *)(void *)kept : &single;
+        if (w->fresh || !kept) fill_constants(b, w->weights, k);
+        if (kept) kept += size;
+        b->k = k;
+        block_rows(b, &w->q, w->under, w->own, w->rows, w->absent);
+    }
+}
+
+/* Channels from which on the last block of 64 bytes goes back over earlier ones, rather than leave
+ * the rest to lanes. */
+#define GO_BACK 32
+
+/* Rows at hand of all channels; `pixels` as above. */
+static void all_blocks(work *w, uint32_t pixels, size_t size) {
+    const uint32_t channels = w->b.out->channels,
+                   period = channels < NK_QUAD_BYTES ? channels : NK_QUAD_BYTES;
+    uint8_t *kept = w->kept;
+    uint32_t channel = 0;
+    while (pixels && channel < channels) {
+        const uint32_t left = channels - channel;
+        nk_quads single;
+        if (left < period && (left < GO_BACK || channels % 8)) break;
+        if (left < period) channel = channels - period;
+        nk_quads *k = kept ? (nk_quads *)(void *)kept : &single;
+        if (w->fresh || !kept) nk_quads_fill(w->b.stage, w->weights, channel, period, w->b.flip, k);
+        if (kept) kept += sizeof *k;
+        if (!quad_rows(w, k, channel, pixels))
+            lane_blocks(w, channel, channel + period, NULL, size);
+        channel += period;
+    }
+    lane_blocks(w, channel, channels, kept, size);
+}
+
 int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     if (call->go_on != NULL) return 0; /* the portable loop looks at the clock */
     const nk_depthwise_conv2d_params *p =
         (const nk_depthwise_conv2d_params *)(const void *)call->params;
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],
                      *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
-    const int8_t *weights = (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data;
     const int32_t extent = (p->kernel_h - 1) * p->dilation_h + 1;
     if (call->units != 8 || p->depth_multiplier != 1 || p->weights_zero != 0) return 0;
     if (p->kernel_h > MAX_KERNEL || extent > MAX_ROWS) return 0;
-    block b; /* filled part by part: clearing it would cost as much as a small call */
-    b.in = in, b.out = out, b.stage = stage, b.p = p;
-    b.quads = nk_blocks((uint32_t)p->kernel_h, 4);
-    if ((uint64_t)p->kernel_w * b.quads > MAX_QUADS) return 0;
-    uint8_t absent[LANES];
-    memset(absent, (uint8_t)p->input_zero, sizeof absent);
-    b.flip = _mm512_set1_epi8((char)nk_flip(in));
-    b.absent = _mm512_set1_epi8((char)((uint8_t)p->input_zero ^ (uint8_t)nk_flip(in)));
-    pending q;
-    q.count = 0;
-    q.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
+    work w; /* filled part by part: clearing it would cost as much as a small call */
+    w.b.in = in, w.b.out = out, w.b.stage = stage, w.b.p = p;
+    w.b.quads = nk_blocks((uint32_t)p->kernel_h, 4);
+    if ((uint64_t)p->kernel_w * w.b.quads > MAX_QUADS) return 0;
+    w.weights = (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data;
+    memset(w.absent, (uint8_t)p->input_zero, sizeof w.absent);
+    w.b.flip = _mm512_set1_epi8((char)nk_flip(in));
+    w.b.absent = _mm512_set1_epi8((char)((uint8_t)p->input_zero ^ (uint8_t)nk_flip(in)));
+    w.q.count = 0;
+    w.q.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
+    const uint32_t pixels = quad_pixels(&w.b, &w.q.clamps);
     const size_t size =
-        offsetof(constants, weights) + (size_t)p->kernel_w * b.quads * sizeof(__m512i);
-    constants single;
-    int fresh = 1;
+        offsetof(constants, weights) + (size_t)p->kernel_w * w.b.quads * sizeof(__m512i);
+    const size_t all = nk_blocks(out->channels, LANES) * size +
+                       (pixels ? (out->channels / NK_QUAD_BYTES + 1) * sizeof(nk_quads) : 0);
+    w.fresh = 1;
     /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
-    uint8_t *kept = call->row1 - call->row0 == (int32_t)out->height
-                        ? NULL
-                        : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],
-                                  &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0,
-                                  nk_blocks(out->channels, LANES) * size, &fresh);
+    w.kept = call->row1 - call->row0 == (int32_t)out->height
+                 ? NULL
+                 : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],
+                           &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0, all, &w.fresh);
     const int32_t most = (MAX_ROWS - extent) / p->stride_h + 1; /* output rows at a time */
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; y += most) {
             const int32_t count = nk_min(most, call->row1 - y);
-            uint8_t *under[MAX_ROWS], *own[MAX_ROWS];
             find_rows(in, image, y * p->stride_h - p->pad_top,
-                      (uint32_t)((count - 1) * p->stride_h + extent), under);
-            find_rows(out, image, y, (uint32_t)count, own);
-            for (b.channel = 0; b.channel < out->channels; b.channel += LANES) {
-                b.count = out->channels - b.channel < LANES ? out->channels - b.channel : LANES;
-                b.mask = nk_first_lanes(b.count);
-                constants *k =
-                    kept ? (constants *)(void *)(kept + b.channel / LANES * size) : &single;
-                if (fresh) fill_constants(&b, weights, k);
-                b.k = k;
-                block_rows(&b, &q, under, own, (uint32_t)count, absent);
-            }
+                      (uint32_t)((count - 1) * p->stride_h + extent), w.under);
+            find_rows(out, image, y, (uint32_t)count, w.own);
+            w.rows = (uint32_t)count;
+            all_blocks(&w, pixels, size);
         }
     }
     return 1;
