@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "footprint.h"
+#include "nk_window.h"
 
 enum {
     MOST_LOOPS = 64,
@@ -20,6 +21,7 @@ static const uint64_t most_comparisons = UINT64_C(1) << 19;
 /* A call of the body at hand. */
 typedef struct {
     uint32_t words[ND_MAX_WORDS];
+    nd_instruction at;
     NeutronCallRecord record;
     nd_kernel_info info;
     nk_call call;
@@ -65,48 +67,25 @@ static rows written(const step *s, uint32_t from, uint32_t to) {
     return all;
 }
 
-/* Input rows y * stride - pad and `reach` more under output row y. */
-typedef struct {
-    int64_t stride, pad, reach;
-} window;
-
-static bool window_of(const nk_call *call, window *w) {
-    const nk_conv2d_params *conv = (const nk_conv2d_params *)(const void *)call->params;
-    const nk_max_pool2d_params *pool = (const nk_max_pool2d_params *)(const void *)call->params;
-    switch (call->kernel) {
-    case NEUTRON_KERNEL_CONV2D:
-    case NEUTRON_KERNEL_DEPTHWISE_CONV2D: /* these four begin alike */
-    case NEUTRON_KERNEL_CONV2D16:
-    case NEUTRON_KERNEL_DEPTHWISE_CONV2D16:
-        *w = (window){conv->stride_h, conv->pad_top,
-                      (int64_t)(conv->kernel_h - 1) * conv->dilation_h};
-        return true;
-    case NEUTRON_KERNEL_MAX_POOL2D:
-    case NEUTRON_KERNEL_AVG_POOL2D:
-        *w = (window){pool->stride_h, pool->pad_top, pool->kernel_h - 1};
-        return true;
-    default: return false;
-    }
-}
-
 /* Whether an input's rows follow from the output's; else all of them may be read. */
 static bool by_rows(const step *s, uint32_t operand) {
-    window w;
+    nk_window w;
     if (operand == s->info.output) return true;
     if (!(s->info.moved >> operand & 1)) return false;
     if (nd_element_wise(s->record.kernel))
         return s->call.operands[operand].height == output_of(s)->height;
-    return operand == (uint32_t)s->info.input && window_of(&s->call, &w);
+    return operand == (uint32_t)s->info.input && nk_window_of(&s->call, &w);
 }
 
 /* Rows of an operand that a call for output rows `out`, which are not empty, touches. */
 static rows touched(const step *s, uint32_t operand, rows out) {
     const int64_t height = s->call.operands[operand].height;
-    window w;
+    nk_window w;
     if (!by_rows(s, operand)) return (rows){0, height};
-    if (operand == s->info.output || !window_of(&s->call, &w)) return out;
-    const int64_t first = out.first * w.stride - w.pad,
-                  end = (out.end - 1) * w.stride - w.pad + w.reach + 1;
+    if (operand == s->info.output || !nk_window_of(&s->call, &w)) return out;
+    const int64_t reach = (int64_t)(w.kernel_h - 1) * w.dilation_h;
+    const int64_t first = out.first * w.stride_h - w.pad_top,
+                  end = (out.end - 1) * w.stride_h - w.pad_top + reach + 1;
     return (rows){larger(first, 0), smaller(end, height)};
 }
 
@@ -156,12 +135,12 @@ static bool read_body(planner *p, const nd_program *program, uint32_t offset, ui
     for (p->count = 0; words > 0; p->count++) {
         if (p->count == ND_CASCADE_CALLS) return false;
         step *s = &p->steps[p->count];
-        const nd_instruction at = nd_instruction_at(program, offset, s->words);
+        const nd_instruction at = s->at = nd_instruction_at(program, offset, s->words);
         if (at.opcode != NEUTRON_OPCODE_CALL || at.words == 0 || at.words > words) return false;
         nd_decode_call(program, NULL, &at, &s->call, &s->record);
         if (!nd_kernel(s->record.kernel, &s->info) || s->info.dense) return false;
-        window w;
-        if (!nd_element_wise(s->record.kernel) && !window_of(&s->call, &w)) return false;
+        nk_window w;
+        if (!nd_element_wise(s->record.kernel) && !nk_window_of(&s->call, &w)) return false;
         const int64_t advance = s->record.row_step;
         if (s->info.written != 1u << s->info.output || advance == 0 ||
             (advance < 0 ? -advance : advance) != (int64_t)s->record.rows)
@@ -411,6 +390,26 @@ static bool plan_loop(planner *p, nd_cascade *c) {
     return false;
 }
 
+/* Cycles of the loop's calls; false where one has no price. */
+static bool price_loop(const planner *p, const nm_target *target, uint64_t *cycles) {
+    *cycles = 0;
+    for (const step *s = p->steps; s < p->steps + p->count; s++) {
+        int64_t priced = 0;
+        nm_cost cost;
+        for (uint32_t i = 0; i < p->iterations; i++) {
+            const rows out = written(s, i, i + 1);
+            if (empty(out)) continue;
+            if (out.end - out.first != priced &&
+                nm_encoded_call_cost(target, s->at.plain, s->at.words, 0,
+                                     (int32_t)(out.end - out.first), &cost) != NEUTRON_NONE)
+                return false;
+            priced = out.end - out.first;
+            *cycles += nm_cycles(&cost);
+        }
+    }
+    return true;
+}
+
 static void plan_code(planner *p, const nd_program *program) {
     uint32_t room[ND_MAX_WORDS];
     for (uint32_t offset = program->header.code_offset; p->loops < MOST_LOOPS;) {
@@ -423,7 +422,8 @@ static void plan_code(planner *p, const nd_program *program) {
         p->iterations = loop.iterations;
         nd_cascade c = {.body = offset, .first = p->used};
         if (loop.iterations < 2 || loop.iterations > MOST_ITERATIONS ||
-            !read_body(p, program, offset, loop.body_words) || !find_rings(p) || !plan_loop(p, &c))
+            !read_body(p, program, offset, loop.body_words) || !find_rings(p) ||
+            !plan_loop(p, &c) || !price_loop(p, program->target, &c.cycles))
             continue;
         c.calls = p->count;
         p->cascades[p->loops++] = c;

@@ -5,8 +5,8 @@
  * each loop how many iterations may run together: every call once for all their rows. Rings are
  * then held in memory of the thread with as many rows as that takes, and what they would hold after
  * the loop is copied back. Two accesses to the same bytes, one of them a write, keep their order,
- * so every byte outside that memory is what the iterations one by one leave; cycles are counted
- * iteration by iteration. */
+ * so every byte outside that memory is what the iterations one by one leave; cycles are those of
+ * the iterations one by one. */
 #ifndef ND_CASCADE_H
 #define ND_CASCADE_H
 
@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
     uint32_t body, calls, together;
     uint32_t first, count; /* its shadows */
+    uint64_t cycles;       /* of all its calls, which the array runs one after the other */
 } nd_cascade;
 
 struct nd_plan {

@@ -8,26 +8,16 @@
 /* Columns of a part: fewer would not fill the registers of the loops. */
 enum { LEAST_COLUMNS = 8 };
 
-/* Kernels whose first parameters are a window, with the same operands as conv2d. */
-static bool has_window(uint32_t kernel) {
+/* Kernels with the operands of conv2d and a window. */
+static bool has_columns(uint32_t kernel) {
     return kernel == NEUTRON_KERNEL_CONV2D || kernel == NEUTRON_KERNEL_DEPTHWISE_CONV2D;
 }
 
-static nk_window window_of(const nk_call *call) {
-    nk_window w;
-    _Static_assert(offsetof(nk_conv2d_params, pad_left) == offsetof(nk_window, pad_left) &&
-                       offsetof(nk_depthwise_conv2d_params, pad_left) ==
-                           offsetof(nk_window, pad_left),
-                   "the window comes first");
-    memcpy(&w, call->params, sizeof w);
-    return w;
-}
-
 bool nd_columns_independent(const nk_call *call, uint32_t parts) {
-    if (!has_window(call->kernel)) return false;
+    nk_window w;
+    if (!has_columns(call->kernel) || !nk_window_of(call, &w)) return false;
     const nk_operand *in = &call->operands[NK_CONV2D_INPUT],
                      *out = &call->operands[NK_CONV2D_OUTPUT];
-    const nk_window w = window_of(call);
     const int64_t last = ((int64_t)out->width - 1) * w.stride_w - w.pad_left;
     return out->width >= LEAST_COLUMNS * parts && out->pixel >= out->channels &&
            last < (int64_t)in->width;
@@ -45,7 +35,8 @@ void nd_cut_columns(const nk_call *call, uint32_t first, uint32_t end,
                     int32_t params[NEUTRON_MAX_PARAMS], nk_call *part) {
     *part = *call;
     nk_operand *in = &part->operands[NK_CONV2D_INPUT], *out = &part->operands[NK_CONV2D_OUTPUT];
-    nk_window w = window_of(call);
+    nk_window w;
+    if (!nk_window_of(call, &w)) return;
     const int32_t start = (int32_t)first * w.stride_w - w.pad_left;
     if (start > 0) skip_columns(in, (uint32_t)start);
     w.pad_left = start < 0 ? -start : 0;

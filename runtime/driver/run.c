@@ -148,16 +148,15 @@ static void decode(run *r, kept *k) {
     k->decoded = true;
 }
 
-/* Rows of a call in iterations [from, to) of its loop; false: none. */
+/* Rows of a call in iterations [from, to) of its loop, where those of one follow those of the
+ * other; false: none. */
 static bool rows_of(const kept *k, uint32_t from, uint32_t to, int32_t *row0, int32_t *row1) {
-    *row0 = *row1 = 0;
-    for (uint32_t i = from; i < to; i++) {
-        int32_t first, end;
-        nd_clip_rows(&k->record, i, k->call.operands[k->info.output].height, &first, &end);
-        if (first == end) continue;
-        *row0 = *row0 == *row1 || first < *row0 ? first : *row0;
-        *row1 = end > *row1 ? end : *row1;
-    }
+    const NeutronCallRecord *call = &k->record;
+    const int64_t height = k->call.operands[k->info.output].height, step = call->row_step;
+    const int64_t a = call->first_row + from * step, b = call->first_row + (to - 1) * step;
+    const int64_t first = a < b ? a : b, end = (a < b ? b : a) + call->rows;
+    *row0 = first < 0 ? 0 : (int32_t)(first < height ? first : height);
+    *row1 = end < *row0 ? *row0 : (int32_t)(end < height ? end : height);
     return *row0 != *row1;
 }
 
@@ -231,7 +230,11 @@ static void copy_back(const run *r, const kept *k, const nd_shadow *s, int32_t r
     const nk_operand *from = &k->call.operands[s->operand];
     uint8_t *base =
         nd_region_base(r->program, &r->buffers, to.region, to.index) + (size_t)to.offset;
-    const size_t bytes = (size_t)to.width * to.pixel;
+    size_t bytes = (size_t)to.width * to.pixel;
+    if (bytes == to.pitch && to.ring == to.height && from->ring == to.ring) {
+        bytes *= (size_t)(row1 - row0); /* rows without gaps are one */
+        row1 = row0 + 1;
+    }
     for (int32_t y = row0; y < row1; y++)
         memcpy(base + (size_t)((uint32_t)y % to.ring) * to.pitch, nk_row(from, 0, y), bytes);
 }
@@ -290,12 +293,17 @@ static NeutronError run_group(run *r, const nd_cascade *c, const nd_shadow *shad
             if (error != NEUTRON_NONE) return error;
         }
     }
-    for (uint32_t i = from; i < to; i++) {
+    return NEUTRON_NONE;
+}
+
+/* Count the cycles of a loop's calls in their order, for those who watch each. */
+static NeutronError account_each(run *r, const nd_cascade *c, uint32_t iterations) {
+    for (uint32_t i = 0; i < iterations; i++) {
         for (uint32_t at = 0; at < c->calls; at++) {
             kept *k = &r->kept[at];
             int32_t row0, row1;
             if (!rows_of(k, i, i + 1, &row0, &row1)) continue;
-            error = account(r, k, row0, row1);
+            const NeutronError error = account(r, k, row0, row1);
             if (error != NEUTRON_NONE) return error;
         }
     }
@@ -315,6 +323,8 @@ static NeutronError run_cascade(run *r, const nd_cascade *c, uint32_t iterations
     for (const nd_shadow *s = shadows; s < shadows + c->count; s++)
         if (s->kind == ND_RING_WRITTEN) copy_ring_back(r, &r->kept[s->call], s, iterations);
     for (uint32_t at = 0; at < c->calls; at++) *next += r->kept[at].at.bytes;
+    if (r->profile.at != NULL || r->model->trace_lines) return account_each(r, c, iterations);
+    r->model->timeline.array += c->cycles;
     return NEUTRON_NONE;
 }
 

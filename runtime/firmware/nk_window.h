@@ -21,6 +21,33 @@ typedef struct {
     int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
 } nk_window;
 
+/* Parameters of these kernels begin with their window. */
+#define NK_BEGINS_WITH_WINDOW(params) \
+    _Static_assert(offsetof(params, pad_left) == offsetof(nk_window, pad_left), \
+                   "the window comes first")
+NK_BEGINS_WITH_WINDOW(nk_conv2d_params);
+NK_BEGINS_WITH_WINDOW(nk_depthwise_conv2d_params);
+NK_BEGINS_WITH_WINDOW(nk_conv2d16_params);
+NK_BEGINS_WITH_WINDOW(nk_depthwise_conv2d16_params);
+
+/* The window under which output row y is computed from input rows y * stride_h - pad_top and on; 0
+ * for kernels without one. */
+static inline int nk_window_of(const nk_call *call, nk_window *w) {
+    const nk_max_pool2d_params *pool = (const nk_max_pool2d_params *)(const void *)call->params;
+    switch (call->kernel) {
+    case NEUTRON_KERNEL_CONV2D:
+    case NEUTRON_KERNEL_DEPTHWISE_CONV2D:
+    case NEUTRON_KERNEL_CONV2D16:
+    case NEUTRON_KERNEL_DEPTHWISE_CONV2D16: memcpy(w, call->params, sizeof *w); return 1;
+    case NEUTRON_KERNEL_MAX_POOL2D:
+    case NEUTRON_KERNEL_AVG_POOL2D: /* both begin alike, without dilation */
+        *w = (nk_window){pool->kernel_h, pool->kernel_w, pool->stride_h, pool->stride_w, 1, 1,
+                         pool->pad_top,  pool->pad_left};
+        return 1;
+    default: return 0;
+    }
+}
+
 static inline int nk_axis_ok(int32_t kernel, int32_t stride, int32_t dilation, int32_t pad,
                              uint32_t in, uint32_t out) {
     if (kernel < 1 || kernel > NK_WINDOW_MAX || stride < 1 || stride > NK_WINDOW_MAX) return 0;
