@@ -16,7 +16,7 @@
 
 /* Bytes of rings and stripes held beside the model's memory, per thread: they stay in a
  * second-level cache. */
-enum { ND_SHADOW_BYTES = 131072 };
+enum { ND_SHADOW_BYTES = 262144 };
 /* The same of a model that several threads run: whole layers of large networks, so that a call has
  * rows for each. */
 enum { ND_SHARED_SHADOW_BYTES = 2097152 };

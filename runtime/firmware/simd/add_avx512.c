@@ -16,6 +16,8 @@
 #include <immintrin.h>
 #include <math.h>
 
+#include "stage_avx512.h"
+
 #define LANES 64
 #define NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
 /* 2^-6 of the outputs would be doubtful: then the integer loop is faster */
@@ -23,7 +25,8 @@
 
 typedef struct {
     __m512 first, second, rest; /* 2^16 times the F, and what does not depend on the inputs */
-    __m512i doubt, zero, low, high, flip;
+    __m512i doubt;
+    nk_clamps clamps;
 } constants;
 
 /* 1 when the float form may be used. */
@@ -47,10 +50,12 @@ static int constants_of(const nk_call *call, constants *k) {
     k->second = _mm512_set1_ps((float)f2);
     k->rest = _mm512_set1_ps((float)(rest + half));
     k->doubt = _mm512_set1_epi16((int16_t)(2 * half));
-    k->zero = _mm512_set1_epi16((int16_t)zero);
-    k->low = _mm512_set1_epi8((char)low);
-    k->high = _mm512_set1_epi8((char)high);
-    k->flip = _mm512_set1_epi8((char)down);
+    k->clamps.zero = _mm512_set1_epi16((int16_t)zero);
+    k->clamps.low = _mm512_set1_epi8((char)low);
+    k->clamps.high = _mm512_set1_epi8((char)high);
+    k->clamps.flip = _mm512_set1_epi8((char)down);
+    k->clamps.fast = 1;
+    k->clamps.open = !down && low == -128 && high == 127;
     return 1;
 }
 
@@ -66,8 +71,7 @@ static inline __attribute__((always_inline)) __m512 widen(const uint8_t *from, u
 static inline __attribute__((always_inline)) int block(const constants *k, const uint8_t *a,
                                                        uint32_t step_a, const uint8_t *b,
                                                        uint32_t step_b, __m512i *sums,
-                                                       const int is_signed) {
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+                                                       const int is_signed, const int open) {
     __m512i v[4];
 #pragma GCC unroll 4
     for (uint32_t i = 0; i < 4; ++i) {
@@ -80,15 +84,11 @@ static inline __attribute__((always_inline)) int block(const constants *k, const
         _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
     if (__builtin_expect(_mm512_mask_cmplt_epu16_mask(0x55555555, least, k->doubt) != 0, 0))
         return 0;
-    const __m512i front =
-        _mm512_packs_epi32(_mm512_srai_epi32(v[0], 16), _mm512_srai_epi32(v[1], 16));
-    const __m512i back =
-        _mm512_packs_epi32(_mm512_srai_epi32(v[2], 16), _mm512_srai_epi32(v[3], 16));
-    const __m512i bytes =
-        _mm512_packs_epi16(_mm512_adds_epi16(front, k->zero), _mm512_adds_epi16(back, k->zero));
-    const __m512i clamped =
-        _mm512_xor_si512(_mm512_min_epi8(_mm512_max_epi8(bytes, k->low), k->high), k->flip);
-    *sums = _mm512_permutexvar_epi32(order, clamped);
+    const __m512i bytes = nk_upper_bytes(&k->clamps, v, 0);
+    const nk_clamps *c = &k->clamps;
+    *sums =
+        open ? bytes
+             : _mm512_xor_si512(_mm512_min_epi8(_mm512_max_epi8(bytes, c->low), c->high), c->flip);
     return 1;
 }
 
@@ -96,13 +96,13 @@ static inline __attribute__((always_inline)) void run(const nk_call *call, const
                                                       const uint8_t *a, uint32_t step_a,
                                                       const uint8_t *b, uint32_t step_b,
                                                       uint8_t *out, uint32_t count,
-                                                      const int is_signed) {
+                                                      const int is_signed, const int open) {
     const constants k = *of;
     uint32_t i = 0;
     for (; i + LANES <= count; i += LANES) {
         __m512i sums;
         const uint8_t *left = a + i * step_a, *right = b + i * step_b;
-        if (block(&k, left, step_a, right, step_b, &sums, is_signed))
+        if (block(&k, left, step_a, right, step_b, &sums, is_signed, open))
             _mm512_storeu_si512(out + i, sums);
         else nk_add_run_avx2(call, left, step_a, right, step_b, out + i, LANES);
     }
@@ -113,8 +113,11 @@ static inline __attribute__((always_inline)) void run(const nk_call *call, const
 static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
                     uint32_t step_b, uint8_t *out, uint32_t count) {
     const constants *k = call->context;
-    if (nk_flip(&call->operands[NK_ADD_OUTPUT])) run(call, k, a, step_a, b, step_b, out, count, 1);
-    else run(call, k, a, step_a, b, step_b, out, count, 0);
+    const int is_signed = nk_flip(&call->operands[NK_ADD_OUTPUT]) != 0;
+    if (is_signed && step_a == 1 && step_b == 1 && k->clamps.open)
+        run(call, k, a, 1, b, 1, out, count, 1, 1);
+    else if (is_signed) run(call, k, a, step_a, b, step_b, out, count, 1, 0);
+    else run(call, k, a, step_a, b, step_b, out, count, 0, 0);
 }
 
 int nk_add_avx512(const nk_call *call) {

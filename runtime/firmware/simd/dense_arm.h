@@ -222,7 +222,7 @@ static int nk_dense_arm(const nk_call *call, const nk_operand *weights, const nk
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)p->kernel_h * (uint32_t)p->kernel_w * d.depth * NK_PACK;
     d.flip = (uint8_t)nk_flip(in);
-    const int thin = nk_thin_pays(&d);
+    const int thin = nk_thin_pays(&d, NK_PACK);
     const uint32_t padded = nk_blocks(outputs, NK_PACK) * NK_PACK;
     const uint32_t slice = thin ? nk_thin_slice(&d, outputs) : padded;
     for (uint32_t group = 0; group < groups; ++group) {

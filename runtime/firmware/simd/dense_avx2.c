@@ -207,7 +207,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
     shared s;
     s.fits = nk_clamps8_of(&s.clamps, out->dtype == NEUTRON_DTYPE_INT8, stage->zero, stage->low,
                            stage->high);
-    const int thin = nk_thin_pays(&d);
+    const int thin = nk_thin_pays(&d, NK_PACK);
     const uint32_t slice =
         thin ? nk_thin_slice(&d, outputs) : nk_blocks(outputs, NK_PACK) * NK_PACK;
     uint32_t number = 0;

@@ -253,7 +253,7 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
     d.flip = (uint8_t)nk_flip(in);
     shared s;
     s.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
-    const int thin = nk_thin_pays(&d);
+    const int thin = nk_thin_pays(&d, NK_BROAD_STEP);
     const uint32_t slice = thin ? nk_thin_slice(&d, SLICE) : SLICE;
     uint32_t part = 0;
     for (uint32_t group = 0; group < groups; ++group) {

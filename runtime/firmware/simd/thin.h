@@ -17,14 +17,16 @@ static inline uint32_t nk_thin_run(const nk_dense *d) {
     return nk_blocks((uint32_t)d->p->kernel_w * d->inputs, NK_PACK) * NK_PACK;
 }
 
-/* 1 when at least a quarter of the products would be filling. */
-static inline int nk_thin_pays(const nk_dense *d) {
+/* 1 when at least a quarter of the products would be filling; a row of the window is multiplied in
+ * runs of `unit` bytes. */
+static inline int nk_thin_pays(const nk_dense *d, uint32_t unit) {
     const nk_conv2d_params *p = d->p;
     if (d->inputs >= NK_PACK || p->kernel_w > 64 || p->kernel_h > 64 || p->dilation_h != 1 ||
         p->dilation_w != 1)
         return 0;
     if ((uint32_t)p->kernel_h * nk_thin_run(d) * NK_PACK > NK_THIN_BYTES) return 0;
-    return nk_thin_run(d) * 4 <= (uint32_t)p->kernel_w * NK_PACK * 3;
+    return nk_blocks((uint32_t)p->kernel_w * d->inputs, unit) * unit * 4 <=
+           (uint32_t)p->kernel_w * NK_PACK * 3;
 }
 
 /* Output channels whose weights are copied at a time. */
