@@ -198,16 +198,20 @@ uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t
 bool nd_element_wise(uint32_t kernel);
 /* Whether the rows of a call may be computed in any order, and at once. */
 bool nd_rows_independent(const nk_call *call, const nd_kernel_info *info);
-/* Whether the rows of a call are enough to be shared with threads that look for work. */
-bool nd_worth_sharing(const nk_call *call, const nd_kernel_info *info, uint32_t degree);
-/* Run rows [row0, row1) of a call, over the threads of `pool` where they are independent; the
- * kernel's own result. */
-int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call);
+/* Run rows [row0, row1) of a call, over the threads of `pool` where its parts are independent and
+ * worth that at this degree of sharing; the kernel's own result. */
+int32_t nd_run_stripes(nd_pool *pool, uint32_t degree, const nd_kernel_info *info, nk_call *call);
 /* columns.c: whether the columns of a call with independent rows may be computed in so many parts;
  * the call of one part, whose changed parameters go to `params`. */
 bool nd_columns_independent(const nk_call *call, uint32_t parts);
 void nd_cut_columns(const nk_call *call, uint32_t first, uint32_t end,
                     int32_t params[NEUTRON_MAX_PARAMS], nk_call *part);
+/* channels.c: the same for output channels: whether they are enough for so many parts, and the call
+ * of part `at` of them. Its constants for channels go to `table`. */
+enum { ND_CUT_CHANNELS = 1024 }; /* of a part: its table lies on the stack */
+bool nd_channels_independent(const nk_call *call, uint32_t parts);
+void nd_cut_channels(const nk_call *call, uint32_t at, uint32_t parts,
+                     int32_t table[3 * ND_CUT_CHANNELS], nk_call *part);
 #endif
 
 /* buffers.c: NULL and alignment; fills `buffers`. */

@@ -55,9 +55,11 @@ static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
  * microcontroller. Smaller bites would load weights more often. */
 #if ND_THREADS
 static const uint64_t bite_work = UINT64_C(1) << 28;
-/* Operations of a run, some 50 microseconds in the fastest loops: shorter ones would be over before
- * threads that sleep were awake. */
-static const uint64_t worth_waking = UINT64_C(1) << 22;
+/* Bytes of rows that threads copy together: as long as handing a part to one of them takes. */
+static const uint64_t worth_copying = 8192;
+/* Operations of a run, some ten microseconds in the fastest loops: in shorter ones threads would
+ * only meet. */
+static const uint64_t worth_waking = UINT64_C(1) << 20;
 #else
 static const uint64_t bite_work = UINT64_C(1) << 24;
 #endif
@@ -76,8 +78,7 @@ static bool in_time(const void *watch) {
 
 static int32_t run_kernel(run *r, const nd_kernel_info *info, nk_call *call) {
 #if ND_THREADS
-    if (r->pool != NULL && nd_worth_sharing(call, info, r->degree))
-        return nd_run_stripes(r->pool, info, call);
+    if (r->pool != NULL) return nd_run_stripes(r->pool, r->degree, info, call);
 #endif
     (void)r, (void)info;
     return neutronKernels[call->kernel](NK_RUN, call);
@@ -224,19 +225,48 @@ static NeutronError run_body(run *r, uint32_t *offset, uint32_t words, uint32_t 
 }
 
 #if ND_THREADS
-/* Rows [row0, row1) of an operand from where a shadow holds them to where they belong. */
+/* Rows [row0, row1) of an operand on their way from where a shadow holds them to where they belong.
+ */
+typedef struct {
+    const nk_operand *from;
+    uint8_t *base;
+    NeutronOperandRecord to;
+    int32_t row0, row1;
+    uint32_t parts;
+} rows_back;
+
+static void copy_part(void *argument, uint32_t part) {
+    const rows_back *b = argument;
+    const int64_t rows = b->row1 - b->row0;
+    const int32_t first = b->row0 + (int32_t)(rows * part / b->parts);
+    int32_t end = b->row0 + (int32_t)(rows * (part + 1) / b->parts);
+    size_t bytes = (size_t)b->to.width * b->to.pixel;
+    if (first < end && bytes == b->to.pitch && b->to.ring == b->to.height &&
+        b->from->ring == b->to.ring) {
+        bytes *= (size_t)(end - first); /* rows without gaps are one */
+        end = first + 1;
+    }
+    for (int32_t y = first; y < end; y++)
+        memcpy(b->base + (size_t)((uint32_t)y % b->to.ring) * b->to.pitch, nk_row(b->from, 0, y),
+               bytes);
+}
+
+/* Threads that share rows copy their own. */
 static void copy_back(const run *r, const kept *k, const nd_shadow *s, int32_t row0, int32_t row1) {
     const NeutronOperandRecord to = nd_operand_record(&k->at, s->operand);
-    const nk_operand *from = &k->call.operands[s->operand];
-    uint8_t *base =
-        nd_region_base(r->program, &r->buffers, to.region, to.index) + (size_t)to.offset;
-    size_t bytes = (size_t)to.width * to.pixel;
-    if (bytes == to.pitch && to.ring == to.height && from->ring == to.ring) {
-        bytes *= (size_t)(row1 - row0); /* rows without gaps are one */
-        row1 = row0 + 1;
+    rows_back b = {&k->call.operands[s->operand],
+                   nd_region_base(r->program, &r->buffers, to.region, to.index) + (size_t)to.offset,
+                   to,
+                   row0,
+                   row1,
+                   1};
+    const uint64_t bytes = (uint64_t)(row1 - row0) * to.pitch;
+    if (r->pool != NULL && bytes >= worth_copying) {
+        b.parts = nd_pool_threads(r->pool);
+        nd_pool_run(r->pool, copy_part, &b, b.parts);
+    } else {
+        copy_part(&b, 0);
     }
-    for (int32_t y = row0; y < row1; y++)
-        memcpy(base + (size_t)((uint32_t)y % to.ring) * to.pitch, nk_row(from, 0, y), bytes);
 }
 
 /* What the ring would hold after the loop. */

@@ -3,14 +3,19 @@
 
 #if ND_THREADS
 
-/* Nanoseconds of calls that are shared, by degree. The smallest take as long as handing a part to
- * a thread that looks for it; they are shared because the next call finds in each cache what that
+/* Nanoseconds of calls that are shared at all. The smallest take as long as handing a part to a
+ * thread that looks for it; they are shared because the next call finds in each cache what that
  * thread made. */
-static const uint64_t least_shared[ND_DEGREES] = {
-    [ND_SHARE_NOTHING] = UINT64_MAX, [ND_SHARE_LARGE] = 10000, [ND_SHARE_ALL] = 300};
+enum { WORTH = 300 };
+/* Nanoseconds of calls whose channels are shared though threads share little else: what each reads
+ * then comes from the other's cache. */
+enum { WORTH_CHANNELS = 10000 };
 /* Rows of a cascade's stripe: its columns are shared, since the rows of the next one would come
  * from another thread's cache. */
 enum { FEW_ROWS = 4 };
+/* Nanoseconds of a part, rows of it, and parts for each thread: smaller ones even out who is fast
+ * and who came late, but each prepares the call's constants anew. */
+enum { GRAIN = 8000, GRAIN_ROWS = 4, PARTS = 4 };
 
 /* The bytes an operand may reach, as an interval of its region. */
 typedef struct {
@@ -70,28 +75,33 @@ static uint64_t per_nanosecond(const nd_kernel_info *info) {
     }
 }
 
-bool nd_worth_sharing(const nk_call *call, const nd_kernel_info *info, uint32_t degree) {
-    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
-    return nd_call_work(call, info, rows) / per_nanosecond(info) >= least_shared[degree];
+static uint64_t nanoseconds(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
+    return nd_call_work(call, info, rows) / per_nanosecond(info);
 }
 
-/* One part of a call, over some of its rows or some of its columns. */
+typedef enum { ROWS, COLUMNS, CHANNELS } cut;
+
+/* A call in parts: some of its rows each, or of its columns, or of its channels. */
 typedef struct {
     const nk_call *call;
     nk_kernel kernel;
     uint32_t parts;
-    bool columns;
-    int32_t results[ND_MAX_THREADS];
-    const char *why[ND_MAX_THREADS];
+    cut cut;
+    int32_t results[ND_MAX_PARTS];
+    const char *why[ND_MAX_PARTS];
 } job;
+
+static void run_one(job *j, uint32_t part, nk_call *mine) {
+    j->results[part] = j->kernel(NK_RUN, mine);
+    j->why[part] = mine->why;
+}
 
 static void run_rows(job *j, uint32_t part) {
     nk_call mine = *j->call;
     const int64_t rows = j->call->row1 - j->call->row0;
     mine.row0 = j->call->row0 + (int32_t)(rows * part / j->parts);
     mine.row1 = j->call->row0 + (int32_t)(rows * (part + 1) / j->parts);
-    j->results[part] = j->kernel(NK_RUN, &mine);
-    j->why[part] = mine.why;
+    run_one(j, part, &mine);
 }
 
 static void run_columns(job *j, uint32_t part) {
@@ -100,23 +110,62 @@ static void run_columns(job *j, uint32_t part) {
     const uint64_t width = j->call->operands[NK_CONV2D_OUTPUT].width;
     nd_cut_columns(j->call, (uint32_t)(width * part / j->parts),
                    (uint32_t)(width * (part + 1) / j->parts), params, &mine);
-    j->results[part] = j->kernel(NK_RUN, &mine);
-    j->why[part] = mine.why;
+    run_one(j, part, &mine);
+}
+
+static void run_channels(job *j, uint32_t part) {
+    int32_t table[3 * ND_CUT_CHANNELS];
+    nk_call mine;
+    nd_cut_channels(j->call, part, j->parts, table, &mine);
+    run_one(j, part, &mine);
 }
 
 static void run_part(void *argument, uint32_t part) {
     job *j = argument;
-    if (j->columns) run_columns(j, part);
-    else run_rows(j, part);
+    switch (j->cut) {
+    case ROWS: run_rows(j, part); break;
+    case COLUMNS: run_columns(j, part); break;
+    case CHANNELS: run_channels(j, part); break;
+    }
 }
 
-int32_t nd_run_stripes(nd_pool *pool, const nd_kernel_info *info, nk_call *call) {
-    const uint32_t rows = (uint32_t)(call->row1 - call->row0), threads = nd_pool_threads(pool);
+/* Parts of rows for each thread. */
+static uint32_t grains(const nk_call *call, const nd_kernel_info *info, uint32_t threads) {
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
+    const uint64_t by_time = nanoseconds(call, info, rows) / GRAIN / threads,
+                   by_rows = rows / GRAIN_ROWS / threads;
+    const uint64_t found = by_time < by_rows ? by_time : by_rows;
+    return found < 1 ? 1 : found > PARTS ? PARTS : (uint32_t)found;
+}
+
+/* How a call is cut for so many threads, and into how many parts; 1: it stays whole. */
+static uint32_t parts_of(const nk_call *call, const nd_kernel_info *info, uint32_t threads,
+                         uint32_t degree, cut *how) {
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
+    const bool all = degree == ND_SHARE_ALL, few = rows <= FEW_ROWS,
+               whole = rows == call->operands[info->output].height;
+    const uint64_t time = nanoseconds(call, info, rows);
+    *how = ROWS;
+    if (degree == ND_SHARE_NOTHING || time < WORTH) return 1;
+    *how = CHANNELS;
+    if (whole && (all ? rows < FEW_ROWS * threads : few && time >= WORTH_CHANNELS) &&
+        nd_channels_independent(call, threads))
+        return threads;
+    *how = COLUMNS;
+    if (all && few && nd_columns_independent(call, threads)) return threads;
+    *how = ROWS;
+    if (few && !all) return 1;
+    uint32_t parts = threads * grains(call, info, threads);
+    if (parts > ND_MAX_PARTS) parts = threads;
+    return parts < rows ? parts : rows;
+}
+
+int32_t nd_run_stripes(nd_pool *pool, uint32_t degree, const nd_kernel_info *info, nk_call *call) {
     const nk_kernel kernel = neutronKernels[call->kernel];
-    const bool columns = rows <= FEW_ROWS && nd_columns_independent(call, threads);
-    const uint32_t parts = columns || rows > threads ? threads : rows;
+    cut how;
+    const uint32_t parts = parts_of(call, info, nd_pool_threads(pool), degree, &how);
     if (parts < 2 || !nd_rows_independent(call, info)) return kernel(NK_RUN, call);
-    job j = {call, kernel, parts, columns, {0}, {NULL}};
+    job j = {call, kernel, parts, how, {0}, {NULL}};
     nd_pool_run(pool, run_part, &j, parts);
     for (uint32_t part = 0; part < parts; part++) {
         if (j.results[part] != 0) {

@@ -18,7 +18,7 @@ enum { LOOKS = 1500 };
 /* The job in hand as one word, so that nobody takes a part of a later job for one of an earlier:
  * its number, and below it one bit for each part that nobody has taken. */
 enum { NUMBER_BIT = 32 };
-_Static_assert((int)ND_MAX_THREADS <= (int)NUMBER_BIT, "a job has at most so many parts");
+_Static_assert((int)ND_MAX_PARTS <= (int)NUMBER_BIT, "a job has at most so many parts");
 
 /* What many threads write has a line of the cache to itself. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
@@ -26,6 +26,7 @@ struct nd_pool {
     _Atomic uint64_t word;
     nd_part part; /* these two change only while no part is left to take or under way */
     void *job;
+    atomic_uint parts;             /* of the job; who sees another job's takes none of this one */
     _Alignas(64) atomic_uint left; /* parts not yet done */
     _Alignas(64) atomic_uint asleep;
     atomic_uint numbers; /* given to threads: the caller is 0 */
@@ -41,12 +42,23 @@ struct nd_pool {
 
 static uint32_t parts_of(uint64_t word) { return (uint32_t)word; }
 
-/* Take part `mine` where it is there, so that calls which follow each other find the data of that
- * part in the cache of the thread that made them; else any. */
+/* The part of those left that thread `mine` takes. Two neighbours have a stretch of the parts
+ * between them: one goes up from its first, the other down from its last, until they meet. So calls
+ * that follow each other find in the cache of each thread what it made. */
+static uint32_t chosen(const nd_pool *pool, uint32_t left, uint32_t mine) {
+    const uint32_t pairs = pool->threads / 2 + 1, pair = mine / 2;
+    const uint32_t parts = atomic_load_explicit(&pool->parts, memory_order_relaxed);
+    const uint32_t first = parts * pair / pairs, end = parts * (pair + 1) / pairs;
+    const uint32_t near = left & (uint32_t)(((UINT64_C(1) << end) - 1) >> first << first);
+    const uint32_t from = near ? near : left;
+    return (uint32_t)(mine % 2 ? 31 - __builtin_clz(from) : __builtin_ctz(from));
+}
+
+/* A part that nobody has taken; false: none is left. */
 static bool take(nd_pool *pool, uint32_t mine, uint32_t *part) {
     uint64_t word = atomic_load_explicit(&pool->word, memory_order_acquire);
     while (parts_of(word) != 0) {
-        *part = parts_of(word) >> mine & 1 ? mine : (uint32_t)__builtin_ctz(parts_of(word));
+        *part = chosen(pool, parts_of(word), mine);
         if (atomic_compare_exchange_weak_explicit(&pool->word, &word,
                                                   word & ~(UINT64_C(1) << *part),
                                                   memory_order_acquire, memory_order_acquire))
@@ -164,6 +176,7 @@ void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts) {
     uint32_t taken;
     pool->part = part;
     pool->job = job;
+    atomic_store_explicit(&pool->parts, parts, memory_order_relaxed);
     atomic_store_explicit(&pool->left, parts, memory_order_relaxed);
     atomic_store(&pool->word,
                  ((last >> NUMBER_BIT) + 1) << NUMBER_BIT | ((UINT64_C(1) << parts) - 1));

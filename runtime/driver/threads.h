@@ -13,6 +13,8 @@ typedef struct nd_pool nd_pool;
 
 /* More would share the rows of small images into slivers. */
 enum { ND_MAX_THREADS = 16 };
+/* Of one job. */
+enum { ND_MAX_PARTS = 32 };
 
 /* One part of a job; parts run at once, in no particular order. */
 typedef void (*nd_part)(void *job, uint32_t part);

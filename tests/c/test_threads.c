@@ -12,7 +12,7 @@
 
 enum { ROUNDS = 200 };
 
-static atomic_uint seen[ND_MAX_THREADS];
+static atomic_uint seen[ND_MAX_PARTS];
 
 static void mark(void *job, uint32_t part) {
     CHECK(job == seen);
@@ -26,12 +26,12 @@ static void every_part_once(void) {
         CHECK_EQUAL(nd_pool_threads(pool), threads);
         for (uint32_t round = 0; round < ROUNDS; round++) {
             const uint32_t parts =
-                1 + round % ND_MAX_THREADS; /* fewer and more than there are threads */
+                1 + round % ND_MAX_PARTS; /* fewer and more than there are threads */
             memset(seen, 0, sizeof seen);
             if (round % 50 == 0) usleep(2000); /* until they sleep */
             if (round % 4 == 0) nd_pool_wake(pool);
             nd_pool_run(pool, mark, seen, parts);
-            for (uint32_t part = 0; part < ND_MAX_THREADS; part++)
+            for (uint32_t part = 0; part < ND_MAX_PARTS; part++)
                 CHECK_EQUAL(seen[part], part < parts);
         }
         nd_pool_free(pool);
@@ -47,7 +47,13 @@ static uint32_t any(void) { /* xorshift32 */
     return state;
 }
 
-enum { ROWS = 37, COLUMNS = 11, CHANNELS = 24, ROOM = 2 * ROWS * 2 * COLUMNS * 2 * CHANNELS };
+enum {
+    ROWS = 37,
+    COLUMNS = 11,
+    CHANNELS = 24,
+    WIDE = 72,
+    ROOM = 2 * ROWS * 2 * COLUMNS * 2 * CHANNELS
+};
 
 /* A byte image of two batches in `at`. */
 static nk_operand image(uint8_t *at, uint32_t height, uint32_t width, uint32_t channels) {
@@ -55,7 +61,7 @@ static nk_operand image(uint8_t *at, uint32_t height, uint32_t width, uint32_t c
 }
 
 static uint8_t one[ROOM], two[ROOM], out[ROOM], expected[ROOM], weights[9 * CHANNELS * CHANNELS],
-    table[12 * CHANNELS];
+    table[12 * WIDE];
 
 typedef struct {
     const char *name;
@@ -107,6 +113,24 @@ static void pool2d(nk_call *call,
     memcpy(params, &p, sizeof p);
     call->operands[0] = image(one, ROWS, COLUMNS, CHANNELS);
     call->operands[2] = image(out, ROWS, COLUMNS, CHANNELS);
+}
+
+/* Few rows, so that channels are shared. */
+static void pointwise(nk_call *call, int32_t *params) {
+    const nk_conv2d_params p = {1, 1, 1, 1, 1, 1, 0, 0, 1, 5, 0, 0, -128, 127};
+    memcpy(params, &p, sizeof p);
+    call->operands[0] = image(one, 3, 2 * ROWS, WIDE);
+    call->operands[1] = flat(weights, WIDE * WIDE);
+    call->operands[2] = flat(table, sizeof table);
+    call->operands[4] = image(out, 3, 2 * ROWS, WIDE);
+}
+
+static void vectors(nk_call *call, int32_t *params) {
+    whole_range(params + 2);
+    call->operands[0] = image(one, 1, ROWS, WIDE);
+    call->operands[1] = flat(weights, WIDE * WIDE);
+    call->operands[2] = flat(table, sizeof table);
+    call->operands[4] = image(out, 1, ROWS, WIDE);
 }
 
 static void softmax(nk_call *call, int32_t *params) {
@@ -164,6 +188,8 @@ static const sample samples[] = {
     {"depthwise_conv2d", NEUTRON_KERNEL_DEPTHWISE_CONV2D, depthwise},
     {"transpose_conv2d", NEUTRON_KERNEL_TRANSPOSE_CONV2D, transpose_conv2d},
     {"fully_connected", NEUTRON_KERNEL_FULLY_CONNECTED, fully_connected},
+    {"conv2d of few rows", NEUTRON_KERNEL_CONV2D, pointwise},
+    {"fully_connected of one row", NEUTRON_KERNEL_FULLY_CONNECTED, vectors},
     {"max_pool2d", NEUTRON_KERNEL_MAX_POOL2D, pool2d},
     {"avg_pool2d", NEUTRON_KERNEL_AVG_POOL2D, pool2d},
     {"softmax", NEUTRON_KERNEL_SOFTMAX, softmax},
@@ -193,15 +219,15 @@ static void make(const sample *s, nk_call *call, int32_t *params, nd_kernel_info
 }
 
 /* What the calls read: the same every time. */
-static void fill_memory(void) {
+static void fill_memory(uint32_t channels) {
     state = 88172645;
     fill_bytes(one, sizeof one);
     fill_bytes(two, sizeof two);
     fill_bytes(out, sizeof out);
     fill_bytes(weights, sizeof weights);
-    for (uint32_t at = 0; at < 3 * CHANNELS; at++) { /* bias, multiplier, shift */
-        const int32_t word = at < CHANNELS       ? (int32_t)(any() % 2000)
-                             : at < 2 * CHANNELS ? 1 << 30
+    for (uint32_t at = 0; at < 3 * channels; at++) { /* bias, multiplier, shift */
+        const int32_t word = at < channels       ? (int32_t)(any() % 2000)
+                             : at < 2 * channels ? 1 << 30
                                                  : -8;
         memcpy(table + 4 * at, &word, sizeof word);
     }
@@ -218,12 +244,12 @@ static void threads_change_nothing(const sample *s, nd_pool *pool) {
         return;
     }
     CHECK(nd_rows_independent(&call, &info));
-    fill_memory();
+    fill_memory(call.operands[info.output].channels);
     CHECK_EQUAL(neutronKernels[s->kernel](NK_RUN, &call), 0);
     memcpy(expected, out, sizeof out);
-    for (int twice = 0; twice < 2; twice++) {
-        fill_memory();
-        CHECK_EQUAL(nd_run_stripes(pool, &info, &call), 0);
+    for (uint32_t degree = 0; degree < 2 * ND_DEGREES; degree++) { /* each twice */
+        fill_memory(call.operands[info.output].channels);
+        CHECK_EQUAL(nd_run_stripes(pool, degree % ND_DEGREES, &info, &call), 0);
         if (memcmp(expected, out, sizeof out) != 0) {
             fprintf(stderr, "%s: %u threads give other bytes\n", s->name, nd_pool_threads(pool));
             CHECK(0);
