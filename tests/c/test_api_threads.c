@@ -62,6 +62,58 @@ static void *use(void *argument) {
     return NULL;
 }
 
+enum { HANDLES = 3, SAMPLES = 50 };
+
+/* Samples that several handles take give what each gives alone; `bad` has a buffer less. */
+static void each_sample_once(size_t handles, size_t bad) {
+    static uint8_t inputs[SAMPLES][IMAGE] __attribute__((aligned(16))),
+        outputs[SAMPLES][IMAGE] __attribute__((aligned(16))),
+        scratch[HANDLES][SCRATCH] __attribute__((aligned(16)));
+    const void *from[SAMPLES][1];
+    void *to[HANDLES][SAMPLES][4];
+    NeutronDataConfig data[HANDLES][SAMPLES];
+    NeutronModelHandle models[HANDLES];
+    const NeutronModelConfig config = config_of(&code);
+    size_t done = 0;
+    memset(outputs, 0, sizeof outputs);
+    for (size_t h = 0; h < handles; h++) {
+        CHECK_EQUAL(neutronModelPrepareChecked(&config, &code.sizes, &models[h]), NEUTRON_NONE);
+        for (size_t s = 0; s < SAMPLES; s++) {
+            memset(inputs[s], (int)s, IMAGE);
+            from[s][0] = s == bad ? NULL : inputs[s];
+            to[h][s][0] = outputs[s], to[h][s][1] = scratch[h];
+            to[h][s][2] = to[h][s][3] = NULL;
+            ((NeutronDataConfig *)data)[h * SAMPLES + s] =
+                (NeutronDataConfig){from[s], to[h][s], NULL, NULL};
+        }
+    }
+    const NeutronError error =
+        neutronRunEach(models, handles, (const NeutronDataConfig *)data, SAMPLES, &done);
+    CHECK_EQUAL(error == NEUTRON_NONE, bad >= SAMPLES);
+    CHECK_EQUAL(done, bad < SAMPLES ? bad : SAMPLES);
+    for (size_t s = 0; s < done; s++) CHECK_EQUAL(outputs[s][IMAGE - 1], (uint8_t)(s + 2));
+    for (size_t h = 0; h < handles; h++)
+        CHECK_EQUAL(neutronModelUnprepare(models[h]), NEUTRON_NONE);
+}
+
+static void samples_are_shared(void) {
+    size_t done = 7;
+    NeutronModelHandle none = NULL;
+    const NeutronDataConfig data = {NULL, NULL, NULL, NULL};
+    for (size_t handles = 1; handles <= HANDLES; handles++) {
+        each_sample_once(handles, SAMPLES);
+        each_sample_once(handles, 0);
+        each_sample_once(handles, 29);
+    }
+    CHECK_EQUAL(neutronRunEach(&none, 1, &data, 0, &done), NEUTRON_NONE);
+    CHECK_EQUAL(done, 0);
+    CHECK(neutronRunEach(&none, 1, &data, 1, &done) != NEUTRON_NONE);
+    CHECK_EQUAL(neutronRunEach(NULL, 1, &data, 1, &done), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(neutronRunEach(&none, 0, &data, 1, &done), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(neutronRunEach(&none, 1, NULL, 1, &done), NEUTRON_ERROR_ARGUMENT_NULL);
+    CHECK_EQUAL(neutronRunEach(&none, 1, &data, 1, NULL), NEUTRON_ERROR_ARGUMENT_NULL);
+}
+
 int main(void) {
     static user users[THREADS];
     pthread_t ids[THREADS];
@@ -84,5 +136,6 @@ int main(void) {
         pthread_join(ids[at], NULL);
         CHECK_EQUAL(users[at].wrong, 0);
     }
+    samples_are_shared();
     return check_result();
 }

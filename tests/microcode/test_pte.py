@@ -45,6 +45,7 @@ def test_inputs_outputs_and_calls_are_those_of_the_program(pte: bytes) -> None:
     assert [one.shape for one in plan.outputs] == [(1, 4, 6, 5), (3,)]
     assert plan.operators["aten::topk.values"] == 2
     assert plan.delegates["NeutronBackend"] >= 1
+    assert not plan.direct
 
 
 def test_payloads_are_those_the_wheel_finds(pte: bytes) -> None:

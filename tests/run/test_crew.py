@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,7 @@ class Fake:
         self.keeps_state, self.bad = keeps_state, bad
         self.inside = 0
         self.heard: list[int] = []
+        self.together = 0  # samples that it takes at once
         made.append(self)
 
     def __call__(self, number: int) -> tuple[int]:
@@ -38,6 +39,12 @@ class Fake:
         if number in self.bad:
             raise RuntimeFailure("no", where="model")
         return (2 * number,)
+
+    def many(self, samples: Sequence[tuple[int]], *, threads: int) -> list[tuple[int]]:
+        taken = samples[: self.together]
+        self.heard += [number for (number,) in taken]
+        good = [number for (number,) in taken]
+        return [(2 * number,) for number in good[: next((at for at, n in enumerate(good) if n in self.bad), None)]]
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
@@ -77,8 +84,29 @@ def test_the_first_sample_with_an_error_is_named(threads: int) -> None:
     assert sum(len(one.heard) for one in made) < MANY
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("together", [MANY, 30])
+def test_what_a_program_runs_at_once_is_not_run_again(together: int, threads: int) -> None:
+    made, crew = _fakes()
+    made[0].together = together
+    assert crew.run(_samples(MANY), threads=threads) == [(2 * at,) for at in range(MANY)]
+    assert sorted(number for one in made for number in one.heard) == list(range(MANY))
+    made, crew = _fakes(bad=(40, 50))
+    made[0].together = together
+    with pytest.raises(RuntimeFailure, match=r"^model, sample 40: no$"):
+        crew.run(_samples(MANY), threads=threads)
+
+
+def test_few_samples_are_run_one_by_one() -> None:
+    made, crew = _fakes()
+    made[0].together = MANY
+    made[0].many = None  # type: ignore[method-assign, assignment]
+    assert crew.run(_samples(15), threads=2) == [(2 * at,) for at in range(15)]
+
+
 def test_state_is_heard_in_order() -> None:
     made, crew = _fakes(keeps_state=True)
+    made[0].together = MANY
     crew.run(_samples(MANY), threads=4)
     assert len(made) == 1 and made[0].heard == list(range(MANY))
 

@@ -100,6 +100,7 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronModelGetInfo": (_i32, (_pointer, _pointer)),
     "neutronModelGetTensor": (_i32, (_pointer, _u32, _pointer)),
     "neutronRunBlocking": (_i32, (_pointer, _pointer)),
+    "neutronRunEach": (_i32, (_pointer, _size, _pointer, _size, _pointer)),
     "neutronRunInTurn": (_i32, (_pointer, _pointer)),
     "neutronTurnEnd": (None, ()),
     "neutronSetThreads": (_i32, (_pointer, _u32)),

@@ -236,6 +236,21 @@ class Simulator:
         handle = self._open()
         driver.check(driver.library().neutronRunBlocking(handle, ctypes.byref(self._data)), handle, self._where)
 
+    @property
+    def handle(self) -> int:
+        """The driver's handle, for calls that take several."""
+        return self._open().value or 0
+
+    @property
+    def prefetch_address(self) -> int:
+        """Where prefetched constants go."""
+        return self._prefetch.pointer.value or 0
+
+    def buffers_behind(self, outputs: Array) -> Array:
+        """Rows of addresses of outputs, each with those of this simulator's scratch, profile and debug behind them."""
+        own = [self._scratch.pointer.value or 0, self._profile.pointer.value or 0, 0]
+        return np.concatenate([outputs, np.tile(np.array(own, np.uint64), (len(outputs), 1))], axis=1)
+
     def run_with_events(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Event]]:
         """`run`, and the timeline of every executed call and copy.
 
@@ -383,6 +398,30 @@ class Simulator:
                     where=self._where,
                 )
             buffer.data[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def run_each(simulators: Sequence[Simulator], inputs: Array, outputs: Array) -> int:
+    """Run simulators of one model on memory of the caller, each on a thread of its own: no Python runs meanwhile.
+
+    Rows are the samples' addresses of all inputs and of all outputs, aligned. Gives back how many samples went well before
+    the first that failed.
+
+    Example:
+        >>> run_each([simulator, another], np.array([[image.ctypes.data]]), np.array([[scores.ctypes.data]]))
+        1
+    """
+    samples, done = len(inputs), ctypes.c_size_t()
+    given = np.ascontiguousarray(inputs, np.uint64)
+    rows = np.arange(samples, dtype=np.uint64)
+    configs = np.zeros((len(simulators), samples, 4), np.uint64)  # rows of NeutronDataConfig
+    held = [one.buffers_behind(outputs) for one in simulators]
+    for config, simulator, taken in zip(configs, simulators, held, strict=True):
+        config[:, 0] = given.ctypes.data + given.strides[0] * rows
+        config[:, 1] = taken.ctypes.data + taken.strides[0] * rows
+        config[:, 3] = simulator.prefetch_address
+    handles = (ctypes.c_void_p * len(simulators))(*(one.handle for one in simulators))
+    driver.library().neutronRunEach(handles, len(simulators), configs.ctypes.data, samples, ctypes.byref(done))
+    return done.value
 
 
 def _info(handle: ctypes.c_void_p) -> ModelInfo:

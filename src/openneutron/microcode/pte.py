@@ -57,7 +57,8 @@ class PlanTensor:
 class Plan:
     """One program: its `forward`, with how often each operator and each delegate is called.
 
-    `payloads` are the delegates' data with the backend's name, in order; `planned_bytes` is what its arenas take.
+    `payloads` are the delegates' data with the backend's name, in order; `planned_bytes` is what its arenas take. A
+    `direct` one is a single call of a delegate, which takes the program's inputs and gives its outputs, in order.
     """
 
     inputs: tuple[PlanTensor, ...]
@@ -66,6 +67,7 @@ class Plan:
     delegates: dict[str, int]
     payloads: tuple[tuple[str, bytes], ...]
     planned_bytes: int = 0
+    direct: bool = False
 
 
 def read_plan(pte: bytes, *, where: str) -> Plan:
@@ -83,16 +85,22 @@ def read_plan(pte: bytes, *, where: str) -> Plan:
     delegates = [walker.table(at, "delegate") for at in plan.positions(7)]
     names = [delegate.text(0) for delegate in delegates]
     called: list[Counter[str]] = [Counter(), Counter()]
-    for kind, index in _calls(walker, plan):
-        known = operators if kind == _KERNEL_CALL else names
-        called[kind - 1][_at(known, index, plan)] += 1
+    instructions = _instructions(walker, plan)
+    for kind, call in instructions:
+        if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
+            known = operators if kind == _KERNEL_CALL else names
+            called[kind - 1][_at(known, call.i32(0), plan)] += 1
+    inputs, outputs = plan.values(3, "<i4"), plan.values(4, "<i4")
+    kind, call = instructions[0] if len(instructions) == 1 else (0, None)
+    direct = kind == _DELEGATE_CALL and call is not None and [*call.values(1, "<i4")] == [*inputs, *outputs]
     return Plan(
-        inputs=tuple(_value(walker, _at(values, index, plan)) for index in plan.values(3, "<i4")),
-        outputs=tuple(_value(walker, _at(values, index, plan)) for index in plan.values(4, "<i4")),
+        inputs=tuple(_value(walker, _at(values, index, plan)) for index in inputs),
+        outputs=tuple(_value(walker, _at(values, index, plan)) for index in outputs),
         operators=dict(called[0]),
         delegates=dict(called[1]),
         payloads=tuple((name, _payload(walker, program, one)) for name, one in zip(names, delegates, strict=True)),
         planned_bytes=sum(int(size) for size in plan.values(8, "<i8")),
+        direct=direct,
     )
 
 
@@ -101,16 +109,13 @@ def _operator(table: Table) -> str:
     return f"{name}.{overload}" if overload else name
 
 
-def _calls(walker: Walker, plan: Table) -> list[tuple[int, int]]:
-    """Kernel and delegate calls in order, each with the index of what is called."""
-    found: list[tuple[int, int]] = []
+def _instructions(walker: Walker, plan: Table) -> list[tuple[int, Table | None]]:
+    """All instructions in order, each with its kind."""
+    found: list[tuple[int, Table | None]] = []
     for position in plan.positions(5):
         for at in walker.table(position, "chain").positions(2):
             instruction = walker.table(at, "instruction")
-            kind = instruction.u8(0)
-            call = instruction.table(1, "call")
-            if call is not None and kind in (_KERNEL_CALL, _DELEGATE_CALL):
-                found.append((kind, call.i32(0)))
+            found.append((instruction.u8(0), instruction.table(1, "call")))
     return found
 
 

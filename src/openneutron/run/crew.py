@@ -30,6 +30,9 @@ class Runner(Protocol):
 
     def __call__(self, *inputs: Any) -> Outputs: ...
 
+    def many(self, samples: Sequence[Sample], *, threads: int) -> list[Outputs]:
+        """Outputs of samples up to the first that has to be run alone; none where all have to be."""
+
     @property
     def keeps_state(self) -> bool:
         """Whether a run depends on those before it."""
@@ -65,9 +68,10 @@ class Crew:
 
     def run(self, samples: Sequence[Sample], *, threads: int) -> list[Outputs]:
         """Outputs of every sample, in their order; an error names the first sample that has one."""
-        job = _Job(samples, [()] * len(samples))
         count = 1 if self.first.keeps_state else min(threads, len(samples) // _WORTH)
-        if count < 2:
+        found = self._together(samples, count)
+        job = _Job(samples, [*found, *([()] * (len(samples) - len(found)))], taken=len(found))
+        if count < 2 or len(found) == len(samples):
             _work(self.first, job)
         else:
             self._share(job, count)
@@ -75,6 +79,15 @@ class Crew:
             at, error = min(job.failures, key=lambda one: one[0])
             raise _named(error, at)
         return job.results
+
+    def _together(self, samples: Sequence[Sample], count: int) -> list[Outputs]:
+        """What the program makes of many samples at once; an error among them shows when its sample is run alone."""
+        if count < 1 or self.first.keeps_state:
+            return []
+        try:
+            return self.first.many(samples, threads=count)
+        except OpenNeutronError:
+            return []
 
     def _share(self, job: _Job, count: int) -> None:
         self._others += [None] * (count - len(self._others))

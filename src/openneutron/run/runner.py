@@ -118,6 +118,10 @@ class LiteRtRunner:
         """Whether a run depends on those before it."""
         return any(step.keeps_state for step in self._steps)
 
+    def many(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[tuple[Array, ...]]:
+        """Outputs of samples up to the first that has to be run alone: here all have to be."""
+        return []
+
     def beside_others(self) -> AbstractContextManager[None]:
         """Entered by a thread that loads and runs models of its own while others do the same."""
         return beside_others()

@@ -30,21 +30,27 @@ def arrange_inputs(wanted: Sequence[PlanTensor], inputs: Sequence[Any], *, where
 def _arranged(position: int, wanted: PlanTensor, value: Any, where: str) -> Any:
     if not wanted.dtype:
         return value
-    takes = f"the program takes {wanted.dtype} {list(wanted.shape)}"
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         value = torch.from_numpy(np.array(value, order="C"))
         # numpy's default is float64
         value = value.float() if value.dtype == torch.float64 and wanted.dtype == "float32" else value
     if not isinstance(value, Tensor):
         raise OptionError(
-            f"input {position} is a {type(value).__name__}, {takes}",
+            f"input {position} is a {type(value).__name__}, {_takes(wanted)}",
             where=where,
             hint="give a torch tensor or a numpy array",
         )
-    dtype = str(value.dtype).removeprefix("torch.")
-    fits = value.ndim == len(wanted.shape) if wanted.dynamic else tuple(value.shape) == wanted.shape
-    if dtype != wanted.dtype or not fits:
-        raise OptionError(f"input {position} is {dtype} {list(value.shape)}, {takes}", where=where)
+    fits = value.ndim == len(wanted.shape) if wanted.dynamic else value.shape == wanted.shape
+    if value.dtype is not getattr(torch, wanted.dtype, None) or not fits:
+        dtype = str(value.dtype).removeprefix("torch.")
+        raise OptionError(f"input {position} is {dtype} {list(value.shape)}, {_takes(wanted)}", where=where)
     order = wanted.dim_order
+    seen = value.detach().permute(order)
+    if seen.is_contiguous():
+        return value.detach() if value.requires_grad else value
     # Copies only where the memory order differs.
-    return value.detach().permute(order).contiguous().permute([order.index(axis) for axis in range(value.ndim)])
+    return seen.contiguous().permute([order.index(axis) for axis in range(value.ndim)])
+
+
+def _takes(wanted: PlanTensor) -> str:
+    return f"the program takes {wanted.dtype} {list(wanted.shape)}"

@@ -11,12 +11,14 @@ import os
 import re
 import threading
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
+from openneutron.executorch.run.direct import Direct, direct_of
 from openneutron.executorch.run.inputs import arrange_inputs
 from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
 from openneutron.executorch.versions import check_delegate, show_registry
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _METHOD: Final = "forward"  # what torch.export calls a module's only entry
+_DELEGATE: Final = "OPENNEUTRON_DELEGATE"  # another library to load as the delegate
 _QUANTIZE: Final = "quantized_decomposed::quantize_per_tensor.out"  # one operator of the quantized kernels
 
 _lock = threading.Lock()
@@ -133,6 +136,18 @@ class LoadedProgram:
 
     __call__ = run
 
+    def many(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[tuple[Tensor, ...]]:
+        """Outputs of samples up to the first that has to be run alone; of all where the program is one delegate.
+
+        Example:
+            >>> program.many([(image,), (another,)], threads=2)
+        """
+        return self._direct.run(samples, threads=threads) if self._direct is not None else []
+
+    @cached_property
+    def _direct(self) -> Direct | None:
+        return None if self._etdump or os.environ.get(_DELEGATE) else direct_of(self._data, where=self._where)
+
     @cached_property
     def keeps_state(self) -> bool:
         """Whether a run depends on those before it: a delegate has state, or an operator changes a buffer in place."""
@@ -186,7 +201,7 @@ def _register() -> DelegateLibrary:
     if BACKEND_ID in known:
         raise _name_taken()
     mode = show_registry(minor, len(known))
-    override = os.environ.get("OPENNEUTRON_DELEGATE")
+    override = os.environ.get(_DELEGATE)
     library = DelegateLibrary(Path(override) if override else delegate_path(), mode)
     if not library.registered:
         raise _name_taken()
