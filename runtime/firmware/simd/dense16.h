@@ -51,7 +51,7 @@ static int nk_dense16(const nk_call *call, const nk_operand *weights, const nk_c
     nk_dense d = {.call = call, .in = in, .out = out, .p = p, .inputs = inputs};
     d.depth = nk_blocks(inputs, NK_PACK) * NK_PACK;
     d.group_bytes = (size_t)p->kernel_h * (uint32_t)p->kernel_w * d.depth * NK_PACK;
-    const int thin = nk_thin_pays(&d);
+    const int thin = nk_thin_pays(&d, NK_PACK);
     const uint32_t slice = thin ? nk_thin_slice(&d, padded) : padded;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += slice) {
