@@ -11,6 +11,7 @@ from benchmarks.published import POINTS, Point
 from openneutron.board.answer import NOTHING_CONVERTED, stock_answer
 from openneutron.machine import targets
 from openneutron.report.model import from_json, to_json
+from tests.loops import Loop
 
 
 @pytest.mark.parametrize("point", POINTS, ids=lambda p: f"{p.target}-{p.network}")
@@ -44,3 +45,9 @@ def test_a_target_without_latencies_or_cpu_model_says_so() -> None:
     assert any("no latency of imx95" in note for note in answer.notes)
     assert any("its CPU's are assumed" in note for note in answer.notes) and answer.cpu_milliseconds > 0
     assert answer.milliseconds_high > 1.5 * answer.milliseconds
+
+
+def test_a_loop_that_we_unroll_stays_a_loop_for_nxps_converter() -> None:
+    report = openneutron.compile(Loop().data(), target="imxrt700").report
+    assert all(operator.converted for operator in report.operators)
+    assert any(left.startswith("1 x WHILE: ") for left in report.stock.left)
