@@ -309,14 +309,19 @@ static NeutronError run_together(run *r, kept *k, const nd_shadow *own, uint32_t
     return error;
 }
 
+/* How call `at` of a loop writes its output, where that is not in place for all iterations. */
+static const nd_shadow *own_shadow(const nd_cascade *c, const nd_shadow *shadows, uint32_t at) {
+    for (uint32_t i = 0; i < c->count; i++)
+        if (shadows[i].call == at && shadows[i].kind >= ND_STRIPE) return &shadows[i];
+    return NULL;
+}
+
 static NeutronError run_group(run *r, const nd_cascade *c, const nd_shadow *shadows, uint32_t from,
                               uint32_t to) {
     NeutronError error = NEUTRON_NONE;
     for (uint32_t at = 0; at < c->calls; at++) {
         kept *k = &r->kept[at];
-        const nd_shadow *own = shadows, *end = shadows + c->count;
-        while (own < end && (own->call != at || own->kind < ND_STRIPE)) own++;
-        if (own == end) own = NULL;
+        const nd_shadow *own = own_shadow(c, shadows, at);
         const uint32_t step = own && own->kind == ND_APART ? 1 : to - from;
         for (uint32_t i = from; i < to; i += step) {
             error = run_together(r, k, own, i, i + step);

@@ -255,12 +255,14 @@ static inline __attribute__((always_inline)) void nk_quad_side_by_side(
 #pragma GCC unroll 4
         for (int j = 0; j < 4; ++j) {
             if (pixels == 2) right[j] = next[j];
-            else right[j] = NK_QUAD_ALIGN(next[j], left[j], pixels == 4 ? 2 : 1);
+            else if (pixels == 4) right[j] = NK_QUAD_ALIGN(next[j], left[j], 2);
+            else right[j] = NK_QUAD_ALIGN(next[j], left[j], 1);
         }
 #pragma GCC unroll 4
         for (int j = 0; j < 4; ++j) {
             if (pixels == 8) middle[j] = j < 2 ? left[j + 2] : right[j - 2];
-            else middle[j] = NK_QUAD_ALIGN(next[j], left[j], pixels == 4 ? 1 : 2);
+            else if (pixels == 4) middle[j] = NK_QUAD_ALIGN(next[j], left[j], 1);
+            else middle[j] = NK_QUAD_ALIGN(next[j], left[j], 2);
         }
         nk_quad_put(k, &c, left, middle, right, r.to + (size_t)x * r.pixel, relu, open);
 #pragma GCC unroll 4
