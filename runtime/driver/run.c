@@ -57,9 +57,9 @@ static kept *instruction_at(run *r, uint32_t ordinal, uint32_t offset) {
 static const uint64_t bite_work = UINT64_C(1) << 28;
 /* Bytes of rows that threads copy together: as long as handing a part to one of them takes. */
 static const uint64_t worth_copying = 8192;
-/* Operations of a run, some ten microseconds in the fastest loops: in shorter ones threads would
- * only meet. */
-static const uint64_t worth_waking = UINT64_C(1) << 20;
+/* Operations of a run, some 50 microseconds in the fastest loops: shorter ones would be over before
+ * threads that sleep were awake, and their calls are too short to be shared. */
+static const uint64_t worth_waking = UINT64_C(1) << 22;
 #else
 static const uint64_t bite_work = UINT64_C(1) << 24;
 #endif

@@ -178,9 +178,11 @@ void nd_pool_run(nd_pool *pool, nd_part part, void *job, uint32_t parts) {
     pool->job = job;
     atomic_store_explicit(&pool->parts, parts, memory_order_relaxed);
     atomic_store_explicit(&pool->left, parts, memory_order_relaxed);
+    /* The first part is the caller's: two threads that take at once would wait for each other. */
     atomic_store(&pool->word,
-                 ((last >> NUMBER_BIT) + 1) << NUMBER_BIT | ((UINT64_C(1) << parts) - 1));
+                 ((last >> NUMBER_BIT) + 1) << NUMBER_BIT | ((UINT64_C(1) << parts) - 2));
     if (atomic_load(&pool->asleep)) wake(pool, &pool->begun);
+    do_part(pool, 0);
     while (take(pool, 0, &taken)) do_part(pool, taken);
     wait_for_parts(pool);
 }
