@@ -27,9 +27,11 @@ from openneutron.errors import FormatError, OptionError, RuntimeFailure, Unsuppo
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
-from openneutron.machine.simulator import Simulator, beside_others
+from openneutron.machine.batch import Block, Copies, rows_of
+from openneutron.machine.simulator import DTYPES, Simulator, TensorInfo, beside_others
 from openneutron.microcode.container import container_of
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
+from openneutron.microcode.table import ALIGNMENT
 from openneutron.run import litert_process
 from openneutron.run.aborts import aborts
 from openneutron.run.forms import Form, form_of
@@ -119,8 +121,20 @@ class LiteRtRunner:
         return any(step.keeps_state for step in self._steps)
 
     def many(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[tuple[Array, ...]]:
-        """Outputs of samples up to the first that has to be run alone: here all have to be."""
-        return []
+        """Outputs of samples up to the first that has to be run alone; of all where the model is one NeutronGraph.
+
+        Example:
+            >>> runner.many([(image,), (another,)], threads=2)
+        """
+        ends = tuple(self._graph.inputs), tuple(self._graph.outputs)
+        step = self._steps[0] if len(self._steps) == 1 else None
+        if not isinstance(step, _NeutronStep) or (step.reads, step.writes) != ends or step.keeps_state:
+            return []
+        return step.copies.run(samples, lambda some: step.block([self._bound(one) for one in some]), threads=threads)
+
+    def _bound(self, sample: Sequence[Any]) -> list[Array]:
+        by_name = len(sample) == 1 and isinstance(sample[0], Mapping)
+        return bind_inputs(self.inputs, sample[0] if by_name else sample, source=self.source)
 
     def beside_others(self) -> AbstractContextManager[None]:
         """Entered by a thread that loads and runs models of its own while others do the same."""
@@ -315,8 +329,10 @@ def _neutron(graph: Graph, op: Operator, where: str) -> _NeutronStep:
     compiled = blocks_of(graph, op, outputs=len(op.outputs), where=where)
     if container_of(graph, op, where=where).made_by == "nxp":
         raise FormatError("it was made by NXP's converter", where=where, hint=ONLY_NXP)
-    simulator = Simulator(compiled.microcode, compiled.weights, compiled.kernels, where=where)
-    return _NeutronStep(simulator, compiled.inputs, compiled.outputs[: len(simulator.outputs)])
+    blocks = compiled.microcode, compiled.weights, compiled.kernels
+    simulator = Simulator(*blocks, where=where)
+    copies = Copies(lambda: Simulator(*blocks, where=where))
+    return _NeutronStep(simulator, compiled.inputs, compiled.outputs[: len(simulator.outputs)], copies)
 
 
 @dataclass
@@ -364,10 +380,27 @@ class _NeutronStep:
     simulator: Simulator
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+    copies: Copies
 
     @property
     def keeps_state(self) -> bool:
         return self.simulator.info.state_bytes > 0
+
+    def block(self, samples: list[list[Array]]) -> Block[tuple[Array, ...]]:
+        """Samples for the driver."""
+        inputs = [[_aligned(value) for value in one] for one in samples]
+        sizes = [-(-tensor.bytes // ALIGNMENT) * ALIGNMENT for tensor in self.simulator.outputs]
+        memory = [_aligned(np.empty(size * len(samples), np.uint8)) for size in sizes]
+
+        def results(done: int, _alive: object = inputs) -> list[tuple[Array, ...]]:
+            rows = [
+                one.reshape(len(samples), -1)[:done, : t.bytes]
+                for one, t in zip(memory, self.simulator.outputs, strict=True)
+            ]
+            return list(zip(*map(_outputs, rows, self.simulator.outputs), strict=True))
+
+        given = np.array([[value.ctypes.data for value in one] for one in inputs], np.uint64)
+        return Block(given, rows_of([one.ctypes.data for one in memory], sizes, len(samples)), results)
 
     def run(self, values: dict[int, Array]) -> int:
         outputs = self.simulator.run([values[index] for index in self.reads])
@@ -376,6 +409,21 @@ class _NeutronStep:
 
     def reset(self) -> None:
         self.simulator.reset()
+
+
+def _aligned(value: Array) -> Array:
+    """The array, or a copy of it that is aligned as the driver asks."""
+    if value.ctypes.data % ALIGNMENT == 0:
+        return value
+    room = np.empty(value.nbytes + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    copy: Array = room[start : start + value.nbytes].view(value.dtype).reshape(value.shape)
+    copy[...] = value
+    return copy
+
+
+def _outputs(rows: Array, tensor: TensorInfo) -> list[Array]:
+    return [row.view(DTYPES[tensor.dtype]).reshape(tensor.shape) for row in rows]
 
 
 @dataclass

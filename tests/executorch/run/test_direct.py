@@ -48,26 +48,8 @@ def test_outputs_are_those_of_the_program(pte: bytes, threads: int) -> None:
 def test_it_stops_before_a_sample_that_fails(pte: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     direct = direct_of(pte, where="a.pte")
     assert direct is not None
-    direct.simulators[0].close()
     monkeypatch.setattr(Simulator, "handle", 0)  # no model
     assert direct.run([(X,)] * MANY, threads=1) == []
-
-
-def test_long_runs_are_cut_into_blocks(pte: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    direct = direct_of(pte, where="a.pte")
-    assert direct is not None
-    monkeypatch.setattr("openneutron.executorch.run.direct._BLOCK", 3)
-    monkeypatch.setattr("openneutron.executorch.run.direct._SECONDS", 0.0)
-    found = direct.run([(X,)] * MANY, threads=2)
-    assert len(found) == MANY and all(torch.equal(y, pool(X)) for (y,) in found)
-
-
-def test_without_memory_for_another_copy_fewer_threads_run(pte: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    direct = direct_of(pte, where="a.pte")
-    assert direct is not None
-    monkeypatch.setenv("OPENNEUTRON_MEMORY", "1")
-    assert len(direct.run([(X,)] * MANY, threads=4)) == MANY
-    assert len(direct.simulators) == 1
 
 
 def chained() -> bytes:

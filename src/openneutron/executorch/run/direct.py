@@ -11,27 +11,23 @@ Example:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from openneutron.errors import RuntimeFailure
 from openneutron.executorch.run.inputs import arrange_inputs
-from openneutron.machine.simulator import DTYPES, Simulator, TensorInfo, beside_others, run_each
+from openneutron.machine.batch import Block, Copies, rows_of
+from openneutron.machine.simulator import DTYPES, Simulator, TensorInfo
 from openneutron.microcode.decode import header_of
 from openneutron.microcode.payload import BACKEND_ID, CHANNELS_LAST, Payload, parse_payload
 from openneutron.microcode.pte import Plan, PlanTensor, read_plan
 from openneutron.microcode.table import ALIGNMENT
 
 Outputs = tuple[Tensor, ...]
-
-_BLOCK: Final = 32  # samples of a thread in the first call, and seconds of later ones: Ctrl-C waits for its end
-_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -52,45 +48,25 @@ class Direct:
     """A program's delegate in the driver; made by `direct_of`."""
 
     def __init__(self, payload: Payload, plan: Plan, where: str) -> None:
-        self._blocks, self._where = (payload.microcode, payload.weights, payload.kernels), where
+        blocks = payload.microcode, payload.weights, payload.kernels
+        self.copies = Copies(lambda: Simulator(*blocks, where=where))
         self._inputs, self._outputs = plan.inputs, tuple(map(_made, plan.outputs))
-        self.simulators = [self._simulator()]
 
     def run(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[Outputs]:
         """Outputs of the samples before the first that fails, which the program itself has to run to say why."""
-        results: list[Outputs] = []
-        block = threads * _BLOCK
-        while len(results) < len(samples):
-            began, at = time.perf_counter(), len(results)
-            found = self._run(samples[at : at + block], self._copies(threads))
-            results += found
-            if len(results) < min(at + block, len(samples)):
-                break
-            block = max(threads, int(block * min(4.0, _SECONDS / (time.perf_counter() - began))))
-        return results
+        return self.copies.run(samples, self._block, threads=threads)
 
-    def _run(self, samples: Sequence[Sequence[Any]], simulators: list[Simulator]) -> list[Outputs]:
+    def _block(self, samples: Sequence[Sequence[Any]]) -> Block[Outputs]:
         arranged = [tuple(map(_aligned, arrange_inputs(self._inputs, one, where=""))) for one in samples]
         made = [one.make(len(samples)) for one in self._outputs]
         given = np.array([[value.data_ptr() for value in one] for one in arranged], np.uint64)
-        steps = np.arange(len(samples), dtype=np.uint64)[:, None]
-        first = np.array([[one.data_ptr() for one in made]], np.uint64)
-        apart = np.array([[one.step * one.dtype.itemsize for one in self._outputs]], np.uint64)
-        done = run_each(simulators, given, first + steps * apart)
-        return list(zip(*(one[:done].unbind(0) for one in made), strict=True))
+        apart = [one.step * one.dtype.itemsize for one in self._outputs]
+        taken = rows_of([one.data_ptr() for one in made], apart, len(samples))
 
-    def _copies(self, threads: int) -> list[Simulator]:
-        """One for each thread, or as many as there is memory for."""
-        try:
-            while len(self.simulators) < threads:
-                self.simulators.append(self._simulator())
-        except RuntimeFailure:
-            pass
-        return self.simulators[:threads]
+        def results(done: int, _alive: object = arranged) -> list[Outputs]:  # the driver reads inputs where they are
+            return list(zip(*(one[:done].unbind(0) for one in made), strict=True))
 
-    def _simulator(self) -> Simulator:
-        with beside_others():
-            return Simulator(*self._blocks, where=self._where)
+        return Block(given, taken, results)
 
 
 def direct_of(pte: bytes, *, where: str) -> Direct | None:
@@ -105,7 +81,7 @@ def direct_of(pte: bytes, *, where: str) -> Direct | None:
     if not in_order or payload.output_map != tuple(range(len(plan.outputs))):
         return None
     direct = Direct(payload, plan, where)
-    tensors = zip((*plan.inputs, *plan.outputs), direct.simulators[0].tensors, strict=True)
+    tensors = zip((*plan.inputs, *plan.outputs), direct.copies.first(1)[0].tensors, strict=True)
     formats = (*payload.input_formats, *payload.output_formats)
     return direct if all(_alike(*pair, form) for pair, form in zip(tensors, formats, strict=True)) else None
 
