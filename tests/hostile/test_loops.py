@@ -62,6 +62,7 @@ HOSTILE = {
     "without end": {"step": 0},
     "many without end": {"count": 50, "step": 0},
     "loops in loops": {"depth": 6},
+    "a thousand deep": {"depth": 1000},
     "loops in loops in many": {"depth": 4, "count": 100, "limit": 40},
     "many values": {"values": 1000},
 }

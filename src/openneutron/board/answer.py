@@ -6,15 +6,16 @@ from collections import Counter
 from dataclasses import replace
 
 from openneutron.board.arena import Step, arena_bytes
-from openneutron.board.cpu import CORTEX_M, cpu_cycles, delegate_call, on_core
+from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
 from openneutron.board.flash import constant_bytes, microcode_bytes, weight_bytes
 from openneutron.board.interval import interval, unexercised_share
+from openneutron.board.loops import CpuWork, called_bytes
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan
 from openneutron.compiler.collector import paused
 from openneutron.compiler.front.ingest import extract
 from openneutron.compiler.front.opened import Opened
-from openneutron.litert.graph import Graph
+from openneutron.litert.graph import Graph, Model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
@@ -32,12 +33,17 @@ class Converted:
     Plans and groups of operators go together; `steps` are both kinds in the order they run.
     """
 
-    graph: Graph
+    model: Model
     plans: tuple[StockPlan, ...]
     groups: tuple[tuple[int, ...], ...]
     left: dict[int, Reason]
     folded: int
     steps: tuple[Step, ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The main graph."""
+        return self.model.main
 
 
 @paused()
@@ -63,7 +69,7 @@ def converted_by_stock(
             op = graph.operators[index]
             steps.append(Step(tuple(op.inputs), tuple(op.outputs), operator=index))
     left = {index: reason for index, reason in cut.reasons.items() if index not in folded}
-    return Converted(graph, tuple(plans), tuple(groups), left, len(folded), tuple(steps))
+    return Converted(opened.model, tuple(plans), tuple(groups), left, len(folded), tuple(steps))
 
 
 def stock_answer(
@@ -78,9 +84,9 @@ def stock_answer(
     made = converted_by_stock(model, target, fetch_constants=fetch_constants, source=source)
     graph = made.graph
     cpu: Counter[str] = Counter()
+    work = CpuWork(made.model, on_core(CORTEX_M, target))
     for index in made.left:
-        op = graph.operators[index]
-        cpu[op.code] += cpu_cycles(graph, op, on_core(CORTEX_M, target))
+        cpu.update(work.operator(graph, graph.operators[index]))
     npu: Counter[str] = Counter()
     for plan in made.plans:
         for event in plan.events:
@@ -102,7 +108,8 @@ def stock_answer(
         prefetch_bytes=max((plan.tasks.prefetch_bytes for plan in made.plans), default=0),
         weight_bytes=sum(weight_bytes(graph, ops) for ops in operators),
         microcode_bytes=sum(microcode_bytes(p.calls, ops) for p, ops in zip(made.plans, operators, strict=True)),
-        cpu_constant_bytes=constant_bytes(graph, made.left),
+        cpu_constant_bytes=constant_bytes(graph, made.left)
+        + called_bytes(made.model, [graph.operators[index] for index in made.left]),
         cycles=cycles,
         milliseconds=milliseconds,
         milliseconds_low=low,
@@ -110,7 +117,7 @@ def stock_answer(
         npu_milliseconds=npu_milliseconds,
         cpu_milliseconds=cpu_milliseconds,
         left=_reasons(graph, made.left),
-        notes=_notes(target, made),
+        notes=_notes(target, made, work.unknown),
     )
 
 
@@ -148,8 +155,10 @@ def _reasons(graph: Graph, left: dict[int, Reason]) -> tuple[str, ...]:
     return tuple(f"{len(messages)} x {code}: {messages[0]}" for (code, _), messages in found.items())
 
 
-def _notes(target: Target, made: Converted) -> tuple[str, ...]:
+def _notes(target: Target, made: Converted, unknown: int) -> tuple[str, ...]:
     notes = [] if made.plans else [NOTHING_CONVERTED]
+    if unknown:
+        notes.append(f"the time of {unknown} WHILE is that of one trip: how many there are is not known")
     if not target.calibrated:
         notes.append(
             f"no latency of {target.name} is published that could check these milliseconds; its CPU's are assumed"

@@ -29,7 +29,9 @@ from openneutron.litert.versions import version_of
 MOST_OPERATORS = 1 << 13
 _MOST_COPIED = 4 * MOST_OPERATORS
 _VALUES = 16  # carried values that cost as much as one operator; layers carry about ten
+MOST_DEPTH = 16  # of graphs that call each other; converters write one or two
 LOOP, BRANCH = "WHILE", "IF"
+CONTROL = (LOOP, BRANCH)
 _AGAIN = "convert the model again"
 _FEWER = "run the model on fewer steps at a time"
 _FUSED = frozenset({"CONCATENATION", "DYNAMIC_UPDATE_SLICE", "SLICE"})  # they may go before they are asked about
@@ -48,7 +50,7 @@ class Unrolled:
 
 def has_control_flow(graph: Graph) -> bool:
     """Whether the graph has loops or branches."""
-    return any(op.code in (LOOP, BRANCH) for op in graph.operators)
+    return any(op.code in CONTROL for op in graph.operators)
 
 
 def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator], bool] | None = None) -> Unrolled:
@@ -69,7 +71,7 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
     reads = Counter(index for op in graph.operators for index in op.inputs) + Counter(graph.outputs)
     operators: list[Operator] = []
     for op in graph.operators:
-        if op.code not in (LOOP, BRANCH) or (left_out is not None and left_out(graph, op)):
+        if op.code not in CONTROL or (left_out is not None and left_out(graph, op)):
             if not kept.intersection(op.outputs):
                 budget.fold(graph, op)
             operators.append(op)
@@ -116,6 +118,7 @@ class _Straight:
 
     def __init__(self, model: Model, budget: _Budget, work: Work, fits: Fits) -> None:
         self.model, self.graph, self.budget, self.work, self.fits = model, model.main, budget, work, fits
+        self.depth = 0
         self.made: list[Operator] = []
         self.results: list[int] = []
         self.loops: list[tuple[str, int]] = []
@@ -175,6 +178,9 @@ class _Straight:
         """The operators of a graph on tensors of the main graph; its outputs there."""
         body = self.model.graphs[number]
         self._copying(len(given) // _VALUES)
+        if self.depth >= MOST_DEPTH:
+            raise Stays(f"its graphs call each other more than {MOST_DEPTH} deep", "put loops behind each other")
+        self.depth += 1
         if len(given) != len(body.inputs):
             raise Stays(f"it hands {len(given)} values to a graph of {len(body.inputs)} inputs", _AGAIN)
         places = {
@@ -185,12 +191,13 @@ class _Straight:
             for index in (*op.inputs, *op.intermediates):
                 if index >= 0 and index not in places:
                     places[index] = self._constant(number, index)
-            if op.code in (LOOP, BRANCH):
+            if op.code in CONTROL:
                 results = self.operator(body, op, [places.get(index, -1) for index in op.inputs], trip)
                 for index, outer in zip(op.outputs, results, strict=True):
                     places[index] = self._seen(outer, body.tensors[index])
                 continue
             self._copied(body, op, places, trip)
+        self.depth -= 1
         return [places[index] if index in places else self._constant(number, index) for index in body.outputs]
 
     def _copying(self, count: int) -> None:
