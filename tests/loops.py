@@ -40,6 +40,8 @@ class Loop:
     gated: bool = True
     extra: Callable[[GraphBuilder, int], int] | None = None  # what the body does with its state behind everything else
     at_run_time: bool = False  # where the counter starts
+    zeros: bool = False  # the first state is a constant
+    lstm: bool = False  # four gates from one product, and a second state
 
     def data(self) -> bytes:
         """The file."""
@@ -61,6 +63,8 @@ class Loop:
         made.append(self.tensor(g, f"x{suffix}", (self.rows, self.batch, INPUTS), 1 / 32, 3))
         if self.captured:
             made.append(g.tensor(f"w{suffix}", (CELLS, CELLS), DType.INT8, 0.004, 0))
+        if self.lstm:
+            made.append(self.tensor(g, f"c{suffix}", (self.batch, CELLS), 1 / 32))
         return made
 
     def model(self) -> Model:
@@ -74,10 +78,14 @@ class Loop:
         tensors[values[3]].data = np.zeros(tensors[values[3]].shape, tensors[values[3]].dtype.numpy)
         if self.captured:
             tensors[values[5]].data = self.weights(CELLS)
+        inputs = [values[4], values[2], *(values[:2] if self.at_run_time else ()), *(values[5:] if self.lstm else ())]
+        if self.zeros:
+            for index in (values[2], *values[5:]):
+                tensors[index].data = np.zeros(tensors[index].shape, tensors[index].dtype.numpy)
+            inputs = inputs[:1]
         made = self.carried(main, "_out")
         main.op("WHILE", values, made, cond_subgraph_index=condition, body_subgraph_index=body)
         names = {"counter": 0, "time": 1, "state": 2, "sequence": 3, "input": 4}
-        inputs = [values[4], values[2], *(values[:2] if self.at_run_time else ())]
         return main.finish(inputs, [made[names[name]] for name in self.outputs], signature="serving_default")
 
     def condition(self) -> Graph:
@@ -122,6 +130,9 @@ class Loop:
         one, stride = (g.tensor(name, (), DType.INT32, data=n) for name, n in (("one", 1), ("stride", self.stride)))
         g.op("ADD", [counter, one], after[:1])
         g.op("ADD", [time, stride], after[1:])
+        if self.lstm:
+            new, cell = self.long_short(g, self.step(g, x, time), h, values[5])
+            return g.finish(values, [*after, new, self.write(g, y, new, time), x, cell]).main
         source = (self.handed_on or (1 / 128, 0))[0]
         given = self.dense(g, self.step(g, x, time), INPUTS, 1 / 32)
         held = self.dense(g, h, CELLS, source, values[5] if self.captured else None)
@@ -136,6 +147,26 @@ class Loop:
             new = self.extra(g, new)
         written = self.write(g, y, new, time)
         return g.finish(values, [*after, new, written, x, *values[5:]]).main
+
+    def long_short(self, g: GraphBuilder, x: int, h: int, c: int) -> tuple[int, int]:
+        """The next state and cell."""
+        sums = []
+        for name, source, columns in (("x", x, INPUTS), ("h", h, CELLS)):
+            data = np.random.default_rng(columns).integers(-127, 128, (4 * CELLS, columns))
+            w = g.tensor(f"w_{name}", data.shape, DType.INT8, 0.004, 0, data=data)
+            sums.append(self.tensor(g, f"sums_{name}", (self.batch, 4 * CELLS), 0.05))
+            g.op("FULLY_CONNECTED", [source, w, -1], sums[-1:])
+        total = self.tensor(g, "sums", (self.batch, 4 * CELLS), 0.06)
+        g.op("ADD", sums, [total])
+        parts = [self.tensor(g, f"part{at}", (self.batch, CELLS), 0.06) for at in range(4)]
+        g.op("SPLIT", [g.tensor("split_axis", (), DType.INT32, data=1), total], parts, num_splits=4)
+        gates = [self.curve(g, "LOGISTIC", part, 1 / 256, -128) for part in parts[:3]]
+        kept = self.pair(g, "MUL", gates[0], c, "kept", 1 / 32)
+        added = self.pair(g, "MUL", gates[1], self.curve(g, "TANH", parts[3], 1 / 128, 0), "added", 1 / 128)
+        cell = self.pair(g, "ADD", kept, added, "cell", 1 / 32)
+        new = self.state(g, "h_after", (self.batch, CELLS))
+        g.op("MUL", [gates[2], self.curve(g, "TANH", cell, 1 / 128, 0)], [new])
+        return new, cell
 
     def numbers(self, g: GraphBuilder, name: str, *values: int) -> int:
         return g.tensor(name, (len(values),), DType.INT32, data=values)

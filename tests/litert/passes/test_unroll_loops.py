@@ -35,6 +35,10 @@ TAKEN: dict[str, Loop] = {
     "two outputs": Loop(outputs=("sequence", "state")),
     "weights carried along": Loop(captured=True),
     "state seen with another scale": Loop(handed_on=(1 / 100, 5)),
+    "a constant first state": Loop(zeros=True),
+    "an LSTM": Loop(lstm=True, reads="strided"),
+    "an LSTM from zeros, last state": Loop(lstm=True, zeros=True, writes="concat", outputs=("state",)),
+    "an LSTM of 16 bits": Loop(lstm=True, zeros=True, wide=True),
     "16 bits": Loop(wide=True),
     "16 bits, last state": Loop(wide=True, writes="concat", outputs=("state",), batch=2),
 }
@@ -85,6 +89,23 @@ def test_counters_that_leave_the_model_are_constants() -> None:
     result = convert(data, Options())
     assert {op.code for op in result.report.operators if not op.converted} == {"RESHAPE"}
     exact(data, result)
+
+
+def test_a_state_that_is_kept_around_a_loop() -> None:
+    """A variable is read before the loop and assigned behind it, as layers that are stateful in Keras do."""
+    g = GraphBuilder()
+    loop = Loop(outputs=("sequence", "state")).model()
+    g.graph, g.called = loop.main, loop.graphs[1:]
+    (x, h), (y, state) = g.graph.inputs, g.graph.outputs
+    before = len(g.graph.operators)
+    handle = g.variable("state", np.full((1, CELLS), 9), DType.INT8)
+    g.op("READ_VARIABLE", [handle], [h])
+    g.graph.operators = [*g.graph.operators[before:], *g.graph.operators[:before]]
+    g.op("ASSIGN_VARIABLE", [handle, state], [])
+    data = write_model(g.finish([x], [y]))
+    result = convert(data, Options(target="imxrt700"))
+    assert all(op.converted for op in result.report.operators) and result.report.passes["roll_steps"] == 1
+    exact(data, result, seeds=4)
 
 
 def refined(trips: Any, *, depth: int = 1) -> bytes:
