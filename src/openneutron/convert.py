@@ -26,7 +26,7 @@ def convert(model: bytes, options: Options) -> Result:
 
     opened = opened_for(model, options)
     result = compile_opened(opened, model, options)
-    as_in_the_file = model if opened.straight.notes else opened  # NXP's converter unrolls no loops
+    as_in_the_file = model if opened.straight.changed else opened  # NXP's converter unrolls no loops
     report = with_board(result.report, as_in_the_file, fetch_constants=options.fetch_constants_to_sram)
     return replace(result, report=report)
 

@@ -7,8 +7,10 @@ import pytest
 from openneutron.board.answer import stock_answer
 from openneutron.board.cpu import CORTEX_M, cpu_cycles
 from openneutron.board.loops import CpuWork, called_bytes
+from openneutron.convert import convert
 from openneutron.litert import read_model
 from openneutron.machine import targets
+from openneutron.options import Options
 from tests.litert.passes.test_unroll_loops import chosen, refined
 from tests.loops import CELLS, INPUTS, Loop
 
@@ -43,6 +45,13 @@ def test_a_loop_of_unknown_length_counts_once_and_the_answer_says_so() -> None:
     assert not any("one trip" in note for note in known.notes)
     assert any("the time of 1 WHILE is that of one trip" in note for note in unknown.notes)
     assert known.cpu_milliseconds > 30 * unknown.cpu_milliseconds
+
+
+@pytest.mark.parametrize("data", [Loop().data(), chosen(True)], ids=["WHILE", "IF"])
+def test_nxp_gets_the_file_as_it_is(data: bytes) -> None:
+    report = convert(data, Options(target="imxrt700")).report
+    assert report.totals.neutron_graphs == 1
+    assert (report.stock.operators_total, report.stock.operators_converted) == (1, 0)
 
 
 def test_weights_of_a_body_are_in_flash() -> None:

@@ -44,6 +44,7 @@ class Straight:
 
     reasons: dict[int, Reason] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    changed: bool = False  # whether any of them went, a branch without a sentence
 
 
 def straighten(model: Model, target: Target, left_out: Sequence[str] = ()) -> Straight:
@@ -68,7 +69,7 @@ def straighten(model: Model, target: Target, left_out: Sequence[str] = ()) -> St
     for op, why in done.stays:
         name = model.main.tensors[op.outputs[0]].name if op.outputs else ""
         reasons[places[id(op)]] = Reason("control_flow", f"{op.code} stays as it is: {why.message}", name, why.hint)
-    return Straight(reasons, tuple(_note(name, trips) for name, trips in done.loops))
+    return Straight(reasons, tuple(_note(name, trips) for name, trips in done.loops), done.changed)
 
 
 def _note(name: str, trips: int) -> str:

@@ -46,6 +46,7 @@ class Unrolled:
 
     loops: list[tuple[str, int]]
     stays: list[tuple[Operator, Stays]]
+    changed: bool = False
 
 
 def has_control_flow(graph: Graph) -> bool:
@@ -82,6 +83,7 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
             straight.results = straight.operator(graph, op, op.inputs, "")
             operators += straight.finished(op, reads)
             found.loops += straight.loops
+            found.changed = True
         except Stays as reason:
             del graph.tensors[size:]
             budget.operators, budget.elements = spent.operators, spent.elements  # copies took their time all the same
