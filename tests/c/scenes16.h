@@ -103,7 +103,9 @@ static void make_fully_connected16(scene *s) {
     nk_fully_connected16_params *p = (nk_fully_connected16_params *)(void *)s->params;
     const uint32_t height = (uint32_t)(one_in(3) ? between(2, 5) : 1),
                    width = (uint32_t)(one_in(3) ? between(2, 9) : 1);
-    const uint32_t inputs = (uint32_t)(one_in(8) ? between(1000, 3000) : between(1, 200)),
+    const int largest = one_in(16); /* sums: every product is 2^22 */
+    const uint32_t inputs =
+                       (uint32_t)(largest || one_in(8) ? between(1000, 3000) : between(1, 200)),
                    outputs = (uint32_t)between(1, 90);
     any_rows(s, height);
     nk_operand *o = s->call.operands;
@@ -115,23 +117,31 @@ static void make_fully_connected16(scene *s) {
     o[NK_FULLY_CONNECTED16_OUTPUT] = image(NEUTRON_DTYPE_INT16, 1, height, width, outputs,
                                            (uint32_t)(s->call.row1 - s->call.row0));
     any_wide_clamp(&p->narrow, &p->clamp_low, &p->clamp_high);
+    if (!largest) return;
+    fill_extremes16(o[NK_FULLY_CONNECTED16_INPUT].data, o[NK_FULLY_CONNECTED16_INPUT].available, 1);
+    memset(o[NK_FULLY_CONNECTED16_WEIGHTS].data, 0x80, o[NK_FULLY_CONNECTED16_WEIGHTS].available);
 }
 
 static void make_pool16(scene *s, int largest) {
     start(s, NK_MAX_POOL2D_OUTPUT, largest ? nk_max_pool2d : nk_avg_pool2d);
     nk_max_pool2d_params *p = (nk_max_pool2d_params *)(void *)s->params; /* both have the same */
-    const int big = one_in(6); /* more taps than a float quotient is exact for */
-    p->kernel_h = between(1, big ? 12 : 4), p->kernel_w = between(1, big ? 12 : 4);
+    const int big = one_in(10); /* more taps than a float quotient is exact for */
+    p->kernel_h = between(1, big ? 32 : 4), p->kernel_w = between(1, big ? 32 : 4);
     p->stride_h = between(1, 3), p->stride_w = between(1, 3);
-    const uint32_t channels = (uint32_t)(one_in(2) ? ANY_OF(8, 16, 64) : between(1, 70));
-    const uint32_t height = (uint32_t)between(1, 14), width = (uint32_t)between(1, 14);
+    const uint32_t channels = (uint32_t)(big         ? between(8, 17)
+                                         : one_in(2) ? ANY_OF(8, 16, 64)
+                                                     : between(1, 70));
+    const uint32_t height = (uint32_t)between(big ? 10 : 1, big ? 32 : 14),
+                   width = (uint32_t)between(big ? 10 : 1, big ? 32 : 14);
     const uint32_t batch = one_in(5) ? 2 : 1;
     const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, 1, &p->pad_top);
     const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, 1, &p->pad_left);
     int32_t narrow;
     any_rows(s, oh);
-    s->call.operands[NK_MAX_POOL2D_INPUT] =
-        image(NEUTRON_DTYPE_INT16, batch, height, width, channels, 1);
+    nk_operand *in = &s->call.operands[NK_MAX_POOL2D_INPUT];
+    *in = image(NEUTRON_DTYPE_INT16, batch, height, width, channels, 1);
+    for (size_t i = 0; i + 1 < in->available && big; i += 2) /* means whose fractions count */
+        nk_store16(in->data + i, INT16_MAX - between(0, 3));
     s->call.operands[NK_MAX_POOL2D_LUT] = no_operand();
     s->call.operands[NK_MAX_POOL2D_OUTPUT] = image(NEUTRON_DTYPE_INT16, batch, oh, ow, channels,
                                                    (uint32_t)(s->call.row1 - s->call.row0));
