@@ -29,6 +29,7 @@ from benchmarks import vela  # noqa: E402
 from benchmarks.networks import NETWORKS, chain  # noqa: E402
 from benchmarks.published import CIFARNET_SCRATCH_BYTES, GOALS  # noqa: E402
 from benchmarks.timing import command, interleaved  # noqa: E402
+from openneutron.compiler.back.store import stored_constants  # noqa: E402
 from openneutron.compiler.front.fuse import fuse  # noqa: E402
 from openneutron.compiler.front.ingest import extract, ingest  # noqa: E402
 from openneutron.compiler.front.legalize import legalize  # noqa: E402
@@ -84,7 +85,7 @@ def bound(model: Model) -> int:
         if group.converted:
             kernels = legalize(extract(graph, group)[0], target)
             fuse(kernels, target)
-            found += cycle_bound(kernels, target)
+            found += cycle_bound(kernels, target, stored_constants(kernels, target).stored())
     return found
 
 

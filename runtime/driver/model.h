@@ -154,6 +154,10 @@ NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text 
 /* Before the first section; and on to the next one, false where it is malformed. */
 nd_section nd_no_section(const nd_program *program);
 bool nd_next_section(const nd_program *program, nd_section *section);
+/* What bytes of region WEIGHTS are stored in, in proportion where they are a part of a section; 0
+ * where there are no sections. `section` is where the last search ended. */
+uint64_t nd_stored_bytes(const nd_program *program, nd_section *section, uint32_t offset,
+                         uint64_t bytes);
 /* window.c: whether the window that the header asks for is enough to decode constants call by call,
  * and those that state begins with; a call's operands in it; bytes of region WEIGHTS that are
  * copied. */

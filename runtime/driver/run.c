@@ -33,10 +33,11 @@ typedef struct {
     nd_buffers buffers;
     NeutronConfig config;
     nd_profile profile;
-    uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
-    nd_pool *pool;     /* NULL: one thread does all */
-    uint32_t degree;   /* of sharing */
-    bool tried;        /* the time that it takes counts */
+    uint64_t deadline;  /* on neutronClockMilliseconds; 0: none */
+    nd_pool *pool;      /* NULL: one thread does all */
+    uint32_t degree;    /* of sharing */
+    bool tried;         /* the time that it takes counts */
+    nd_section section; /* whose size was asked for last */
     kept kept[KEPT];
 } run;
 
@@ -111,11 +112,20 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
     return NEUTRON_NONE;
 }
 
+/* Bytes that the array loads a call's weights from; 0: they are plain there. */
+static uint64_t stored_weights(run *r, const kept *k) {
+    if (k->info.weights < 0) return 0;
+    const NeutronOperandRecord o = nd_operand_record(&k->at, (uint32_t)k->info.weights);
+    if (o.channels == 0 || o.region != NEUTRON_REGION_WEIGHTS) return 0;
+    return nd_stored_bytes(r->program, &r->section, o.offset,
+                           nk_bytes(&k->call.operands[k->info.weights]));
+}
+
 /* The price of `rows` rows of a call. */
-static NeutronError price(const run *r, kept *k, uint32_t rows) {
+static NeutronError price(run *r, kept *k, uint32_t rows) {
     if (k->priced == rows) return NEUTRON_NONE;
     const NeutronError error = nm_encoded_call_cost(r->program->target, k->at.plain, k->at.words, 0,
-                                                    (int32_t)rows, &k->cost);
+                                                    (int32_t)rows, stored_weights(r, k), &k->cost);
     k->priced = error == NEUTRON_NONE ? rows : 0;
     return error;
 }
@@ -182,7 +192,10 @@ static void run_copy(run *r, const nd_instruction *at) {
         nd_read_constants(r->model, d.source_offset, d.bytes, target);
     else r->config.copy(target, source, d.bytes, d.channel);
 
-    const nm_cost cost = nm_dma_cost(r->program->target, d.bytes);
+    const uint64_t stored = d.source_region == NEUTRON_REGION_WEIGHTS
+                                ? nd_stored_bytes(r->program, &r->section, d.source_offset, d.bytes)
+                                : 0;
+    const nm_cost cost = nm_dma_cost(r->program->target, d.bytes, stored);
     NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA,
                           .tag = d.channel,
                           .compute = cost.compute,

@@ -47,6 +47,7 @@ bool nd_next_section(const nd_program *program, nd_section *s) {
     s->stored += (uint32_t)up(s->record.stored, sizeof(uint32_t));
     s->plain += (uint32_t)up(s->record.plain, NEUTRON_ALIGNMENT);
     s->at = s->next;
+    s->number++;
     if (!nd_unpack_words(program->microcode, &s->next, program->header.microcode_bytes, words,
                          WORDS))
         return false;
@@ -71,6 +72,25 @@ nd_section nd_no_section(const nd_program *program) {
     memset(&none, 0, sizeof none);
     none.next = program->header.sections_offset;
     return none;
+}
+
+uint64_t nd_stored_bytes(const nd_program *program, nd_section *s, uint32_t offset,
+                         uint64_t bytes) {
+    const uint64_t wanted = offset + bytes;
+    uint64_t found = 0;
+    if (program->header.section_count == 0) return 0;
+    if (s->number == 0 || offset < s->plain) {
+        *s = nd_no_section(program);
+        (void)nd_next_section(program, s); /* checked before */
+    }
+    for (;; (void)nd_next_section(program, s)) {
+        const uint64_t end = (uint64_t)s->plain + s->record.plain;
+        const uint64_t first = offset > s->plain ? offset : s->plain;
+        const uint64_t last = end < wanted ? end : wanted;
+        if (first < last)
+            found += up((last - first) * s->record.stored, s->record.plain) / s->record.plain;
+        if (wanted <= end || s->number == program->header.section_count) return found;
+    }
 }
 
 static NeutronError damaged(const nd_section *s, uint32_t number, NeutronError error,

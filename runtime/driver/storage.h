@@ -86,6 +86,7 @@ static inline uint32_t nd_symbol(const nd_code *code, nd_bits *bits) {
 
 /* One section, and where it is. */
 typedef struct {
+    uint32_t number;        /* of sections up to this one; 0: it stands before the first */
     uint32_t at;            /* byte of its record in the microcode */
     uint32_t next;          /* byte behind it */
     uint32_t stored, plain; /* byte in the weights block and in region WEIGHTS */

@@ -21,8 +21,9 @@ nm_cost nm_call_cost(const nm_target *target, const nm_work *work) {
     }
 }
 
-nm_cost nm_dma_cost(const nm_target *target, uint64_t bytes) {
-    const nm_cost cost = {0, nm_mul(target->cost.dma_byte, bytes), target->cost.dma_start};
+nm_cost nm_dma_cost(const nm_target *target, uint64_t bytes, uint64_t stored) {
+    const nm_cost cost = {0, nm_moved(target, target->cost.dma_byte, bytes, stored),
+                          target->cost.dma_start};
     return cost;
 }
 

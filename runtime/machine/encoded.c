@@ -40,16 +40,18 @@ static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
 
 /* A Neutron-S computes in its TCM: rows that lie elsewhere come and go over the data mover, which
  * works beside the array on the other of two buffers, so a call takes the longer of the two.
- * Constants travel whole. */
+ * Constants travel whole, weights as they are stored. */
 static void move_from_outside(const nm_target *target, const uint32_t *words, uint32_t operands,
-                              const NeutronOperandRecord *output, uint32_t rows, nm_cost *cost) {
+                              const NeutronOperandRecord *output, uint32_t rows, int8_t weights,
+                              uint64_t stored, nm_cost *cost) {
     uint64_t bytes = 0;
     for (uint32_t at = 0; at < operands; at++) {
         const NeutronOperandRecord *o = operand_at(words, at);
         if (o->region == NEUTRON_REGION_TCM) continue;
         const int constant =
             o->region == NEUTRON_REGION_WEIGHTS || o->region == NEUTRON_REGION_PREFETCH;
-        const uint64_t whole = bytes_of(o, o->height);
+        const bool coded = stored && (int32_t)at == weights;
+        const uint64_t whole = coded ? stored : bytes_of(o, o->height);
         const uint64_t share =
             output->height ? nm_ceil_div(nm_mul(whole, rows), output->height) : 0;
         bytes = nm_add(bytes, constant ? whole : share);
@@ -64,7 +66,7 @@ static uint32_t parameter(const uint32_t *params, int8_t word) {
 }
 
 NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words, size_t count,
-                                  int32_t row0, int32_t row1, nm_cost *cost) {
+                                  int32_t row0, int32_t row1, uint64_t stored, nm_cost *cost) {
     NeutronInstructionRecord head;
     NeutronCallRecord call;
     if (target == NULL || words == NULL || cost == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
@@ -102,6 +104,7 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         const NeutronOperandRecord *weights =
             operand_at(words, (uint32_t)places[call.kernel].weights);
         work.weight_bytes = bytes_of(weights, weights->height);
+        work.stored_bytes = stored;
     }
     for (uint32_t at = 0; at < operands; at++) {
         if (!(places[call.kernel].moved >> at & 1)) continue;
@@ -114,6 +117,8 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         work.moved_bytes = nm_add(work.moved_bytes, share);
     }
     *cost = nm_call_cost(target, &work);
-    if (target->tcm_bytes && rows) move_from_outside(target, words, operands, output, rows, cost);
+    if (target->tcm_bytes && rows)
+        move_from_outside(target, words, operands, output, rows, places[call.kernel].weights,
+                          stored, cost);
     return NEUTRON_NONE;
 }

@@ -7,7 +7,7 @@ nm_cost nm_fc_cost(const nm_target *target, const nm_work *work) {
     const uint64_t depth = nm_ceil_div(work->input_channels, target->length);
     const uint64_t passes = nm_channel_groups(target, work->channels);
     nm_cost cost = nm_tiled_cost(target, nm_slowdown(target, work), nm_pixels(work), depth, passes,
-                                 work->weight_bytes);
+                                 work->weight_bytes, work->stored_bytes);
     cost.overhead = target->cost.call;
     return cost;
 }

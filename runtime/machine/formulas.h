@@ -15,6 +15,21 @@ static inline uint64_t nm_add(uint64_t a, uint64_t b) {
 static inline uint64_t nm_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 static inline uint64_t nm_at_least_one(uint32_t value) { return value ? value : 1; }
 
+static inline uint64_t nm_larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* Moving `bytes` that are stored in `stored` at `rate` per stored byte: decoding keeps pace or is
+ * what takes long. 0 stored: plain bytes. */
+static inline uint64_t nm_moved(const nm_target *target, uint64_t rate, uint64_t bytes,
+                                uint64_t stored) {
+    if (stored == 0) return nm_mul(rate, bytes);
+    return nm_larger(nm_mul(rate, stored), nm_mul(target->cost.decode_byte, bytes));
+}
+
+/* Loading weights into the array. */
+static inline uint64_t nm_load(const nm_target *target, uint64_t bytes, uint64_t stored) {
+    return nm_moved(target, target->cost.weight_byte, bytes, stored);
+}
+
 /* How many times as long a product or a lane's step takes as one of 8-bit activations. */
 static inline uint64_t nm_slowdown(const nm_target *target, const nm_work *work) {
     return work->input_item == 2 ? target->cost.wide : 1;
@@ -39,9 +54,9 @@ static inline uint64_t nm_setup(const nm_target *target, const nm_work *work, ui
 
 /* Dot products of `depth` cycles, `slowdown` times as long, for each of `pixels`, `passes` times
  * over tiles of A pixels. The weights of a pass load while its tile computes, so a tile takes the
- * longer of the two. Overhead is left zero. */
+ * longer of the two. Overhead is left zero. `stored` is as in nm_work. */
 nm_cost nm_tiled_cost(const nm_target *target, uint64_t slowdown, uint64_t pixels, uint64_t depth,
-                      uint64_t passes, uint64_t weight_bytes);
+                      uint64_t passes, uint64_t weight_bytes, uint64_t stored);
 
 nm_cost nm_conv_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_lane_cost(const nm_target *target, const nm_work *work);

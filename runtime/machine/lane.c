@@ -9,7 +9,7 @@ nm_cost nm_lane_cost(const nm_target *target, const nm_work *work) {
         nm_mul(nm_mul(nm_mul(target->cost.lane, nm_slowdown(target, work)), nm_pixels(work)),
                nm_mul(taps, passes)),
         0, 0};
-    const uint64_t load = nm_mul(target->cost.weight_byte, work->weight_bytes);
+    const uint64_t load = nm_load(target, work->weight_bytes, work->stored_bytes);
     if (load > cost.compute) cost.memory = load - cost.compute;
     cost.overhead = nm_setup(target, work, passes);
     return cost;

@@ -4,8 +4,9 @@
 #include "neutron_errors.h"
 
 /* Constants of this test's own, so that calibration may change those of the targets: M = N = 8; mac
- * 1275, lane 1536, row 28672, weight byte 478, element 128, call 153600, tile 32. The expected
- * values below are worked out by hand from the formulas of the design, not from the code. */
+ * 1275, lane 1536, row 28672, weight byte 478, decoded byte 100, element 128, call 153600, tile 32.
+ * The expected values below are worked out by hand from the formulas of the design, not from the
+ * code. */
 static const nm_target array = {.name = "array",
                                 .hw_version = 2,
                                 .cores = 1,
@@ -16,6 +17,7 @@ static const nm_target array = {.name = "array",
                                          .lane = 1536,
                                          .row = 28672,
                                          .weight_byte = 478,
+                                         .decode_byte = 100,
                                          .element = 128,
                                          .call = 153600,
                                          .tile_pixels = 32,
@@ -52,6 +54,48 @@ static void convolution(const nm_target *t) {
     w.width = 40;
     compare(nm_call_cost(t, &w), UINT64_C(1275) * 40 * 25 * 4, (764800 - 255000) * 4,
             28672 * 4 + 153600);
+}
+
+static void coded_weights(const nm_target *t) {
+    /* The eight pixels above with their 6400 bytes stored in 4000: 1000 per group take 478000. */
+    nm_work w = {.formula = NEUTRON_COST_CONV,
+                 .kernel_h = 5,
+                 .kernel_w = 5,
+                 .groups = 1,
+                 .input_channels = 3,
+                 .batch = 1,
+                 .rows = 1,
+                 .width = 8,
+                 .channels = 32,
+                 .weight_bytes = 6400,
+                 .stored_bytes = 4000};
+    compare(nm_call_cost(t, &w), 255000 * 4, (478000 - 255000) * 4, 28672 * 4 + 153600);
+    /* In 3 bytes: one per group; the group's 1600 are decoded at 100 each, beside the array. */
+    w.stored_bytes = 3;
+    compare(nm_call_cost(t, &w), 255000 * 4, 0, 28672 * 4 + 153600);
+    w.width = 1;
+    compare(nm_call_cost(t, &w), 31875 * 4, (160000 - 31875) * 4, 28672 * 4 + 153600);
+    /* Fully connected, one pixel of 64 channels: 128 bytes per group of eight, all in 512. */
+    const nm_work dense = {.formula = NEUTRON_COST_FC,
+                           .input_channels = 64,
+                           .batch = 1,
+                           .rows = 1,
+                           .width = 1,
+                           .channels = 64,
+                           .weight_bytes = 4096,
+                           .stored_bytes = 2048};
+    compare(nm_call_cost(t, &dense), 1275 * 8 * 8, (478 * 256 - 1275 * 8) * 8, 153600);
+    /* Depth-wise, one pixel of 24 channels: 216 bytes in 100. */
+    const nm_work lane = {.formula = NEUTRON_COST_LANE,
+                          .kernel_h = 3,
+                          .kernel_w = 3,
+                          .batch = 1,
+                          .rows = 1,
+                          .width = 1,
+                          .channels = 24,
+                          .weight_bytes = 216,
+                          .stored_bytes = 100};
+    compare(nm_call_cost(t, &lane), 1536 * 9 * 3, 478 * 100 - 1536 * 9 * 3, 28672 * 3 + 153600);
 }
 
 static void grouped_convolution(const nm_target *t) {
@@ -141,7 +185,9 @@ static void product_of_activations(const nm_target *t) {
 }
 
 static void copies_and_rounding(const nm_target *t) {
-    compare(nm_dma_cost(t, 1000), 0, 410000, 204800);
+    compare(nm_dma_cost(t, 1000, 0), 0, 410000, 204800);
+    compare(nm_dma_cost(t, 1000, 600), 0, 410 * 600, 204800);
+    compare(nm_dma_cost(t, 1000, 10), 0, 100 * 1000, 204800); /* the decoder's pace */
     const nm_cost exact = {1024, 1024, 0}, more = {1024, 1024, 1}, nothing = {0, 0, 0};
     CHECK_EQUAL(nm_cycles(&exact), 2);
     CHECK_EQUAL(nm_cycles(&more), 3);
@@ -158,6 +204,7 @@ static void nothing_overflows(const nm_target *t) {
                        .width = UINT32_MAX,
                        .channels = UINT32_MAX,
                        .weight_bytes = UINT64_MAX,
+                       .stored_bytes = UINT64_MAX,
                        .moved_bytes = UINT64_MAX};
     for (uint32_t formula = NEUTRON_COST_CONV; formula <= NEUTRON_COST_MATMUL; formula++) {
         nm_work huge = w;
@@ -198,7 +245,7 @@ static void encoded_call(const nm_target *t) {
     code.params.kernel_h = code.params.kernel_w = 5;
     code.params.groups = 1;
     memcpy(words, &code, sizeof code);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost), NEUTRON_NONE);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, 0, &cost), NEUTRON_NONE);
     compare(cost, UINT64_C(1275) * 128 * 25 * 4, 0, 28672 * 4 * 4 + 153600);
 
     /* With a TCM, what lies outside it comes over the data mover: 4 of 32 rows of input and output,
@@ -207,33 +254,38 @@ static void encoded_call(const nm_target *t) {
     const uint64_t computing = UINT64_C(1275) * 128 * 25 * 4;
     with_tcm.tcm_bytes = 1 << 20;
     with_tcm.cost.dma_byte = 1024;
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, 0, &cost),
                 NEUTRON_NONE);
     compare(cost, computing, 0, 28672 * 4 * 4 + 153600); /* beside the array: nothing to wait for */
     with_tcm.cost.dma_byte = 102400;
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, 0, &cost),
                 NEUTRON_NONE);
     compare(cost, computing, UINT64_C(102400) * (32 * 4 * 3 + 32 * 4 * 32 + 6400) - computing,
+            28672 * 4 * 4 + 153600);
+    /* Coded weights travel as they are stored. */
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, 5000, &cost),
+                NEUTRON_NONE);
+    compare(cost, computing, UINT64_C(102400) * (32 * 4 * 3 + 32 * 4 * 32 + 5000) - computing,
             28672 * 4 * 4 + 153600);
     for (uint32_t at = 0; at < NK_CONV2D_OPERANDS; at++)
         code.operands[at].region = NEUTRON_REGION_TCM;
     memcpy(words, &code, sizeof code);
-    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(&with_tcm, words, sizeof words / 4, 4, 8, 0, &cost),
                 NEUTRON_NONE);
     compare(cost, computing, 0, 28672 * 4 * 4 + 153600);
 
-    CHECK_EQUAL(nm_encoded_call_cost(NULL, words, sizeof words / 4, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(NULL, words, sizeof words / 4, 4, 8, 0, &cost),
                 NEUTRON_ERROR_ARGUMENT_NULL);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4 - 1, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4 - 1, 4, 8, 0, &cost),
                 NEUTRON_ERROR_INSTRUCTION);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, 3, 4, 8, &cost), NEUTRON_ERROR_INSTRUCTION);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 33, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, 3, 4, 8, 0, &cost), NEUTRON_ERROR_INSTRUCTION);
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 33, 0, &cost),
                 NEUTRON_ERROR_OPERAND);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, -1, 3, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, -1, 3, 0, &cost),
                 NEUTRON_ERROR_OPERAND);
     code.call.kernel = NEUTRON_KERNEL_LIMIT;
     memcpy(words, &code, sizeof code);
-    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, &cost),
+    CHECK_EQUAL(nm_encoded_call_cost(t, words, sizeof words / 4, 4, 8, 0, &cost),
                 NEUTRON_ERROR_KERNEL_MISSING);
 }
 
@@ -260,6 +312,7 @@ int main(void) {
     CHECK(nm_target_find("imxrt701") == NULL);
     CHECK(nm_target_find(NULL) == NULL);
     convolution(t);
+    coded_weights(t);
     grouped_convolution(t);
     cores_share_the_channels();
     lanes(t);

@@ -133,7 +133,7 @@ static void copies(const char *target, int overlaps) {
     CHECK_EQUAL(copies_seen, 1);
     CHECK_EQUAL(waits_seen, 1);
     CHECK_EQUAL(event_count, 3);
-    const nm_cost cost = nm_dma_cost(nm_target_find(target), IMAGE);
+    const nm_cost cost = nm_dma_cost(nm_target_find(target), IMAGE, 0);
     CHECK_EQUAL(events[0].opcode, NEUTRON_OPCODE_DMA);
     CHECK_EQUAL(events[0].end, nm_cycles(&cost));
     CHECK_EQUAL(events[1].start, overlaps ? 0 : events[0].end);

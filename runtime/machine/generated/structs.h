@@ -15,6 +15,7 @@ typedef struct {
     uint32_t lane; /* one step of a depthwise lane */
     uint32_t row; /* each output row */
     uint32_t weight_byte; /* each weight byte loaded */
+    uint32_t decode_byte; /* each weight byte decoded */
     uint32_t element; /* each byte moved by element-wise and copy kernels */
     uint32_t call; /* each call */
     uint32_t tile_pixels; /* pixels of a tile */
@@ -22,7 +23,7 @@ typedef struct {
     uint32_t dma_start; /* each copy */
     uint32_t dma_overlaps; /* 1: copies run beside the array */
 } nm_constants;
-_Static_assert(sizeof(nm_constants) == 44, "as Python has it");
+_Static_assert(sizeof(nm_constants) == 48, "as Python has it");
 
 /* What driver and cycle model know of a target. */
 typedef struct {

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from openneutron.compiler import kernels
+from openneutron.compiler.back.predict import stored_weights
 from openneutron.compiler.pipeline import compile_model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
@@ -20,6 +21,7 @@ from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.instructions import Call, Program
+from openneutron.microcode.storage.sections import Sizes
 from openneutron.microcode.walk import executed
 from openneutron.options import Options
 from openneutron.report.model import Kernel, Report, WhatIf
@@ -46,9 +48,10 @@ def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report
     fewer, filled = channels // step * step, -(-channels // step) * step
     if fewer == channels:
         return
+    sizes = Sizes(program.sections)
     calls = [(call, first, last) for call, first, last in executed(program) if call.tag == kernel.node]
     saved = kernel.cycles - sum(
-        _cycles(_cut(call, channels, fewer, step), first, last, target) for call, first, last in calls
+        _cycles(_cut(call, channels, fewer, step), first, last, target, sizes) for call, first, last in calls
     )
     if saved > 0:
         cycles = report.totals.cycles - saved
@@ -78,8 +81,8 @@ def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:
     return replace(call, operands=tuple(operands))
 
 
-def _cycles(call: Call, first: int, last: int, target: Target) -> int:
-    return cycles_of(call_cost(target.name, encode_call(call), first, last))
+def _cycles(call: Call, first: int, last: int, target: Target, sizes: Sizes) -> int:
+    return cycles_of(call_cost(target.name, encode_call(call), first, last, stored_weights(call, sizes)))
 
 
 def _programs(model: bytes) -> Iterator[Program]:

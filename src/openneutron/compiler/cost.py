@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
@@ -42,6 +43,7 @@ class CostModel:
     target: Target
     machine: Machine | None = None
     local: Region = Region.SCRATCH  # where values lie
+    stored: Mapping[int, int] = field(default_factory=dict)  # bytes that constants are coded in, by their identity
     _words: dict[int, bytes] = field(default_factory=dict)
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -52,7 +54,8 @@ class CostModel:
             return 0
         key = (node, rows)
         if key not in self._cycles:
-            self._cycles[key] = cycles_of(call_cost(self.machine or self.target.name, self.words(node), 0, rows))
+            machine = self.machine or self.target.name
+            self._cycles[key] = cycles_of(call_cost(machine, self.words(node), 0, rows, self._weights(node)))
         return self._cycles[key]
 
     def words(self, node: int) -> bytes:
@@ -72,6 +75,14 @@ class CostModel:
             whole = full * self.cycles(node, advance) if full else 0
             found = self._striped[key] = self.cycles(node, first) + whole + self.cycles(node, rest)
         return found
+
+    def _weights(self, node: int) -> int:
+        """Bytes that the weights of a node are loaded from where they are coded."""
+        if not self.stored:
+            return 0
+        found = self.graph.nodes[node]
+        roles = abi_of(found.kernel).operands
+        return self.stored.get(id(found.operands[roles.index("weights")]), 0) if "weights" in roles else 0
 
     def _encode(self, node: Node) -> bytes:
         kernel = abi_of(node.kernel)

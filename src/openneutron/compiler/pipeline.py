@@ -13,7 +13,7 @@ from openneutron.compiler import l1
 from openneutron.compiler.back import dump
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
-from openneutron.compiler.back.store import stored
+from openneutron.compiler.back.store import stored, stored_constants
 from openneutron.compiler.back.summary import Part, report_of
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.collector import paused
@@ -28,6 +28,7 @@ from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
+from openneutron.compiler.plan.constants import Constants
 from openneutron.compiler.plan.search import plan
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.compiler.plan.tile import Tiling
@@ -64,6 +65,7 @@ class Unit:
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
+    constants: Constants
     notes: tuple[str, ...] = ()
 
 
@@ -91,17 +93,19 @@ def _compiled(
     budget = None
     if options.fit_bytes is not None:
         budget = options.fit_bytes - graph.io_bytes
+    constants = stored_constants(graph, target, options.passes_off)
     units: list[Unit] = []
     for optimize in _efforts(target, options):
-        chosen = plan(graph, target, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
+        chosen = plan(graph, target, constants, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
         if chosen.notes and units:
             break  # whole tensors that do not fit the TCM
         program = emit(part, graph, chosen.tasks, target, profiling=options.use_profiling)
+        program = stored(program, constants, options.passes_off)
         events, cycles = predict(program, target)
-        units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", b"", events, cycles, passes, chosen.notes))
+        made = events, cycles, passes, constants, chosen.notes
+        units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", b"", *made))
     best = min(units, key=lambda unit: unit.cycles)
     verify(graph, best.tasks, target)
-    best.program = stored(best.program, graph, target, options.passes_off)
     best.microcode, best.weights = encode_blocks(best.program)
     return best
 

@@ -113,9 +113,9 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronStateSet": (_i32, (_pointer, _pointer, _size)),
     "neutronKernelName": (ctypes.c_char_p, (_u32,)),
     "nm_target_find": (_pointer, (ctypes.c_char_p,)),
-    "nm_dma_cost": (MachineCost, (_pointer, _u64)),
+    "nm_dma_cost": (MachineCost, (_pointer, _u64, _u64)),
     "nm_cycles": (_u64, (_pointer,)),
-    "nm_encoded_call_cost": (_i32, (_pointer, _pointer, _size, _i32, _i32, _pointer)),
+    "nm_encoded_call_cost": (_i32, (_pointer, _pointer, _size, _i32, _i32, _u64, _pointer)),
 }
 
 

@@ -39,22 +39,24 @@ def _address(target: str | Machine) -> int:
     return driver.target(target) if isinstance(target, str) else target.address
 
 
-def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int) -> Cost:
+def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int, stored: int = 0) -> Cost:
     """Price of output rows [row0, row1) of one encoded CALL instruction: the same function that the simulator calls.
+
+    `stored` are the bytes that its weights are coded in; 0: they are plain.
 
     Example:
         >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))
     """
     cost = driver.MachineCost()
     words = (ctypes.c_uint32 * (len(call_words) // 4)).from_buffer_copy(call_words)
-    error = driver.library().nm_encoded_call_cost(_address(target), words, len(words), row0, row1, ctypes.byref(cost))
-    driver.check(error)
+    price = driver.library().nm_encoded_call_cost
+    driver.check(price(_address(target), words, len(words), row0, row1, stored, ctypes.byref(cost)))
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 
-def dma_cost(target: str | Machine, size: int) -> Cost:
-    """Price of copying `size` bytes."""
-    cost = driver.library().nm_dma_cost(_address(target), size)
+def dma_cost(target: str | Machine, size: int, stored: int = 0) -> Cost:
+    """Price of copying `size` bytes, out of `stored` ones where they are coded."""
+    cost = driver.library().nm_dma_cost(_address(target), size, stored)
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 

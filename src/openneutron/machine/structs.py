@@ -83,6 +83,7 @@ CONSTANTS = _struct(
     ("lane", "u32", "one step of a depthwise lane"),
     ("row", "u32", "each output row"),
     ("weight_byte", "u32", "each weight byte loaded"),
+    ("decode_byte", "u32", "each weight byte decoded"),
     ("element", "u32", "each byte moved by element-wise and copy kernels"),
     ("call", "u32", "each call"),
     ("tile_pixels", "u32", "pixels of a tile"),

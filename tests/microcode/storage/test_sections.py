@@ -9,24 +9,25 @@ from hypothesis import strategies as st
 
 from openneutron.certify.read.storage import plain_weights
 from openneutron.certify.refused import Refused
+from openneutron.compiler.back.predict import predict
 from openneutron.errors import FormatError, RuntimeFailure
 from openneutron.machine import targets
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import checksum_of, encode_blocks
 from openneutron.microcode.instructions import Dma, Program, TensorRow, Wait
-from openneutron.microcode.storage.sections import Section, choose, flat, read_sections
+from openneutron.microcode.storage.sections import Section, Sizes, choose, flat, raw, read_sections
 from openneutron.microcode.table import ElementType, Region, Storage
 from tests.microcode.storage.samples import LENGTH, UNITS, sections
 
 
-def program_of(found: tuple[Section, ...], plain: bytes) -> Program:
-    """Microcode that copies region WEIGHTS to its output: what the driver decoded can be seen."""
+def program_of(found: tuple[Section, ...], plain: bytes, *more: Dma) -> Program:
+    """Microcode that copies region WEIGHTS to its output: what the driver decoded can be seen. Then further copies."""
     target = targets.load("imxrt700")
     rows = (TensorRow(True, 0, ElementType.UINT8, (len(plain),), len(plain)),)
     copy = Dma(0, Region.WEIGHTS, 0, Region.OUTPUT, 0, 0, len(plain))
     return Program(
-        target.name, target.hw_version, target.cores, UNITS, LENGTH, (0, 1, 0), rows, (copy, Wait(0)), plain, bytes(4), 0,
+        target.name, target.hw_version, target.cores, UNITS, LENGTH, (0, 1, 0), rows, (copy, Wait(0), *more), plain, bytes(4), 0,
         sections=found, packed=True,
     )  # fmt: skip
 
@@ -42,6 +43,33 @@ def test_driver_decoder_and_checker_agree(made: tuple[tuple[Section, ...], bytes
     words = np.frombuffer(microcode[:128], "<u4")
     place = int(words[23]), int(words[24]), int(words[25])
     assert plain_weights(microcode, stored, *place, (UNITS, LENGTH)) == program.weights
+
+
+@settings(max_examples=25)
+@given(sections(), st.lists(st.tuples(st.integers(0, 2**20), st.integers(1, 2**20)), max_size=4))
+def test_copies_are_priced_by_what_they_read(
+    made: tuple[tuple[Section, ...], bytes], asked: list[tuple[int, int]]
+) -> None:
+    """Parts of sections, several at once, and back to earlier ones: the driver and the tools count the same bytes."""
+    size = len(made[1])
+    places = [(at % size, 1 + count % (size - at % size)) for at, count in asked]
+    program = program_of(*made, *(Dma(0, Region.WEIGHTS, 0, Region.OUTPUT, at, 0, count) for at, count in places))
+    microcode, stored = encode_blocks(program)
+    target = targets.load("imxrt700")
+    with Simulator(microcode, stored, program.kernels) as simulator:
+        simulator.run([])
+        assert simulator.cycles == predict(program, target)[1]
+    whole = sum(section.stored for section in program.sections)
+    assert Sizes(program.sections).stored(0, size) == whole <= size
+
+
+def test_a_part_of_a_section_counts_in_proportion() -> None:
+    coded = Section(Storage.PACKED, 100, stored=50)
+    sizes = Sizes((coded, raw(20), coded))
+    assert sizes.stored(0, 100) == 50 and sizes.stored(10, 5) == 3
+    assert sizes.stored(100, 12) == 0  # between two sections
+    assert sizes.stored(112, 20) == 20 and sizes.stored(90, 100) == 5 + 20 + 23
+    assert sizes.stored(300, 10) == 0 and Sizes(()).stored(0, 10) == 0
 
 
 @settings(max_examples=40)

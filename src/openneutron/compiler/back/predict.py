@@ -7,11 +7,14 @@ that the prices are right.
 
 from __future__ import annotations
 
+from openneutron.compiler.l1 import ITEM_BYTES
 from openneutron.machine.pricing import call_cost, cycles_of, dma_cost
 from openneutron.machine.targets import Target
 from openneutron.microcode import abi
 from openneutron.microcode.encode import encode_call
-from openneutron.microcode.instructions import Call, Dma, Loop, Operand, Program, Step, Wait
+from openneutron.microcode.instructions import ABSENT, Call, Dma, Loop, Operand, Program, Step, Wait
+from openneutron.microcode.storage.sections import Sizes
+from openneutron.microcode.table import Region
 from openneutron.records import dataclass
 
 
@@ -35,6 +38,19 @@ def _output(call: Call) -> Operand:
     return call.operands[abi.by_id(call.kernel).operands.index("output")]
 
 
+def stored_weights(call: Call, sizes: Sizes) -> int:
+    """Bytes that the array loads a call's weights from where they are coded; 0: they are plain there.
+
+    What was copied is plain: copies decode on the way.
+    """
+    roles = abi.by_id(call.kernel).operands
+    weights = call.operands[roles.index("weights")] if "weights" in roles else ABSENT
+    if weights.region is not Region.WEIGHTS:
+        return 0
+    count = weights.batch * weights.height * weights.width * weights.channels
+    return sizes.stored(weights.offset, count * ITEM_BYTES[weights.dtype])
+
+
 def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
     """Every executed call and copy with its place in time, and the total in cycles."""
     events: list[Timed] = []
@@ -43,6 +59,7 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
     done: dict[int, int] = {}  # channel → when its copies are complete
     words: dict[int, bytes] = {}
     prices: dict[tuple[int, int], tuple[int, int, int]] = {}
+    sizes = Sizes(program.sections)
 
     def run(step: Step, iteration: int) -> None:
         nonlocal array, engine
@@ -54,13 +71,14 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
             key = (id(step), last - first)
             if key not in prices:
                 encoded = words.setdefault(id(step), encode_call(step))
-                prices[key] = call_cost(target.name, encoded, first, last)
+                prices[key] = call_cost(target.name, encoded, first, last, stored_weights(step, sizes))
             cost = prices[key]
             start, array = array, array + cycles_of(cost)
             kernel = abi.by_id(step.kernel).name
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):
-            cost = dma_cost(target.name, step.bytes)
+            constant = step.source_region is Region.WEIGHTS
+            cost = dma_cost(target.name, step.bytes, sizes.stored(step.source_offset, step.bytes) if constant else 0)
             start = max(engine, array)
             engine = start + cycles_of(cost)
             done[step.channel] = engine

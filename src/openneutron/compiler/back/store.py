@@ -1,6 +1,7 @@
 """Store: how the constants of a program are described to its file, and which form of each is the smallest.
 
-The plan above and the kernels below know plain bytes; see `openneutron.microcode.storage`.
+Forms are chosen before the plan is made, because weights are loaded in the bytes they are stored in; where constants lie, the
+plan and the kernels know as plain bytes. See `openneutron.microcode.storage`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 from openneutron.compiler.front.fuse import CODE_WEIGHTS, PACK_CODE
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
-from openneutron.compiler.plan.constants import constants_of
+from openneutron.compiler.plan.constants import Constants, constants_of
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program
@@ -53,13 +54,9 @@ def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Sect
     )
 
 
-def sections_of(graph: KernelGraph, weights: bytes, target: Target) -> tuple[Section, ...]:
-    """The constants of a graph as sections, each in its smallest form; none where next to nothing is coded.
-
-    Example:
-        >>> replace(program, sections=sections_of(graph, program.weights, target))
-    """
-    constants = constants_of(graph)
+def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple[Section, ...]:
+    """Each constant in its smallest form; none where next to nothing is coded."""
+    weights = constants.block
     described: dict[int, Section] = {}
     for node in graph.nodes:
         for position, operand in enumerate(node.operands):
@@ -84,7 +81,18 @@ def sections_of(graph: KernelGraph, weights: bytes, target: Target) -> tuple[Sec
     return tuple(chosen)
 
 
-def stored(program: Program, graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Program:
+def stored_constants(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Constants:
+    """The constants of a graph and the forms in which they are stored.
+
+    Example:
+        >>> stored_constants(graph, target).stored()
+    """
+    constants = constants_of(graph)
+    if CODE_WEIGHTS not in switched_off:
+        constants.sections = _sections(graph, constants, target)
+    return constants
+
+
+def stored(program: Program, constants: Constants, switched_off: tuple[str, ...] = ()) -> Program:
     """The program with the forms in which it is stored."""
-    sections = () if CODE_WEIGHTS in switched_off else sections_of(graph, program.weights, target)
-    return replace(program, sections=sections, packed=PACK_CODE not in switched_off)
+    return replace(program, sections=constants.sections, packed=PACK_CODE not in switched_off)

@@ -8,11 +8,14 @@ such list, which dynamic programming finds:
     least(0) = 0,  least(n) = min over r = 1 ... n of price(r) + least(n - r)
 
 A call of more than n rows is no cheaper than one of n, since no part of a price falls with the rows, so r stops there. The sum
-over the nodes leaves out only copies, and that values may lie where they are dearer to reach. What a pass makes of a node, such
+over the nodes leaves out only copies, and that values may lie where they are dearer to reach; weights are loaded as they are
+stored, which no copy of them makes cheaper. What a pass makes of a node, such
 as pixels merged, is part of the graph.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -49,11 +52,11 @@ def _least(costs: CostModel, node: int, rows: int) -> int:
     return int(least[rows])
 
 
-def cycle_bound(graph: KernelGraph, target: Target) -> int:
-    """Cycles below which no schedule of this graph can come on this target.
+def cycle_bound(graph: KernelGraph, target: Target, stored: Mapping[int, int] | None = None) -> int:
+    """Cycles below which no schedule of this graph can come on this target, its constants stored as `Constants.stored` says.
 
     Example:
-        >>> unit.cycles / cycle_bound(unit.graph, target)
+        >>> unit.cycles / cycle_bound(unit.graph, target, unit.constants.stored())
     """
-    costs = CostModel(graph, target, local=home(target))
+    costs = CostModel(graph, target, local=home(target), stored=stored or {})
     return sum(_least(costs, at, rows) for at, rows in enumerate(_rows_read(graph)))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode.encode import align
+from openneutron.microcode.storage.sections import Section, Sizes
 from openneutron.records import dataclass
 
 _END = 64  # bytes by which constants of one length nearly always differ
@@ -16,14 +17,25 @@ _END = 64  # bytes by which constants of one length nearly always differ
 
 @dataclass
 class Constants:
-    """Offsets by the identity of the array: a graph keeps its arrays alive, and schedules ask many times."""
+    """Offsets by the identity of the array: a graph keeps its arrays alive, and schedules ask many times.
+
+    `sections` say how they are stored, none that they are plain.
+    """
 
     block: bytes = b""
+    sections: tuple[Section, ...] = ()
     _offsets: dict[int, int] = field(default_factory=dict)
+    _sizes: dict[int, int] = field(default_factory=dict)
 
     def offset(self, data: npt.NDArray[Any]) -> int:
         """Where the array lies in the block."""
         return self._offsets[id(data)]
+
+    def stored(self) -> dict[int, int]:
+        """Bytes that each array is coded in, by its identity; those of plain ones are missing."""
+        sizes = Sizes(self.sections)
+        found = {key: sizes.stored(offset, self._sizes[key]) for key, offset in self._offsets.items()}
+        return {key: size for key, size in found.items() if size}
 
 
 def constants_of(graph: KernelGraph) -> Constants:
@@ -47,5 +59,6 @@ def constants_of(graph: KernelGraph) -> Constants:
                 size = place + len(content)
                 alike.append((content, place))
             found._offsets[id(data)] = place
+            found._sizes[id(data)] = len(content)
     found.block = b"".join(parts)
     return found

@@ -12,7 +12,7 @@ from dataclasses import replace
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.plan.allocate import Effort, allocate
-from openneutron.compiler.plan.constants import constants_of
+from openneutron.compiler.plan.constants import Constants
 from openneutron.compiler.plan.schedule import schedule
 from openneutron.compiler.plan.segments import Segment, Structure, try_segment
 from openneutron.compiler.plan.shortage import shortage
@@ -61,7 +61,13 @@ def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Se
 
 
 def plan(
-    graph: KernelGraph, target: Target, *, optimize: str, scratch_budget: int | None, fetch_constants: bool
+    graph: KernelGraph,
+    target: Target,
+    constants: Constants,
+    *,
+    optimize: str,
+    scratch_budget: int | None,
+    fetch_constants: bool,
 ) -> Plan:
     """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
 
@@ -69,32 +75,44 @@ def plan(
     nothing is gained by leaving some of it free. Else it is computed out of main memory, with a note.
     """
     if not target.tcm_bytes:
-        found = _planned(graph, target, optimize, scratch_budget, fetch_constants, tcm=False)
+        found = _planned(graph, target, constants, optimize, scratch_budget, fetch_constants, tcm=False)
         room = target.sram_bytes - graph.io_bytes
         if found.tasks.held_bytes <= room:
             return found
-        return _planned(graph, target, optimize, room, fetch_constants, tcm=False)
+        return _planned(graph, target, constants, optimize, room, fetch_constants, tcm=False)
     budget = target.tcm_bytes if scratch_budget is None else min(target.tcm_bytes, scratch_budget)
     try:
-        return _planned(graph, target, optimize, budget, fetch_constants, tcm=True)
+        return _planned(graph, target, constants, optimize, budget, fetch_constants, tcm=True)
     except UnsupportedError as error:
         if scratch_budget is not None:
             raise
-        outside = _planned(graph, target, optimize, None, fetch_constants=False, tcm=False)
+        outside = _planned(graph, target, constants, optimize, None, fetch_constants=False, tcm=False)
         return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
 
 
 def _planned(
-    graph: KernelGraph, target: Target, optimize: str, scratch_budget: int | None, fetch_constants: bool, *, tcm: bool
+    graph: KernelGraph,
+    target: Target,
+    constants: Constants,
+    optimize: str,
+    scratch_budget: int | None,
+    fetch_constants: bool,
+    *,
+    tcm: bool,
 ) -> Plan:
     """Tilings come with the least memory first, for a budget the fastest first: the search ends where none can do better."""
     structure = Structure.of(graph)
-    constants = constants_of(graph)
     effort = Effort.GREEDY if optimize == "fast" else Effort.CLIMB
     plans: list[Plan] = []
     local = Region.TCM if tcm else Region.SCRATCH
     tilings = tile(
-        graph, target, optimize=optimize, scratch_budget=scratch_budget, local=local, fetch_constants=fetch_constants
+        graph,
+        target,
+        optimize=optimize,
+        scratch_budget=scratch_budget,
+        local=local,
+        fetch_constants=fetch_constants,
+        stored=constants.stored(),
     )
     for tiling in tilings:
         least = min((found.tasks.held_bytes for found in plans), default=None)

@@ -8,7 +8,7 @@ the allocator may exceed by fragmentation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
@@ -61,8 +61,12 @@ def tile(
     scratch_budget: int | None = None,
     local: Region = Region.SCRATCH,
     fetch_constants: bool = False,
+    stored: Mapping[int, int] | None = None,
 ) -> list[Tiling]:
     """Tilings of the whole graph worth allocating, most promising first; with a budget, fast ones that should fit it.
+
+    `stored` are the bytes that constants are coded in. The search itself prices weights as plain: layers of one shape are then
+    alike whatever their weights are, and coded ones make no choice slower. What is on offer is priced as stored.
 
     Example:
         >>> tiling, *others = tile(kernel_graph, targets.load("imxrt700"))
@@ -99,8 +103,37 @@ def tile(
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
-    points = _pareto(tuple((budgets[at], p[0]) for at in sorted(tried) if (p := tried[at]) is not None))
+    offers = [(budgets[at], *p) for at in sorted(tried) if (p := tried[at]) is not None]
+    # What is fetched is plain when the array loads it.
+    coded = {} if fetch_constants or stored is None else stored
+    points = _pareto(_as_stored(structure, offers, CostModel(graph, target, local=local, stored=coded)))
     return [_tiling(structure, items, points) for items in chosen]
+
+
+def _as_stored(
+    structure: Structure, offers: list[tuple[int, int, list[Candidate]]], costs: CostModel
+) -> Iterable[tuple[int, int]]:
+    """The budgets of what is on offer, with cycles by prices that count weights as they are stored."""
+    known: dict[Candidate, int] = {}
+    for budget, cycles, items in offers:
+        if costs.stored:
+            known.update((item, priced(structure, item, costs)) for item in items if item not in known)
+            cycles = sum(known[item] for item in items)
+        yield budget, cycles
+
+
+def priced(structure: Structure, item: Candidate, costs: CostModel) -> int:
+    """Cycles of a candidate by prices other than those it was found with."""
+    graph = structure.graph
+    heights = [graph.values[node.output].shape[1] for node in graph.nodes[item.first : item.last + 1]]
+    if item.rows == 0:
+        return costs.cycles(item.last, heights[-1])
+    segment = segment_of(structure, item.first, item.last, item.rows, pixels=item.pixels)
+    nodes = range(item.first, item.last + 1)
+    if graph.nodes[item.first].loop >= 0:
+        return segment.iterations * sum(costs.cycles(at, 1) for at in nodes)
+    streams = [segment.streams[graph.nodes[at].output] for at in nodes]
+    return sum(costs.striped(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
 
 
 def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
@@ -144,7 +177,7 @@ def _tiling(structure: Structure, chosen: list[Candidate], pareto: tuple[tuple[i
     return Tiling(segments, max(item.memory for item in chosen), pareto)
 
 
-def _pareto(points: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def _pareto(points: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     kept: list[tuple[int, int]] = []
     for memory, cycles in points:
         if not kept or cycles < kept[-1][1]:

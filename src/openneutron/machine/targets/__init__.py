@@ -31,6 +31,7 @@ class Cost:
     lane: int
     row: int
     weight_byte: int
+    decode_byte: int  # at most weight_byte: coded weights never load more slowly than plain ones
     element: int
     call: int
     tile_pixels: int

@@ -7,8 +7,10 @@ Example:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ WORD = 4  # sections begin at a whole word of the weights block: a processor rea
 
 @dataclass(frozen=True)
 class Section:
-    """See `table.SECTION`; its sizes as stored are found when it is written."""
+    """See `table.SECTION`; `stored` is found when a form is chosen, and is what the array loads."""
 
     storage: Storage
     plain: int
@@ -38,6 +40,7 @@ class Section:
     channels: int = 0
     taps: int = 0
     inputs: int = 0
+    stored: int = 0
 
     def order(self, units: int, length: int) -> Order:
         """How the plain weights lie; (M, N) are the target's."""
@@ -47,7 +50,7 @@ class Section:
 
 def raw(size: int) -> Section:
     """Bytes as they are."""
-    return Section(Storage.RAW, size)
+    return Section(Storage.RAW, size, stored=size)
 
 
 def flat(size: int) -> Section:
@@ -65,7 +68,8 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
     as_is = raw(section.plain)
     if section.storage is Storage.COLUMNS:
         small = _written(section, plain, units, length)[0]
-        return section if len(small) < section.plain and _read(section, small, 0, units, length) == plain else as_is
+        same = len(small) < section.plain and _read(section, small, 0, units, length) == plain
+        return replace(section, stored=len(small)) if same else as_is
     if section.storage is Storage.RAW:
         return as_is
     order = section.order(units, length)
@@ -80,12 +84,18 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
     sizes = {Storage.RAW: section.plain, Storage.PACKED: found.size, Storage.RICE: -(-rice // 8) + 2 * streams}
     if prefix.least_bytes(counts) + 2 * streams <= min(sizes.values()):
         lengths = prefix.lengths_of(counts)
-        static = len(prefix.write_lengths(lengths)) + -(-int((counts * lengths).sum()) // 8)
-        sizes[Storage.STATIC] = static + 2 * streams
+        head = len(prefix.write_lengths(lengths))
+        sizes[Storage.STATIC] = head + -(-int((counts * lengths).sum()) // 8) + 2 * streams
     best = min(sizes, key=lambda one: (sizes[one], one))
-    if best is Storage.RAW:
+    stored = sizes[best]  # of coded ones an estimate: streams end with a whole byte, and large ones have longer sizes
+    if best is Storage.RICE:
+        stored = weights.streams_bytes(weights.rice_lengths(k)[found.view(np.uint8)], starts)
+    elif best is Storage.STATIC:
+        symbols, firsts = prefix.symbols_of(found, starts)
+        stored = head + weights.streams_bytes(lengths[symbols], firsts)
+    if stored >= section.plain:
         return as_is
-    return replace(section, storage=best, parameter=k if best is Storage.RICE else 0)
+    return replace(section, storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
 
 
 def _weights(section: Section, plain: bytes, order: Order) -> npt.NDArray[np.int8]:
@@ -136,6 +146,29 @@ def _pieces(sections: Sequence[Section], plain: bytes) -> Iterator[tuple[Section
         at += -(-section.plain // ALIGNMENT) * ALIGNMENT
 
 
+class Sizes:
+    """What bytes of region WEIGHTS are stored in: asked for every call and copy that is priced.
+
+    Example:
+        >>> Sizes(program.sections).stored(operand.offset, operand.channels)
+    """
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        self._sections = tuple(sections)
+        sizes = [-(-section.plain // ALIGNMENT) * ALIGNMENT for section in sections]
+        self._ends = list(accumulate(sizes))
+        self._starts = [0, *self._ends][: len(sizes)]
+
+    def stored(self, offset: int, size: int) -> int:
+        """In proportion where they are a part of a section; 0 where there are no sections, as all is stored plain then."""
+        found = 0
+        for at in range(bisect_right(self._ends, offset), bisect_left(self._starts, offset + size)):
+            section, start = self._sections[at], self._starts[at]
+            wanted = min(offset + size, start + section.plain) - max(offset, start)
+            found += -(-max(wanted, 0) * section.stored // section.plain)
+        return found
+
+
 def plain_bytes(sections: Sequence[Section]) -> int:
     """Bytes of all sections when decoded."""
     return sum(-(-section.plain // ALIGNMENT) * ALIGNMENT for section in sections)
@@ -167,7 +200,7 @@ def read_sections(
         place = at
         words, at = unpack_words(microcode, at, _WORDS)
         fields = unpack(SECTION, b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words), 0)
-        width, stored = fields.pop("width"), fields.pop("stored")
+        width, stored = fields.pop("width"), fields["stored"]
         section = _checked(fields, units, length, f"section {number} at byte {place}")
         total += -(-section.plain // ALIGNMENT) * ALIGNMENT
         if taken + stored > len(block) or total > MAX_PLAIN_BYTES:

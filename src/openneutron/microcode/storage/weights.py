@@ -29,9 +29,20 @@ def _starts(order: Order) -> Ints:
     return np.cumsum(sizes) - sizes
 
 
+def _width(sizes: Ints) -> int:
+    """Bytes that the size of each stream takes."""
+    return next(width for width in (1, 2, 4) if int(sizes.max()) < 1 << 8 * width)
+
+
+def streams_bytes(lengths: Ints, starts: Ints) -> int:
+    """Bytes of the streams that begin at `starts` among codes of so many bits, and of their sizes in front of them."""
+    sizes = -(-np.add.reduceat(lengths, starts) // 8)
+    return int(sizes.sum()) + len(starts) * _width(sizes)
+
+
 def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
     """The streams behind their sizes, and how many bytes one size takes."""
-    width = next(width for width in (1, 2, 4) if int(sizes.max()) < 1 << 8 * width)
+    width = _width(sizes)
     return sizes.astype(f"<u{width}").tobytes() + data, width
 
 
@@ -45,6 +56,11 @@ def rice_bits(counts: Ints) -> tuple[int, int]:
     ]
     bits, k = min(found, default=(16 * int(counts.sum()), MAX_RICE))
     return k, bits
+
+
+def rice_lengths(k: int) -> Ints:
+    """Bits of the code of each weight, by its byte."""
+    return (folded(np.arange(256, dtype=np.uint8).view(np.int8)) >> k) + 1 + k
 
 
 def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
