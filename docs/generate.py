@@ -54,6 +54,12 @@ VARIABLES = {
         "has, at most 512 MiB; all graphs of a process four times that. LiteRT's process may take as much beside its own "
         "512 MiB, without it 4 GiB in all. 0 lifts the limits.",
     ),
+    "OPENNEUTRON_WINDOW": (
+        "native library (`driver/limits.c`)",
+        "Bytes that coded constants are decoded into while a model of the simulator or a delegate runs, 0 for as few as "
+        "possible; without it they are decoded once, when it is prepared. Less memory, slower runs, the same results "
+        "(`docs/storage.md`).",
+    ),
     "OPENNEUTRON_APT": (
         "`make setup`, tests of firmware and report",
         "`1`: install cross compiler, QEMU and browser with apt, as root; tests that need them then fail instead of skipping.",

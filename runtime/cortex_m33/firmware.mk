@@ -10,8 +10,9 @@ CROSS ?= arm-none-eabi-
 CPU ?= cortex-m33
 BUILD ?= build/firmware
 NAME ?= model
-# When coded constants become plain: at each `call`, in the memory of the largest, or at `prepare`, in memory for all of them.
-DECODE ?= call
+# When coded constants become plain: a `block` of output channels at a time, in the least memory; at each `call`, in the memory of
+# the largest; or at `prepare`, in memory for all of them.
+DECODE ?= block
 # Half again as much as the models of the zoo need; `stack` in the report of an image is the measured figure.
 STACK_BYTES ?= 5120
 
@@ -23,7 +24,7 @@ PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/driver -I$(RUNTIME)/firmware -I$(RU
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
-          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE)
+          '-DOPENNEUTRON_VERSION="$(VERSION)"' $(if $(filter prepare,$(DECODE)),-DDECODE_AT_PREPARE) $(if $(filter block,$(DECODE)),-DDECODE_BY_BLOCK)
 LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-segments \
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
 

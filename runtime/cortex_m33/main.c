@@ -8,9 +8,12 @@
 #include "stack.h"
 
 #define ALIGNED(bytes) (((bytes) + 15u) / 16u * 16u)
-/* Coded constants: decoded once when the model is prepared, or call by call into less memory. */
-#ifdef DECODE_AT_PREPARE
+/* Coded constants: decoded once when the model is prepared, or while it runs into less memory, that
+ * of a call or of a block of its output channels. */
+#if defined(DECODE_AT_PREPARE)
 #define CONSTANT_BYTES MODEL_PLAIN_BYTES
+#elif defined(DECODE_BY_BLOCK)
+#define CONSTANT_BYTES MODEL_BLOCK_BYTES
 #else
 #define CONSTANT_BYTES MODEL_WINDOW_BYTES
 #endif

@@ -15,12 +15,17 @@ static uint32_t bits_at(const uint8_t *bytes, uint64_t at, uint32_t count) {
     return (uint32_t)(found >> at % 8 & ((UINT64_C(1) << count) - 1));
 }
 
-bool nd_decode_columns(const nd_section *section, const uint8_t *stored, uint8_t *to) {
+uint32_t nd_padded_channels(const nd_section *section) {
+    return section->record.plain / (uint32_t)sizeof(uint32_t) / section->record.parameter;
+}
+
+bool nd_decode_columns(const nd_section *section, const uint8_t *stored, uint32_t first,
+                       uint32_t count, uint8_t *to) {
     const NeutronSectionRecord *r = &section->record;
-    const uint32_t padded = r->plain / (uint32_t)sizeof(uint32_t) / r->parameter;
+    const uint32_t end = r->channels - first < count ? r->channels : first + count;
     uint64_t at = (uint64_t)r->parameter * HEAD_BYTES;
     if (at > r->stored) return false;
-    if (to != NULL) memset(to, 0, r->plain);
+    if (to != NULL) memset(to, 0, sizeof(uint32_t) * r->parameter * count);
     for (uint32_t column = 0; column < r->parameter; column++) {
         const uint8_t *head = stored + (size_t)column * HEAD_BYTES;
         const uint32_t low = bits_at(head, 0, WORD_BITS), bits = head[HEAD_BITS_AT],
@@ -28,10 +33,11 @@ bool nd_decode_columns(const nd_section *section, const uint8_t *stored, uint8_t
         if (bits + shift > WORD_BITS || shift >= WORD_BITS || head[6] || head[7]) return false;
         const uint64_t size = ((uint64_t)bits * r->channels + 7) / 8;
         if (size > r->stored - at) return false;
-        for (uint32_t channel = 0; to != NULL && channel < r->channels; channel++) {
+        for (uint32_t channel = first; to != NULL && channel < end; channel++) {
             const uint64_t place = (uint64_t)channel * bits;
             const uint32_t value = low + (bits_at(stored + at, place, bits) << shift);
-            memcpy(to + ((size_t)column * padded + channel) * sizeof value, &value, sizeof value);
+            const size_t at_word = (size_t)column * count + channel - first;
+            memcpy(to + at_word * sizeof value, &value, sizeof value);
         }
         at += size;
     }

@@ -61,6 +61,13 @@ NeutronError nd_check_memory(const nd_program *program, nd_text *detail) {
     return NEUTRON_ERROR_MEMORY_LIMIT;
 }
 
+NeutronError nd_window_wanted(const nd_program *program, uint32_t *bytes) {
+    uint64_t found = UINT32_MAX;
+    if (!setting("OPENNEUTRON_WINDOW", UINT32_MAX, &found)) return NEUTRON_ERROR_WINDOW_VALUE;
+    *bytes = found < program->header.plain_bytes ? (uint32_t)found : program->header.plain_bytes;
+    return NEUTRON_NONE;
+}
+
 #if ND_THREADS
 static _Atomic uint64_t held; /* by all models that are prepared */
 

@@ -79,7 +79,8 @@ struct NeutronModel {
     nd_program program;
     uint32_t timeout_seconds;
     uint8_t *tcm;
-    uint8_t *window;         /* constants of the call at hand; NULL: all are plain */
+    uint8_t *window; /* constants of the call at hand; NULL: all are plain */
+    uint32_t window_bytes;
     const void *window_call; /* the instruction whose constants it holds */
     uint8_t *variables;      /* the state region: what runs leave for later ones */
     nd_timeline timeline;
@@ -116,6 +117,9 @@ NeutronError nd_check_memory(const nd_program *program, nd_text *detail);
 /* The bytes that a prepared model takes of the process, whoever allocates them, added to those of
  * the others, or MEMORY_LIMIT; and taken away again. */
 NeutronError nd_hold(const nd_program *program, uint64_t *bytes);
+/* Bytes of the window that a model which the driver allocates decodes constants in; as many as they
+ * take where nobody asked for less. */
+NeutronError nd_window_wanted(const nd_program *program, uint32_t *bytes);
 void nd_give(uint64_t bytes);
 
 /* kernel_info.c: false when the generated table has no such kernel; linked when this image holds
@@ -156,14 +160,34 @@ nd_section nd_no_section(const nd_program *program);
 bool nd_next_section(const nd_program *program, nd_section *section);
 /* What bytes of region WEIGHTS are stored in, in proportion where they are a part of a section; 0
  * where there are no sections. `section` is where the last search ended. */
-uint64_t nd_stored_bytes(const nd_program *program, nd_section *section, uint32_t offset,
+uint32_t nd_stored_bytes(const nd_program *program, nd_section *section, uint32_t offset,
                          uint64_t bytes);
-/* window.c: whether the window that the header asks for is enough to decode constants call by call,
- * and those that state begins with; a call's operands in it; bytes of region WEIGHTS that are
- * copied. */
-bool nd_window_fits(const nd_program *program);
-void nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call);
+/* The section that byte `offset` of region WEIGHTS lies in; false where it is behind all of them.
+ */
+bool nd_section_at(const nd_program *program, uint32_t offset, nd_section *section);
+/* window.c: the smallest window that constants can be decoded in while the model runs, UINT32_MAX
+ * where they cannot; a call's operands in it, false where it must be made in blocks; bytes of
+ * region WEIGHTS that are copied. */
+uint32_t nd_least_window(const nd_program *program);
+bool nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call);
 void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t bytes, uint8_t *to);
+/* blocks.c: bytes of the window that one block of a checked call's output channels needs,
+ * UINT32_MAX where it cannot be made in blocks; as many at once as the window holds. */
+typedef struct {
+    nd_section weights, table;
+    uint32_t columns, padded; /* of the table */
+    uint32_t table_offset;    /* in its section */
+    uint32_t next, at_once;   /* blocks */
+    const nd_kernel_info *info;
+    int32_t row0, row1;
+} nd_blocks;
+uint32_t nd_block_bytes(const nd_program *program, const nd_instruction *at,
+                        const nd_kernel_info *info, const nk_call *call);
+void nd_begin_blocks(const struct NeutronModel *model, const nd_instruction *at,
+                     const nd_kernel_info *info, const nk_call *call, nd_blocks *blocks);
+/* The call for the next ones, decoded; false after the last. */
+bool nd_next_blocks(const struct NeutronModel *model, const nk_call *call, nd_blocks *blocks,
+                    nk_call *part);
 /* Bytes of region WEIGHTS. */
 uint32_t nd_weights_bytes(const nd_program *program);
 

@@ -17,9 +17,9 @@ static size_t context_bytes(const NeutronHeaderRecord *header) {
            aligned(header->state_bytes) + aligned(header->plain_bytes);
 }
 
-/* With constants that are decoded call by call. */
-static size_t least_bytes(const NeutronHeaderRecord *header) {
-    return context_bytes(header) - aligned(header->plain_bytes) + aligned(header->window_bytes);
+/* Without its decoded constants. */
+static size_t bare_bytes(const NeutronHeaderRecord *header) {
+    return context_bytes(header) - aligned(header->plain_bytes);
 }
 
 size_t neutronGetModelContextSize(const void *microcode, size_t size) {
@@ -33,17 +33,19 @@ size_t neutronGetModelContextSize(const void *microcode, size_t size) {
     return context_bytes(&header);
 }
 
-/* Turn memory into a prepared model. */
+/* Turn memory into a prepared model, with a window of so many bytes where its constants do not
+ * become plain now. */
 static NeutronError build(void *context, const nd_program *program, uint32_t timeout,
-                          uint32_t owned, bool windowed, NeutronModelHandle *handle) {
+                          uint32_t owned, uint32_t window, NeutronModelHandle *handle) {
     struct NeutronModel *model = context;
     memset(model, 0, sizeof *model);
     model->program = *program;
     model->timeout_seconds = timeout;
     model->tcm = (uint8_t *)context + aligned(sizeof *model);
     model->variables = model->tcm + aligned(program->header.tcm_bytes);
-    if (windowed) {
+    if (window) {
         model->window = model->variables + aligned(program->header.state_bytes);
+        model->window_bytes = window;
     } else if (program->header.section_count) {
         nd_text nowhere = {NULL, 0, 0};
         uint8_t *constants = model->variables + aligned(program->header.state_bytes);
@@ -71,6 +73,30 @@ static NeutronError validated(nd_program *program, const NeutronModelConfig *con
     return error == NEUTRON_NONE ? nd_timeout(config, timeout) : error;
 }
 
+/* Streams are trusted while a model runs: all are seen here. */
+static NeutronError check_window(const nd_program *program, uint32_t window) {
+    nd_text nowhere = {NULL, 0, 0};
+    if (!program->header.section_count || nd_least_window(program) > window)
+        return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
+    return nd_decode_sections(program, NULL, &nowhere);
+}
+
+NeutronError neutronGetLeastContextSize(const NeutronModelConfig *config,
+                                        const NeutronModelSizes *sizes, size_t *bytes) {
+    nd_program program;
+    nd_text nowhere = {NULL, 0, 0};
+    if (bytes == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
+    *bytes = 0;
+    const NeutronError error = nd_validate(&program, config, sizes, &nowhere);
+    if (error != NEUTRON_NONE) return error;
+    const uint32_t least = program.header.section_count ? nd_least_window(&program) : 0;
+    const bool smaller = least < program.header.plain_bytes;
+    /* A context without any window decodes at once. */
+    *bytes = smaller ? bare_bytes(&program.header) + aligned(least ? least : 1)
+                     : context_bytes(&program.header);
+    return NEUTRON_NONE;
+}
+
 NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
                                    const NeutronModelConfig *config, const NeutronModelSizes *sizes,
                                    NeutronModelHandle *handle) {
@@ -80,16 +106,29 @@ NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
     if ((uintptr_t)context % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
     NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
-    const bool windowed = contextSize < context_bytes(&program.header);
-    if (windowed) {
-        nd_text nowhere = {NULL, 0, 0};
-        if (!program.header.section_count || contextSize < least_bytes(&program.header) ||
-            !nd_window_fits(&program))
-            return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
-        error = nd_decode_sections(&program, NULL, &nowhere);
+    uint32_t window = 0;
+    if (contextSize < context_bytes(&program.header)) {
+        const size_t bare = bare_bytes(&program.header);
+        if (contextSize <= bare) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
+        window = (uint32_t)(contextSize - bare);
+        error = check_window(&program, window);
         if (error != NEUTRON_NONE) return error;
     }
-    return build(context, &program, timeout, 0, windowed, handle);
+    return build(context, &program, timeout, 0, window, handle);
+}
+
+/* The window of a model that the driver allocates; 0: none, its constants become plain now. */
+static NeutronError window_of(const nd_program *program, uint32_t *window) {
+    *window = 0;
+    if (!program->header.section_count) return NEUTRON_NONE;
+    uint32_t wanted = 0;
+    const NeutronError error = nd_window_wanted(program, &wanted);
+    if (error != NEUTRON_NONE || wanted == program->header.plain_bytes) return error;
+    const uint32_t least = nd_least_window(program);
+    if (wanted < least) wanted = least;
+    if (wanted == 0 || wanted >= program->header.plain_bytes) return NEUTRON_NONE;
+    *window = wanted;
+    return check_window(program, wanted);
 }
 
 NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
@@ -100,11 +139,15 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
     NeutronModelHandle made = NULL;
     NeutronError error = validated(&program, config, sizes, &timeout, handle);
     if (error != NEUTRON_NONE) return error;
+    uint32_t window = 0;
+    error = window_of(&program, &window);
+    if (error != NEUTRON_NONE) return error;
     uint64_t held = 0;
     error = nd_hold(&program, &held);
     if (error != NEUTRON_NONE) return error;
-    void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, context_bytes(&program.header));
-    error = context != NULL ? build(context, &program, timeout, 1, false, &made)
+    const size_t constants = window ? aligned(window) : aligned(program.header.plain_bytes);
+    void *context = neutronMemAlloc(NEUTRON_ALIGNMENT, bare_bytes(&program.header) + constants);
+    error = context != NULL ? build(context, &program, timeout, 1, window, &made)
                             : NEUTRON_ERROR_NO_MEMORY;
     if (error != NEUTRON_NONE) {
         neutronMemFree(context);
@@ -119,7 +162,9 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
         return refused;
     }
     struct NeutronModel *model = context;
-    model->plan = nd_plan_make(&program, model->pool ? ND_SHARED_SHADOW_BYTES : ND_SHADOW_BYTES);
+    if (window == 0) /* a plan runs calls out of their order, a window holds those of one */
+        model->plan =
+            nd_plan_make(&program, model->pool ? ND_SHARED_SHADOW_BYTES : ND_SHADOW_BYTES);
 #endif
     *handle = made;
     return NEUTRON_NONE;

@@ -113,7 +113,7 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
 }
 
 /* Bytes that the array loads a call's weights from; 0: they are plain there. */
-static uint64_t stored_weights(run *r, const kept *k) {
+static uint32_t stored_weights(run *r, const kept *k) {
     if (k->info.weights < 0) return 0;
     const NeutronOperandRecord o = nd_operand_record(&k->at, (uint32_t)k->info.weights);
     if (o.channels == 0 || o.region != NEUTRON_REGION_WEIGHTS) return 0;
@@ -171,13 +171,24 @@ static bool rows_of(const kept *k, uint32_t from, uint32_t to, int32_t *row0, in
     return *row0 != *row1;
 }
 
+/* A call whose weights do not fit the window, some output channels after the other. */
+static NeutronError run_blocks(run *r, const kept *k) {
+    nd_blocks blocks;
+    nk_call part;
+    NeutronError error = NEUTRON_NONE;
+    nd_begin_blocks(r->model, &k->at, &k->info, &k->call, &blocks);
+    while (error == NEUTRON_NONE && nd_next_blocks(r->model, &k->call, &blocks, &part))
+        error = run_rows(r, &k->at, &k->info, &part);
+    return error;
+}
+
 static NeutronError run_call(run *r, kept *k, uint32_t iteration) {
     int32_t row0, row1;
     decode(r, k);
-    if (r->model->window != NULL) nd_place_constants(r->model, &k->at, &k->call);
     if (!rows_of(k, iteration, iteration + 1, &row0, &row1)) return NEUTRON_NONE;
     k->call.row0 = row0, k->call.row1 = row1;
-    const NeutronError error = run_rows(r, &k->at, &k->info, &k->call);
+    const bool whole = r->model->window == NULL || nd_place_constants(r->model, &k->at, &k->call);
+    const NeutronError error = whole ? run_rows(r, &k->at, &k->info, &k->call) : run_blocks(r, k);
     return error == NEUTRON_NONE ? account(r, k, row0, row1) : error;
 }
 
@@ -192,7 +203,7 @@ static void run_copy(run *r, const nd_instruction *at) {
         nd_read_constants(r->model, d.source_offset, d.bytes, target);
     else r->config.copy(target, source, d.bytes, d.channel);
 
-    const uint64_t stored = d.source_region == NEUTRON_REGION_WEIGHTS
+    const uint32_t stored = d.source_region == NEUTRON_REGION_WEIGHTS
                                 ? nd_stored_bytes(r->program, &r->section, d.source_offset, d.bytes)
                                 : 0;
     const nm_cost cost = nm_dma_cost(r->program->target, d.bytes, stored);

@@ -74,21 +74,21 @@ nd_section nd_no_section(const nd_program *program) {
     return none;
 }
 
-uint64_t nd_stored_bytes(const nd_program *program, nd_section *s, uint32_t offset,
+uint32_t nd_stored_bytes(const nd_program *program, nd_section *s, uint32_t offset,
                          uint64_t bytes) {
-    const uint64_t wanted = offset + bytes;
-    uint64_t found = 0;
+    const uint32_t wanted = bytes < UINT32_MAX - offset ? offset + (uint32_t)bytes : UINT32_MAX;
+    uint32_t found = 0;
     if (program->header.section_count == 0) return 0;
     if (s->number == 0 || offset < s->plain) {
         *s = nd_no_section(program);
         (void)nd_next_section(program, s); /* checked before */
     }
     for (;; (void)nd_next_section(program, s)) {
-        const uint64_t end = (uint64_t)s->plain + s->record.plain;
-        const uint64_t first = offset > s->plain ? offset : s->plain;
-        const uint64_t last = end < wanted ? end : wanted;
+        const uint32_t plain = s->record.plain, end = s->plain + plain;
+        const uint32_t first = offset > s->plain ? offset : s->plain;
+        const uint32_t last = end < wanted ? end : wanted;
         if (first < last)
-            found += up((last - first) * s->record.stored, s->record.plain) / s->record.plain;
+            found += (uint32_t)(((uint64_t)(last - first) * s->record.stored + plain - 1) / plain);
         if (wanted <= end || s->number == program->header.section_count) return found;
     }
 }
@@ -134,7 +134,7 @@ NeutronError nd_decode_sections(const nd_program *program, uint8_t *to, nd_text 
         if (s.record.storage == NEUTRON_STORAGE_RAW) {
             if (target != NULL) memcpy(target, from, s.record.plain);
         } else if (s.record.storage == NEUTRON_STORAGE_COLUMNS) {
-            good = nd_decode_columns(&s, from, target);
+            good = nd_decode_columns(&s, from, 0, nd_padded_channels(&s), target);
         } else {
             good = nd_decode_weights(&s, from, 0, s.blocks, target);
         }

@@ -97,10 +97,14 @@ typedef struct {
 } nd_section;
 
 /* decode_weights.c, decode_columns.c: plain bytes of blocks [first, first + count) of a section of
- * weights; of the columns of a table. `to` NULL checks what is stored and writes nothing. False
- * where it is damaged; then `to` may hold anything. */
+ * weights; the columns of channels [first, first + count) of a table, those without a value zeros.
+ * `to` NULL checks what is stored and writes nothing. False where it is damaged; then `to` may hold
+ * anything. */
 bool nd_decode_weights(const nd_section *section, const uint8_t *stored, uint32_t first,
                        uint32_t count, uint8_t *to);
-bool nd_decode_columns(const nd_section *section, const uint8_t *stored, uint8_t *to);
+bool nd_decode_columns(const nd_section *section, const uint8_t *stored, uint32_t first,
+                       uint32_t count, uint8_t *to);
+/* Channels of a table, with their padding. */
+uint32_t nd_padded_channels(const nd_section *section);
 
 #endif

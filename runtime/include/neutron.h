@@ -142,6 +142,9 @@ NEUTRON_API const char *neutronModelErrorDetail(NeutronModelHandle model);
 /* Bytes of caller memory that neutronModelPrepareIn needs for this microcode; 0 when it is not open
  * microcode. */
 NEUTRON_API size_t neutronGetModelContextSize(const void *microcode, size_t size);
+/* The least of them, for a model that passes neutronModelCheck(). */
+NEUTRON_API NeutronError neutronGetLeastContextSize(const NeutronModelConfig *config,
+                                                    const NeutronModelSizes *sizes, size_t *bytes);
 /* Trusts its caller about the sizes (NXP's signature has none): use the checked form for anything
  * read from a file. */
 NEUTRON_API NeutronError neutronModelPrepare(const NeutronModelConfig *config,
@@ -156,8 +159,11 @@ NEUTRON_API NeutronError neutronModelCheck(const NeutronModelConfig *config,
                                            const NeutronModelSizes *sizes, char *detail,
                                            size_t detailSize);
 /* The checked form in caller memory of neutronGetModelContextSize() bytes, 16-byte aligned: no
- * allocation at all. In less memory, by the header's plain_bytes minus its window_bytes, coded
- * constants are decoded again for each call instead of once. */
+ * allocation at all. In less memory, down to neutronGetLeastContextSize(), coded constants are
+ * decoded while the model runs instead of once: those of a call before it, or, where there is no
+ * room for them, of as many blocks of its output channels at a time as there is room for. Results
+ * are the same bytes. Models that the driver allocates take their choice from OPENNEUTRON_WINDOW.
+ */
 NEUTRON_API NeutronError neutronModelPrepareIn(void *context, size_t contextSize,
                                                const NeutronModelConfig *config,
                                                const NeutronModelSizes *sizes,

@@ -30,11 +30,13 @@
       "OPENNEUTRON_TIMEOUT is not a number of seconds; 0 lifts the limit") \
     X(MEMORY_VALUE, DRIVER, DRIVER_INVALID, 13, \
       "OPENNEUTRON_MEMORY is not a number of bytes; 0 lifts the limit") \
+    X(WINDOW_VALUE, DRIVER, DRIVER_INVALID, 14, \
+      "OPENNEUTRON_WINDOW is not a number of bytes; 0 takes as few as possible") \
     X(NULL_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 1, "the model handle is NULL") \
     X(STALE_HANDLE, DRIVER, DRIVER_BAD_HANDLE, 2, "the handle is not a prepared model") \
     X(NO_MEMORY, DRIVER, DRIVER_NO_MEMORY, 1, "the model's context could not be allocated") \
     X(CONTEXT_TOO_SMALL, DRIVER, DRIVER_NO_MEMORY, 2, \
-      "the context is smaller than neutronGetModelContextSize() asks for") \
+      "the context is smaller than neutronGetLeastContextSize() asks for") \
     X(MEMORY_LIMIT, DRIVER, DRIVER_NO_MEMORY, 3, \
       "the model needs more memory than its target has or a host grants; OPENNEUTRON_MEMORY=0 " \
       "lifts the limit") \

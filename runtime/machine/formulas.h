@@ -5,7 +5,13 @@
 
 #include "machine.h"
 
-static inline uint64_t nm_mul(uint64_t a, uint64_t b) {
+/* In images that are built for size each file has one copy of it: inlined it took two kibibytes. */
+#ifdef __OPTIMIZE_SIZE__
+#define NM_ONCE __attribute__((noinline, unused))
+#else
+#define NM_ONCE inline
+#endif
+static NM_ONCE uint64_t nm_mul(uint64_t a, uint64_t b) {
     uint64_t product;
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
@@ -19,8 +25,8 @@ static inline uint64_t nm_larger(uint64_t a, uint64_t b) { return a > b ? a : b;
 
 /* Moving `bytes` that are stored in `stored` at `rate` per stored byte: decoding keeps pace or is
  * what takes long. 0 stored: plain bytes. */
-static inline uint64_t nm_moved(const nm_target *target, uint64_t rate, uint64_t bytes,
-                                uint64_t stored) {
+static NM_ONCE uint64_t nm_moved(const nm_target *target, uint64_t rate, uint64_t bytes,
+                                 uint64_t stored) {
     if (stored == 0) return nm_mul(rate, bytes);
     return nm_larger(nm_mul(rate, stored), nm_mul(target->cost.decode_byte, bytes));
 }

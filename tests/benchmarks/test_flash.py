@@ -21,7 +21,7 @@ def test_the_table_is_printed(model: str, capsys: pytest.CaptureFixture[str], mo
     (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if "convnet" in line]
     constants, microcode, both, plain = (int(cell.replace(",", "")) for cell in row[1:5])
     assert constants + microcode == both < plain
-    assert row[-1] == "1.000x"
+    assert 0.5 < float(row[-1].removesuffix("x")) < 1  # cycles against plain constants
 
 
 def test_every_form_is_measured(model: str, capsys: pytest.CaptureFixture[str]) -> None:

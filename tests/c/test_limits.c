@@ -63,6 +63,30 @@ static void memory(block *b) {
     unsetenv("OPENNEUTRON_MEMORY");
 }
 
+/* What nobody can read is refused, for models whose constants are coded. */
+static void window(block *b) {
+    const uint8_t flat[] = {0x14, 16, 16, 0}; /* packed words: one raw section of 16 bytes */
+    const uint32_t before = b->size;
+    b->header.sections_offset = b->size;
+    b->header.section_count = 1;
+    b->header.plain_bytes = 16;
+    append(b, flat, sizeof flat);
+    b->size = (b->size + 15) / 16 * 16;
+    b->header.microcode_bytes = b->sizes.microcode = b->size;
+    seal(b);
+    const char *good[] = {"0", "15", "4096"}, *wrong[] = {"1K", "-1", "4294967296"};
+    for (int at = 0; at < 3; at++) {
+        setenv("OPENNEUTRON_WINDOW", good[at], 1);
+        CHECK_EQUAL(prepared(b, 0), NEUTRON_NONE);
+        setenv("OPENNEUTRON_WINDOW", wrong[at], 1);
+        CHECK_EQUAL(prepared(b, 0), NEUTRON_ERROR_WINDOW_VALUE);
+    }
+    unsetenv("OPENNEUTRON_WINDOW");
+    b->header.sections_offset = b->header.section_count = b->header.plain_bytes = 0;
+    b->size = b->header.microcode_bytes = b->sizes.microcode = before;
+    seal(b);
+}
+
 /* Each graph may have 512 MiB, all that are prepared at once 2 GiB. */
 static void memory_of_all(block *b) {
     enum { FIT = 4 };
@@ -91,6 +115,7 @@ int main(void) {
     append_call(&b, image(NEUTRON_REGION_INPUT, 0, 4), image(NEUTRON_REGION_OUTPUT, 0, 4), 0, 4, 0);
     finish(&b, 1);
     timeouts(&b);
+    window(&b);
     memory(&b);
     memory_of_all(&b);
     return check_result();

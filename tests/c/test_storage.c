@@ -94,13 +94,20 @@ static void columns(void) {
                                       .plain = sizeof found,
                                       .stored = sizeof stored,
                                       .channels = 3};
-    CHECK(nd_decode_columns(&s, stored, (uint8_t *)found));
+    CHECK_EQUAL(nd_padded_channels(&s), 4);
+    CHECK(nd_decode_columns(&s, stored, 0, 4, (uint8_t *)found));
     CHECK_EQUAL(found[0], 100);
     CHECK_EQUAL(found[1], 104);
     CHECK_EQUAL(found[2], 112);
     CHECK_EQUAL(found[3], 0);
+    CHECK(nd_decode_columns(&s, stored, 1, 1, (uint8_t *)found)); /* the second channel alone */
+    CHECK_EQUAL(found[0], 104);
+    CHECK_EQUAL(found[1], 104);                                   /* as before */
+    CHECK(nd_decode_columns(&s, stored, 2, 2, (uint8_t *)found)); /* the third and its padding */
+    CHECK_EQUAL(found[0], 112);
+    CHECK_EQUAL(found[1], 0);
     s.record.stored = 8;
-    CHECK(!nd_decode_columns(&s, stored, NULL));
+    CHECK(!nd_decode_columns(&s, stored, 0, 4, NULL));
 }
 
 /* Streams of noise, in memory of exactly their size: refused or decoded, never more. */
@@ -127,7 +134,7 @@ static void noise(void) {
         s.record.storage = NEUTRON_STORAGE_COLUMNS;
         s.record.parameter = 1;
         if (s.record.plain % 4 == 0 && s.record.channels <= s.record.plain / 4)
-            (void)nd_decode_columns(&s, stored, plain);
+            (void)nd_decode_columns(&s, stored, 0, nd_padded_channels(&s), plain);
         free(stored);
         free(plain);
     }

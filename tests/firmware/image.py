@@ -60,7 +60,7 @@ def build_image(
     selection: Path | None = None,
     cpu: str = CPU,
     stack: int | None = None,
-    decode: str = "call",
+    decode: str = "block",
 ) -> Path:
     """The image of the folder's model.c; `name` keeps images of one model apart."""
     # Objects depend on the processor, so each has its own folder.

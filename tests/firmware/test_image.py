@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from openneutron.microcode.payload import parse_payload
 from tests import tiny
+from tests.compiler.networks import Network
 from tests.firmware import image
 from tests.firmware.conftest import Build
 from tests.firmware.models import Model
@@ -27,15 +29,17 @@ def test_every_kind_of_payload_runs(
     assert (ran.outputs, ran.number("cycles")) == model.on_host()
 
 
-def test_constants_are_decoded_call_by_call_or_at_once(build: Build, litert_model: Callable[..., Model]) -> None:
+def test_constants_are_decoded_in_blocks_call_by_call_or_at_once(build: Build, litert_model: Callable[..., Model]) -> None:
+    net = Network(np.random.default_rng(2), (1, 8, 8, 3))
+    data = net.finish(net.conv(net.conv(net.input, 20), 40, 1))
     context = {}
-    for decode in ("call", "prepare"):
-        model = litert_model(f"decoded-at-{decode}", tiny.convnet())
+    for decode in ("block", "call", "prepare"):
+        model = litert_model(f"decoded-at-{decode}", data)
         ran = image.run_image(build(model, "decoded", decode=decode))
         assert ran.status == 0, ran.text
         assert (ran.outputs, ran.number("cycles")) == model.on_host()
         context[decode] = ran.number("context")
-    assert context["call"] < context["prepare"]
+    assert context["block"] < context["call"] < context["prepare"]
 
 
 def test_a_stack_that_is_too_small_is_reported(build: Build, litert_model: Callable[..., Model]) -> None:

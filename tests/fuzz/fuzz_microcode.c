@@ -55,21 +55,30 @@ static void run(NeutronModelHandle model) {
     free(profile);
 }
 
-/* Again with constants that are decoded call by call, in a context of exactly the size for that. */
+/* Again with constants that are decoded while it runs, in contexts of exactly the size for that:
+ * block by block, some blocks at a time, call by call. */
 static void run_windowed(const NeutronModelConfig *config, const NeutronModelSizes *sizes) {
     NeutronHeaderRecord header;
-    NeutronModelHandle model = NULL;
+    size_t least = 0;
     memcpy(&header, config->microcode, sizeof header);
     if (header.section_count == 0) return;
     const size_t whole = neutronGetModelContextSize(config->microcode, sizes->microcode);
-    const size_t least =
+    if (neutronGetLeastContextSize(config, sizes, &least) != NEUTRON_NONE) return;
+    const size_t calls =
         whole - fuzz_align16(header.plain_bytes) + fuzz_align16(header.window_bytes);
-    void *context = fuzz_exactly(NULL, least);
-    if (neutronModelPrepareIn(context, least, config, sizes, &model) == NEUTRON_NONE) {
-        run(model);
-        neutronModelUnprepare(model);
+    const size_t sizes_tried[] = {least, (least + calls) / 2, calls};
+    for (int at = 0; at < 3; at++) {
+        NeutronModelHandle model = NULL;
+        void *context = fuzz_exactly(NULL, sizes_tried[at]);
+        if (neutronModelPrepareIn(context, sizes_tried[at], config, sizes, &model) ==
+            NEUTRON_NONE) {
+            run(model);
+            neutronModelUnprepare(model);
+        } else if (at == 0 && least < whole) {
+            abort();
+        }
+        free(context);
     }
-    free(context);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size) {

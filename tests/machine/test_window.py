@@ -1,24 +1,29 @@
-"""Constants decoded call by call, in a context too small for all of them: the same results."""
+"""Constants decoded while a model runs, in a context too small for all of them: the same results."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from openneutron.convert import convert
+from openneutron.errors import RuntimeFailure
+from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
-from openneutron.machine import driver
-from openneutron.machine.simulator import Simulator
+from openneutron.machine import driver, targets
+from openneutron.machine.simulator import DTYPES, Simulator
+from openneutron.machine.window import least_window
 from openneutron.microcode import encode
 from openneutron.microcode.decode import header_of
-from openneutron.microcode.graph_op import Compiled, blocks_of
+from openneutron.microcode.graph_op import Compiled, blocks_of, is_graph_op
 from openneutron.microcode.instructions import Dma, StateRow
 from openneutron.microcode.storage.sections import choose, flat
 from openneutron.microcode.table import Region, Storage
 from openneutron.options import Options
 from tests import tiny
+from tests.compiler.networks import Network
 from tests.hostile import crafted
 
 CODES = {name: word for word, name, _ in driver.errors()}
@@ -80,13 +85,86 @@ def test_a_small_context_gives_the_same_results(options: dict[str, object]) -> N
     header = header_of(blocks.microcode)
     assert 0 < header["window_bytes"] < header["plain_bytes"]
     whole = context_bytes(blocks)
-    least = whole - (header["plain_bytes"] - header["window_bytes"])
+    calls = whole - (header["plain_bytes"] - header["window_bytes"])
+    least = whole - header["plain_bytes"] + least_window(blocks.microcode, blocks.weights, blocks.kernels)
+    assert least <= calls
     image = np.random.default_rng(3).integers(-128, 128, (1, 8, 8, 3)).astype(np.int8)
     with Simulator(blocks.microcode, blocks.weights, blocks.kernels) as simulator:
         expected = simulator.run([image])[0].tobytes()
-    for room in (whole, whole - 16, least):
+    for room in (whole, whole - 16, calls, max(calls - 16, least), least):
         assert run_in(blocks, room, image.tobytes(), len(expected)) == (0, expected)
-    assert run_in(blocks, least - 16, image.tobytes(), len(expected))[0] != 0
+    assert run_in(blocks, least - 16, image.tobytes(), len(expected))[0] == CODES["CONTEXT_TOO_SMALL"]
+
+
+def blocks_in(model: bytes, target: str) -> Iterator[Compiled]:
+    graph = read_model(convert(model, Options(target=target)).model).main
+    for op in graph.operators:
+        if is_graph_op(op):
+            yield blocks_of(graph, op, outputs=len(op.outputs))
+
+
+def mixed(dtype: DType) -> bytes:
+    """Convolutions of several sizes, one transposed, a linear layer; weights that code well and such that do not."""
+    rng = np.random.default_rng(4)
+    net = Network(rng, (1, 12, 10, 20), 0.05 / 256 if dtype is DType.INT16 else 0.05, dtype=dtype)
+    g = net.g
+
+    def weights(*shape: int) -> int:
+        values = np.clip(np.rint(rng.laplace(0, 6, shape)), -127, 127).astype(np.int8)
+        return g.tensor(f"narrow{len(g.graph.tensors)}", shape, DType.INT8, 0.01, 0, data=values)
+
+    def layer(code: str, x: int, w: int, shape: tuple[int, ...], *before: int, **options: object) -> int:
+        scale = net.quant[x][0]
+        y = net._tensor(shape, 0.5 / 256 if net.wide else 0.5, 5)
+        bias = net._bias(rng.integers(-2000, 2000, shape[-1]), scale * 0.01)
+        g.op(code, [*before, *((w, x) if before else (x, w)), bias], [y], **options)
+        return y
+
+    step = {"padding": "SAME", "stride_h": 1, "stride_w": 1}
+    x = net.conv(net.depthwise(layer("CONV_2D", net.input, weights(44, 3, 3, 20), (1, 12, 10, 44), **step)), 36, 1)
+    size = g.tensor("size", (4,), DType.INT32, data=np.array([1, 24, 20, 24], np.int32))
+    twice = {"padding": "SAME", "stride_h": 2, "stride_w": 2}
+    x = layer("TRANSPOSE_CONV", x, weights(24, 3, 3, 36), (1, 24, 20, 24), size, **twice)
+    x = net.reshape(net.max_pool(net.max_pool(net.conv(x, 50, 3, 2))), 1, 3 * 2 * 50)
+    return net.finish(layer("FULLY_CONNECTED", x, weights(70, 300), (1, 70)))
+
+
+@pytest.mark.parametrize("target", targets.names())
+@pytest.mark.parametrize("wide", [False, True], ids=["int8", "int16"])
+def test_windows_of_any_size_on_a_host(wide: bool, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of several sizes, one transposed, linear layers: some blocks at a time, and threads beside them."""
+    model = mixed(DType.INT16 if wide else DType.INT8)
+    for blocks in blocks_in(model, target):
+        given = blocks.microcode, blocks.weights, blocks.kernels
+        header, least = header_of(blocks.microcode), least_window(*given)
+        assert 0 < least <= header["window_bytes"] // (1 if target == "imx95" else 3)
+        found = []
+        for window in (None, 0, least + 1, 3 * least, header["window_bytes"], header["plain_bytes"]):
+            if window is not None:
+                monkeypatch.setenv("OPENNEUTRON_WINDOW", str(window))
+            for threads in ("1", "2"):
+                monkeypatch.setenv("OPENNEUTRON_THREADS", threads)
+                with Simulator(*given, poison=True) as simulator:
+                    rng = np.random.default_rng(9)
+                    inputs = [rng.integers(-99, 99, t.shape).astype(DTYPES[t.dtype]) for t in simulator.inputs]
+                    outputs = simulator.run(inputs)
+                    assert simulator.cycles > 0
+                    found.append(([one.tobytes() for one in outputs], simulator.cycles))
+        assert len({str(one) for one in found}) == 1
+
+
+def test_a_window_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (blocks,) = blocks_in(tiny.convnet(), "imxrt700")
+    monkeypatch.setenv("OPENNEUTRON_WINDOW", "small")
+    with pytest.raises(RuntimeFailure, match="OPENNEUTRON_WINDOW is not a number of bytes"):
+        Simulator(blocks.microcode, blocks.weights, blocks.kernels)
+
+
+def test_plain_constants_need_no_window() -> None:
+    graph = read_model(convert(tiny.convnet(), Options(passes_off=("code_weights",))).model).main
+    (op,) = graph.operators
+    blocks = blocks_of(graph, op, outputs=1)
+    assert least_window(blocks.microcode, blocks.weights, blocks.kernels) == 0
 
 
 @pytest.mark.parametrize("window", [16, 4096])

@@ -95,6 +95,8 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronErrorAt": (ctypes.c_bool, (_u32, _pointer)),
     "neutronModelErrorDetail": (ctypes.c_char_p, (_pointer,)),
     "neutronModelCheck": (_i32, (_pointer, _pointer, ctypes.c_char_p, _size)),
+    "neutronGetModelContextSize": (_size, (_pointer, _size)),
+    "neutronGetLeastContextSize": (_i32, (_pointer, _pointer, _pointer)),
     "neutronModelPrepareChecked": (_i32, (_pointer, _pointer, _pointer)),
     "neutronModelUnprepare": (_i32, (_pointer,)),
     "neutronModelGetInfo": (_i32, (_pointer, _pointer)),

@@ -27,8 +27,8 @@ def program_of(found: tuple[Section, ...], plain: bytes, *more: Dma) -> Program:
     rows = (TensorRow(True, 0, ElementType.UINT8, (len(plain),), len(plain)),)
     copy = Dma(0, Region.WEIGHTS, 0, Region.OUTPUT, 0, 0, len(plain))
     return Program(
-        target.name, target.hw_version, target.cores, UNITS, LENGTH, (0, 1, 0), rows, (copy, Wait(0), *more), plain, bytes(4), 0,
-        sections=found, packed=True,
+        target.name, target.hw_version, target.cores, UNITS, LENGTH, (0, 1, 0), rows, (copy, Wait(0), *more), plain, bytes(4),
+        0, sections=found, packed=True,
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from openneutron.compiler import kernels
 from openneutron.errors import FormatError, OptionError
 from openneutron.machine.simulator import DTYPES
+from openneutron.machine.window import least_window
 from openneutron.microcode.container import decode_container
 from openneutron.microcode.decode import decode, header_of
 from openneutron.microcode.instructions import TensorRow
@@ -107,6 +108,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
     """Everything after the title line."""
     container = decode_container(payload.microcode, profiling=payload.profiling)
     offsets = _offsets(payload, data)
+    blocks = payload.microcode, payload.weights, payload.kernels
     sizes = {
         "PAYLOAD_BYTES": len(data),
         "MICROCODE_OFFSET": offsets[0],
@@ -123,6 +125,7 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
         "STATE_BYTES": header_of(payload.microcode)["state_bytes"] if payload.converter == "open" else 0,
         "PLAIN_BYTES": header_of(payload.microcode)["plain_bytes"] if payload.converter == "open" else 0,
         "WINDOW_BYTES": header_of(payload.microcode)["window_bytes"] if payload.converter == "open" else 0,
+        "BLOCK_BYTES": least_window(*blocks) if payload.converter == "open" else 0,
         "INPUTS": container.inputs,
         "OUTPUTS": container.outputs,
     }
