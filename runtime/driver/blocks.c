@@ -27,7 +27,7 @@ static bool by_blocks(uint32_t kernel) {
 }
 
 static uint32_t table_bytes(const nd_blocks *b, uint32_t blocks) {
-    return (uint32_t)sizeof(uint32_t) * b->columns * b->weights.units * blocks;
+    return (uint32_t)sizeof(uint32_t) * b->columns * b->units * blocks;
 }
 
 static uint32_t aligned(uint32_t size) {
@@ -61,86 +61,99 @@ static bool found(const nd_program *program, const nd_instruction *at, const nd_
         return false;
     const NeutronOperandRecord weights = nd_operand_record(at, (uint32_t)info->weights),
                                table = nd_operand_record(at, TABLE);
+    nd_section s;
     if (weights.region != NEUTRON_REGION_WEIGHTS || table.region != NEUTRON_REGION_WEIGHTS ||
-        !nd_section_at(program, weights.offset, &b->weights) ||
-        !nd_section_at(program, table.offset, &b->table))
+        !nd_section_at(program, weights.offset, &s))
         return false;
-    const NeutronSectionRecord *w = &b->weights.record, *t = &b->table.record;
-    if (b->weights.blocks == 0 || w->packing != NEUTRON_PACKING_DENSE || w->groups != 1 ||
-        w->channels != out->channels || weights.offset != b->weights.plain)
+    if (s.blocks == 0 || s.record.packing != NEUTRON_PACKING_DENSE || s.record.groups != 1 ||
+        s.record.channels != out->channels || weights.offset != s.plain)
         return false;
-    b->padded = b->weights.blocks * b->weights.units;
+    b->weights = weights.offset;
+    b->table = table.offset;
+    b->channels = out->channels;
+    b->units = s.units;
+    b->block_bytes = s.block_bytes;
+    b->padded = s.blocks * s.units;
     const uint64_t bytes = nk_bytes(&call->operands[TABLE]);
     b->columns = (uint32_t)(bytes / sizeof(uint32_t) / b->padded);
-    b->table_offset = table.offset - b->table.plain;
     if (b->columns < 1 || b->columns > MOST_COLUMNS ||
-        bytes != (uint64_t)b->padded * b->columns * sizeof(uint32_t))
+        bytes != (uint64_t)b->padded * b->columns * sizeof(uint32_t) ||
+        !nd_section_at(program, table.offset, &s))
         return false;
-    if (t->storage == NEUTRON_STORAGE_RAW)
-        return b->table_offset < t->plain && bytes <= t->plain - b->table_offset;
-    return t->storage == NEUTRON_STORAGE_COLUMNS && b->table_offset == 0 && t->plain == bytes &&
-           t->parameter == b->columns;
+    const uint32_t before = table.offset - s.plain;
+    if (s.record.storage == NEUTRON_STORAGE_RAW)
+        return before < s.record.plain && bytes <= s.record.plain - before;
+    return s.record.storage == NEUTRON_STORAGE_COLUMNS && before == 0 && s.record.plain == bytes &&
+           s.record.parameter == b->columns;
 }
 
-/* The call for `blocks` blocks from the one at hand on; its constants in `memory`. */
-static void cut(const nd_blocks *b, const nd_kernel_info *info, const nk_call *call,
-                uint32_t blocks, uint8_t *memory, nk_call *part) {
-    const uint32_t units = b->weights.units, first = b->next * units;
-    const uint32_t left = call->operands[info->output].channels - first;
-    nk_operand *weights = &part->operands[info->weights], *table = &part->operands[TABLE],
-               *out = &part->operands[info->output];
-    *part = *call;
-    part->place = NULL; /* nothing of it may be kept for the next one */
-    out->channels = left < blocks * units ? left : blocks * units;
-    weights->available = weights->channels = blocks * b->weights.block_bytes;
+/* The call for so many blocks; addresses are left as they are. */
+static void cut(const nd_blocks *b, const nd_kernel_info *info, uint32_t blocks, nk_call *call) {
+    const uint32_t left = b->channels - b->next * b->units;
+    nk_operand *weights = &call->operands[info->weights], *table = &call->operands[TABLE],
+               *out = &call->operands[info->output];
+    call->place = NULL; /* nothing of it may be kept for the next one */
+    out->channels = left < blocks * b->units ? left : blocks * b->units;
+    weights->available = weights->channels = blocks * b->block_bytes;
     table->available = table->channels = table_bytes(b, blocks);
-    if (memory == NULL) return;
-    out->data += (size_t)first * nk_item_bytes(out);
-    weights->data = memory;
-    table->data = memory + aligned(weights->channels);
+}
+
+static uint32_t least_bytes(const nd_blocks *b) {
+    return aligned(b->block_bytes) + aligned(table_bytes(b, 1));
 }
 
 uint32_t nd_block_bytes(const nd_program *program, const nd_instruction *at,
-                        const nd_kernel_info *info, const nk_call *call) {
+                        const nd_kernel_info *info, nk_call *call) {
     nd_blocks b;
-    nk_call part;
     if (!found(program, at, info, call, &b)) return UINT32_MAX;
-    cut(&b, info, call, 1, NULL, &part);
-    if (neutronKernels[call->kernel](NK_CHECK, &part) != 0) return UINT32_MAX;
-    return aligned(b.weights.block_bytes) + aligned(table_bytes(&b, 1));
+    cut(&b, info, 1, call);
+    return neutronKernels[call->kernel](NK_CHECK, call) == 0 ? least_bytes(&b) : UINT32_MAX;
 }
 
 void nd_begin_blocks(const struct NeutronModel *model, const nd_instruction *at,
                      const nd_kernel_info *info, const nk_call *call, nd_blocks *b) {
     (void)found(&model->program, at, info, call, b); /* checked before */
-    b->info = info;
     b->row0 = call->row0, b->row1 = call->row1;
-    b->at_once =
-        model->window_bytes / (aligned(b->weights.block_bytes) + aligned(table_bytes(b, 1)));
+    b->at_once = model->window_bytes / least_bytes(b);
 }
 
-bool nd_next_blocks(const struct NeutronModel *model, const nk_call *call, nd_blocks *b,
-                    nk_call *part) {
-    const uint32_t left = b->weights.blocks - b->next;
-    const uint32_t blocks = left < b->at_once ? left : b->at_once;
-    if (blocks == 0) return false;
-    const uint32_t units = b->weights.units, first = b->next * units, count = blocks * units;
-    const uint8_t *stored = model->program.stored;
-    cut(b, b->info, call, blocks, model->window, part);
-    part->row0 = b->row0, part->row1 = b->row1;
-    (void)nd_decode_weights(&b->weights, stored + b->weights.stored, b->next, blocks,
-                            model->window);
-    uint8_t *table = part->operands[TABLE].data;
-    if (b->table.record.storage == NEUTRON_STORAGE_COLUMNS) {
-        (void)nd_decode_columns(&b->table, stored + b->table.stored, first, count, table);
-    } else {
-        const size_t word = sizeof(uint32_t);
-        for (uint32_t column = 0; column < b->columns; column++)
-            memcpy(table + column * count * word,
-                   stored + b->table.stored + b->table_offset +
-                       ((size_t)column * b->padded + first) * word,
-                   count * word);
+/* Functions of their own, so that the stack holds what one of them needs. */
+static void decode_weights(const struct NeutronModel *model, const nd_blocks *b, uint32_t blocks) {
+    nd_section s;
+    (void)nd_section_at(&model->program, b->weights, &s);
+    (void)nd_decode_weights(&s, model->program.stored + s.stored, b->next, blocks, model->window);
+}
+
+static void decode_table(const struct NeutronModel *model, const nd_blocks *b, uint32_t blocks,
+                         uint8_t *to) {
+    const size_t word = sizeof(uint32_t);
+    const uint32_t first = b->next * b->units, count = blocks * b->units;
+    nd_section s;
+    (void)nd_section_at(&model->program, b->table, &s);
+    const uint8_t *from = model->program.stored + s.stored;
+    if (s.record.storage == NEUTRON_STORAGE_COLUMNS) {
+        (void)nd_decode_columns(&s, from, first, count, to);
+        return;
     }
+    from += b->table - s.plain;
+    for (uint32_t column = 0; column < b->columns; column++)
+        memcpy(to + column * count * word, from + ((size_t)column * b->padded + first) * word,
+               count * word);
+}
+
+bool nd_next_blocks(const struct NeutronModel *model, const nd_kernel_info *info, nd_blocks *b,
+                    nk_call *call) {
+    const uint32_t left = (b->padded / b->units) - b->next;
+    const uint32_t blocks = left < b->at_once ? left : b->at_once;
+    nk_operand *out = &call->operands[info->output];
+    if (blocks == 0) return false;
+    if (b->next) out->data += (size_t)out->channels * nk_item_bytes(out); /* behind those before */
+    cut(b, info, blocks, call);
+    call->row0 = b->row0, call->row1 = b->row1;
+    call->operands[info->weights].data = model->window;
+    call->operands[TABLE].data = model->window + aligned(blocks * b->block_bytes);
+    decode_weights(model, b, blocks);
+    decode_table(model, b, blocks, call->operands[TABLE].data);
     b->next += blocks;
     return true;
 }

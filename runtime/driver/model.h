@@ -172,22 +172,22 @@ uint32_t nd_least_window(const nd_program *program);
 bool nd_place_constants(struct NeutronModel *model, const nd_instruction *at, nk_call *call);
 void nd_read_constants(struct NeutronModel *model, uint32_t offset, uint32_t bytes, uint8_t *to);
 /* blocks.c: bytes of the window that one block of a checked call's output channels needs,
- * UINT32_MAX where it cannot be made in blocks; as many at once as the window holds. */
+ * UINT32_MAX where it cannot be made in blocks; `call` is changed to one of them. */
 typedef struct {
-    nd_section weights, table;
+    uint32_t weights, table; /* bytes in region WEIGHTS */
+    uint32_t channels, units, block_bytes;
     uint32_t columns, padded; /* of the table */
-    uint32_t table_offset;    /* in its section */
     uint32_t next, at_once;   /* blocks */
-    const nd_kernel_info *info;
     int32_t row0, row1;
 } nd_blocks;
 uint32_t nd_block_bytes(const nd_program *program, const nd_instruction *at,
-                        const nd_kernel_info *info, const nk_call *call);
+                        const nd_kernel_info *info, nk_call *call);
+/* A call in as many blocks at once as the window holds: `call` becomes that for the next ones, its
+ * constants decoded; false after the last. It has to be decoded again afterwards. */
 void nd_begin_blocks(const struct NeutronModel *model, const nd_instruction *at,
                      const nd_kernel_info *info, const nk_call *call, nd_blocks *blocks);
-/* The call for the next ones, decoded; false after the last. */
-bool nd_next_blocks(const struct NeutronModel *model, const nk_call *call, nd_blocks *blocks,
-                    nk_call *part);
+bool nd_next_blocks(const struct NeutronModel *model, const nd_kernel_info *info, nd_blocks *blocks,
+                    nk_call *call);
 /* Bytes of region WEIGHTS. */
 uint32_t nd_weights_bytes(const nd_program *program);
 

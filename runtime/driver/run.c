@@ -33,11 +33,13 @@ typedef struct {
     nd_buffers buffers;
     NeutronConfig config;
     nd_profile profile;
-    uint64_t deadline;  /* on neutronClockMilliseconds; 0: none */
-    nd_pool *pool;      /* NULL: one thread does all */
-    uint32_t degree;    /* of sharing */
-    bool tried;         /* the time that it takes counts */
+    uint64_t deadline; /* on neutronClockMilliseconds; 0: none */
+    nd_pool *pool;     /* NULL: one thread does all */
+    uint32_t degree;   /* of sharing */
+    bool tried;        /* the time that it takes counts */
+#if ND_THREADS
     nd_section section; /* whose size was asked for last */
+#endif
     kept kept[KEPT];
 } run;
 
@@ -112,13 +114,22 @@ static NeutronError run_rows(run *r, const nd_instruction *at, const nd_kernel_i
     return NEUTRON_NONE;
 }
 
+static uint32_t stored_bytes(run *r, uint32_t offset, uint64_t bytes) {
+#if ND_THREADS
+    return nd_stored_bytes(r->program, &r->section, offset, bytes);
+#else
+    nd_section s; /* the stack counts: it is looked for from the first one on */
+    s.number = 0;
+    return nd_stored_bytes(r->program, &s, offset, bytes);
+#endif
+}
+
 /* Bytes that the array loads a call's weights from; 0: they are plain there. */
 static uint32_t stored_weights(run *r, const kept *k) {
     if (k->info.weights < 0) return 0;
     const NeutronOperandRecord o = nd_operand_record(&k->at, (uint32_t)k->info.weights);
     if (o.channels == 0 || o.region != NEUTRON_REGION_WEIGHTS) return 0;
-    return nd_stored_bytes(r->program, &r->section, o.offset,
-                           nk_bytes(&k->call.operands[k->info.weights]));
+    return stored_bytes(r, o.offset, nk_bytes(&k->call.operands[k->info.weights]));
 }
 
 /* The price of `rows` rows of a call. */
@@ -172,13 +183,14 @@ static bool rows_of(const kept *k, uint32_t from, uint32_t to, int32_t *row0, in
 }
 
 /* A call whose weights do not fit the window, some output channels after the other. */
-static NeutronError run_blocks(run *r, const kept *k) {
+static NeutronError run_blocks(run *r, kept *k) {
     nd_blocks blocks;
-    nk_call part;
     NeutronError error = NEUTRON_NONE;
     nd_begin_blocks(r->model, &k->at, &k->info, &k->call, &blocks);
-    while (error == NEUTRON_NONE && nd_next_blocks(r->model, &k->call, &blocks, &part))
-        error = run_rows(r, &k->at, &k->info, &part);
+    while (error == NEUTRON_NONE && nd_next_blocks(r->model, &k->info, &blocks, &k->call))
+        error = run_rows(r, &k->at, &k->info, &k->call);
+    k->decoded = false;
+    decode(r, k);
     return error;
 }
 
@@ -203,9 +215,8 @@ static void run_copy(run *r, const nd_instruction *at) {
         nd_read_constants(r->model, d.source_offset, d.bytes, target);
     else r->config.copy(target, source, d.bytes, d.channel);
 
-    const uint32_t stored = d.source_region == NEUTRON_REGION_WEIGHTS
-                                ? nd_stored_bytes(r->program, &r->section, d.source_offset, d.bytes)
-                                : 0;
+    const uint32_t stored =
+        d.source_region == NEUTRON_REGION_WEIGHTS ? stored_bytes(r, d.source_offset, d.bytes) : 0;
     const nm_cost cost = nm_dma_cost(r->program->target, d.bytes, stored);
     NeutronEvent event = {.opcode = NEUTRON_OPCODE_DMA,
                           .tag = d.channel,

@@ -36,3 +36,10 @@ def test_an_unknown_target_is_refused_with_the_nearest() -> None:
 
 def test_memory_is_called_what_it_is() -> None:
     assert [targets.load(name).ram for name in ("imx95", "imxrt700", "mcxn94x")] == ["DDR", "SRAM", "SRAM"]
+
+
+@pytest.mark.parametrize("name", targets.names())
+def test_decoding_is_no_slower_than_loading(name: str) -> None:
+    """Or coded weights could make a model slower."""
+    cost = targets.load(name).cost
+    assert 0 < cost.decode_byte <= min(cost.weight_byte, cost.dma_byte)
