@@ -29,7 +29,9 @@ def test_every_kind_of_payload_runs(
     assert (ran.outputs, ran.number("cycles")) == model.on_host()
 
 
-def test_constants_are_decoded_in_blocks_call_by_call_or_at_once(build: Build, litert_model: Callable[..., Model]) -> None:
+def test_constants_are_decoded_in_blocks_call_by_call_or_at_once(
+    build: Build, litert_model: Callable[..., Model]
+) -> None:
     net = Network(np.random.default_rng(2), (1, 8, 8, 3))
     data = net.finish(net.conv(net.conv(net.input, 20), 40, 1))
     context = {}
