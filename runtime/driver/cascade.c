@@ -391,17 +391,21 @@ static bool plan_loop(planner *p, nd_cascade *c) {
 }
 
 /* Cycles of the loop's calls; false where one has no price. */
-static bool price_loop(const planner *p, const nm_target *target, uint64_t *cycles) {
+static bool price_loop(const planner *p, const nd_program *program, uint64_t *cycles) {
+    nd_section section = nd_no_section(program);
     *cycles = 0;
     for (const step *s = p->steps; s < p->steps + p->count; s++) {
+        uint32_t offset = 0;
+        const uint64_t bytes = nd_loaded_weights(&s->at, &s->info, &s->call, &offset);
+        const uint32_t stored = bytes ? nd_stored_bytes(program, &section, offset, bytes) : 0;
         int64_t priced = 0;
         nm_cost cost;
         for (uint32_t i = 0; i < p->iterations; i++) {
             const rows out = written(s, i, i + 1);
             if (empty(out)) continue;
             if (out.end - out.first != priced &&
-                nm_encoded_call_cost(target, s->at.plain, s->at.words, 0,
-                                     (int32_t)(out.end - out.first), &cost) != NEUTRON_NONE)
+                nm_encoded_call_cost(program->target, s->at.plain, s->at.words, 0,
+                                     (int32_t)(out.end - out.first), stored, &cost) != NEUTRON_NONE)
                 return false;
             priced = out.end - out.first;
             *cycles += nm_cycles(&cost);
@@ -423,7 +427,7 @@ static void plan_code(planner *p, const nd_program *program) {
         nd_cascade c = {.body = offset, .first = p->used};
         if (loop.iterations < 2 || loop.iterations > MOST_ITERATIONS ||
             !read_body(p, program, offset, loop.body_words) || !find_rings(p) ||
-            !plan_loop(p, &c) || !price_loop(p, program->target, &c.cycles))
+            !plan_loop(p, &c) || !price_loop(p, program, &c.cycles))
             continue;
         c.calls = p->count;
         p->cascades[p->loops++] = c;

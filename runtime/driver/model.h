@@ -162,6 +162,9 @@ bool nd_next_section(const nd_program *program, nd_section *section);
  * where there are no sections. `section` is where the last search ended. */
 uint32_t nd_stored_bytes(const nd_program *program, nd_section *section, uint32_t offset,
                          uint64_t bytes);
+/* Where in region WEIGHTS a call's weights lie, and how many bytes; 0 where they do not. */
+uint64_t nd_loaded_weights(const nd_instruction *at, const nd_kernel_info *info,
+                           const nk_call *call, uint32_t *offset);
 /* The section that byte `offset` of region WEIGHTS lies in; false where it is behind all of them.
  */
 bool nd_section_at(const nd_program *program, uint32_t offset, nd_section *section);

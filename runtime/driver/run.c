@@ -126,10 +126,9 @@ static uint32_t stored_bytes(run *r, uint32_t offset, uint64_t bytes) {
 
 /* Bytes that the array loads a call's weights from; 0: they are plain there. */
 static uint32_t stored_weights(run *r, const kept *k) {
-    if (k->info.weights < 0) return 0;
-    const NeutronOperandRecord o = nd_operand_record(&k->at, (uint32_t)k->info.weights);
-    if (o.channels == 0 || o.region != NEUTRON_REGION_WEIGHTS) return 0;
-    return stored_bytes(r, o.offset, nk_bytes(&k->call.operands[k->info.weights]));
+    uint32_t offset = 0;
+    const uint64_t bytes = nd_loaded_weights(&k->at, &k->info, &k->call, &offset);
+    return bytes ? stored_bytes(r, offset, bytes) : 0;
 }
 
 /* The price of `rows` rows of a call. */

@@ -93,6 +93,15 @@ uint32_t nd_stored_bytes(const nd_program *program, nd_section *s, uint32_t offs
     }
 }
 
+uint64_t nd_loaded_weights(const nd_instruction *at, const nd_kernel_info *info,
+                           const nk_call *call, uint32_t *offset) {
+    if (info->weights < 0) return 0;
+    const NeutronOperandRecord o = nd_operand_record(at, (uint32_t)info->weights);
+    if (o.channels == 0 || o.region != NEUTRON_REGION_WEIGHTS) return 0;
+    *offset = o.offset;
+    return nk_bytes(&call->operands[info->weights]);
+}
+
 static NeutronError damaged(const nd_section *s, uint32_t number, NeutronError error,
                             nd_text *detail) {
     nd_say(detail, "byte %u: section %u: storage %u, %u bytes of weights in %u", s->at, number,
