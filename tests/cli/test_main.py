@@ -157,8 +157,8 @@ def test_the_process_ends_early_but_does_what_was_registered_for_its_end() -> No
 
 def test_with_a_thread_left_the_process_waits_for_it() -> None:
     script = (
-        "import sys, threading, time; from openneutron.cli.main import main; sys.argv = ['openneutron', 'targets'];"
-        "threading.Thread(target=lambda: (time.sleep(0.3), print('later'))).start(); main()"
+        "import sys, threading; from openneutron.cli.main import main; sys.argv = ['openneutron', 'targets'];"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('later'))).start(); main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and done.stdout.endswith("later\n")
