@@ -1,6 +1,6 @@
 /* depthwise_conv2d of 3 x 3, 64 bytes at a time: 64 channels of a pixel, or whole pixels that lie
  * side by side. Bytes of three rows are interleaved twice, which puts the rows of a column into the
- * four bytes of a lane, as VPDPBUSD wants them, in 12 instructions for 64 columns:
+ * four bytes of a lane, as VPDPBUSD wants them, in 11 instructions for 64 columns:
  *
  *     row 0  a b c d ..        a A b B ..
  *     row 1  A B C D ..   ->              ->  a A 1 . b B 2 . c C 3 . d D 4 .  (register 0)
