@@ -50,6 +50,8 @@ static void turn(nd_trial *trial) {
     const uint32_t best = fastest(trial);
     if (trial->taken[ND_SHARE_ALL] == 0) look(trial, ND_SHARE_ALL);
     else if (trial->taken[ND_SHARE_NOTHING] == 0) look(trial, ND_SHARE_NOTHING);
+    else if (trial->taken[ND_SHARE_ROWS] == 0 && best == ND_SHARE_NOTHING)
+        look(trial, ND_SHARE_ROWS); /* all is too much, perhaps this is not */
     else if (trial->apart == 0 || trial->degree != trial->usual || best != trial->usual)
         stay(trial, best);
     else look(trial, (best + 1 + trial->looks++ % (ND_DEGREES - 1)) % ND_DEGREES);

@@ -53,6 +53,10 @@ static void trying_is_short(void) {
     CHECK_EQUAL(seen[ND_SHARE_ALL], 2);
     CHECK_EQUAL(seen[ND_SHARE_NOTHING], 2);
     CHECK_EQUAL(run(&trial, taken), ND_SHARE_ALL);
+    const uint64_t apart[ND_DEGREES] = {3000000, 2000000, 4000000};
+    trial = (nd_trial){.row = 0};
+    for (uint32_t at = 0; at < 6; at++) (void)run(&trial, apart);
+    for (uint32_t at = 0; at < 5; at++) CHECK_EQUAL(run(&trial, apart), ND_SHARE_ROWS);
 }
 
 /* The first run of a degree finds threads asleep: it does not count. */
