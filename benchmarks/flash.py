@@ -127,7 +127,7 @@ def schemes(models: Sequence[Model]) -> None:
             order = section.order(target.units, target.length)
             weights = order.without_padding(np.frombuffer(plain, np.int8))
             assert weights is not None
-            k, bits = rice_bits(weights)
+            k, bits = rice_bits(np.bincount(weights.view(np.uint8), minlength=256))
             rice = len(write_rice(weights, order, k)[0]) if bits < 16 * weights.size else weights.size
             static = len(write_static(weights, order)[0])
             share = np.bincount(weights.view(np.uint8), minlength=256) / weights.size
