@@ -20,14 +20,16 @@ typedef struct {
 } block;
 
 static void fill_block(block *b, const nk_windows *w, const int8_t *packed) {
-    int16_t tap[2][LANES];
+    int8_t tap[2][LANES];
     for (uint32_t t = 0; t < w->taps; t += 2) {
         memset(tap, 0, sizeof tap);
         for (uint32_t i = 0; i < 2 && t + i < w->taps; ++i)
             for (uint32_t m = 0; m < b->channels; ++m)
                 tap[i][m] = nk_window_weight(w, packed, w->channel + m, t + i);
-        const __m256i x = _mm256_loadu_si256((const __m256i *)(const void *)tap[0]),
-                      y = _mm256_loadu_si256((const __m256i *)(const void *)tap[1]);
+        const __m256i x = _mm256_cvtepi8_epi16(
+                          _mm_loadu_si128((const __m128i *)(const void *)tap[0])),
+                      y = _mm256_cvtepi8_epi16(
+                          _mm_loadu_si128((const __m128i *)(const void *)tap[1]));
         b->weights[t / 2][0] = _mm256_unpacklo_epi16(x, y);
         b->weights[t / 2][1] = _mm256_unpackhi_epi16(x, y);
     }
