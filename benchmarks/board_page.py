@@ -18,8 +18,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
+from openneutron.analyze.data.given import Data  # noqa: E402
 from openneutron.analyze.fits import Around, Need, needs  # noqa: E402
-from openneutron.cli.evaluate import Data, measure  # noqa: E402
+from openneutron.analyze.sharded import score_shards  # noqa: E402
+from openneutron.cli.evaluate import asked_quietly  # noqa: E402
 from openneutron.cli.inputs.loading import compile_source  # noqa: E402
 from openneutron.cli.shared.reporting import litert_models  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
@@ -66,7 +68,8 @@ def zoo_rows(names: Sequence[str]) -> Iterator[str]:
 def rounding_rows(names: Sequence[str]) -> Iterator[str]:
     """A row for each trained model, weights per channel: accuracy with exact and with silicon's rounding."""
     for name in names:
-        first, _, exact, board = measure(name, Data(None, IMAGES), COMPILED_FOR, True, lambda text: None, silicon=True)
+        forms, images = asked_quietly(name, Data(None, IMAGES), target=COMPILED_FOR, per_channel=True, silicon=True)
+        first, _, exact, board = score_shards(forms, images, limit=IMAGES).scores
         agree = f"{exact.agreement(first):.1%} | {board.agreement(first):.1%}"
         yield f"| {name} | {first.accuracy:.1%} | {exact.accuracy:.1%} | {board.accuracy:.1%} | {agree} |"
 
