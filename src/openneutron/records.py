@@ -83,9 +83,7 @@ else:
             own = vars(base)
             if "__dataclass_fields__" not in own:
                 continue
-            if not isinstance(
-                own["__dataclass_fields__"], _Ask
-            ):  # asked for before, which takes the marks off the class
+            if not isinstance(own["__dataclass_fields__"], _Ask):  # asked before, which takes defaults off the class
                 fields = own["__dataclass_fields__"].values()
                 if any(not f.init or f.kw_only or f._field_type is not dataclasses._FIELD for f in fields):
                     return None
@@ -128,7 +126,8 @@ else:
         if hasattr(cls, "__post_init__"):
             body.append(f"self.__post_init__({', '.join(after)})")
         head += ["*", *keywords] if keywords else []
-        exec(f"def __init__({', '.join(head)}):\n " + "\n ".join(body or ["pass"]), known)
+        source = f"def __init__({', '.join(head)}):\n " + "\n ".join(body or ["pass"])
+        exec(source, known)  # as the standard library does, from names of our own sources # nosec B102
         made = known["__init__"]
         made.__qualname__ = f"{cls.__qualname__}.__init__"
         return made
