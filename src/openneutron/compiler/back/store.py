@@ -56,7 +56,7 @@ def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Sect
 
 def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple[Section, ...]:
     """Each constant in its smallest form; none where next to nothing is coded."""
-    weights = constants.block
+    weights = constants.block.ljust(align(len(constants.block)), b"\0")
     described: dict[int, Section] = {}
     for node in graph.nodes:
         for position, operand in enumerate(node.operands):
@@ -95,4 +95,14 @@ def stored_constants(graph: KernelGraph, target: Target, switched_off: tuple[str
 
 def stored(program: Program, constants: Constants, switched_off: tuple[str, ...] = ()) -> Program:
     """The program with the forms in which it is stored."""
-    return replace(program, sections=constants.sections, packed=PACK_CODE not in switched_off)
+    sections = _to_the_end(constants.sections, len(program.weights))
+    return replace(program, sections=sections, packed=PACK_CODE not in switched_off)
+
+
+def _to_the_end(sections: tuple[Section, ...], size: int) -> tuple[Section, ...]:
+    """Sections of the whole weights block: first contents of states lie behind the constants, as they are."""
+    rest = size - plain_bytes(sections)
+    if not sections or not rest:
+        return sections
+    *others, last = sections
+    return (*others, raw(last.plain + rest)) if last.storage is Storage.RAW else (*sections, raw(rest))
