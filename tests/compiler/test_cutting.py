@@ -10,6 +10,7 @@ import pytest
 from openneutron.compiler import pipeline
 from openneutron.compiler.cutting import cut_points
 from openneutron.compiler.fitting import Fitting
+from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.variables import Variables
 from openneutron.convert import convert
 from openneutron.litert import read_model
@@ -80,7 +81,8 @@ def test_a_graph_of_one_node_has_nothing_to_cut_and_others_always_have() -> None
 def test_pieces_hold_every_operator_once_and_none_before_its_inputs() -> None:
     graph = read_model(turned()).main
     chip, options = targets.load("mcxn94x"), Options(target="mcxn94x")
-    found = Fitting(graph, chip, options, Variables(), pipeline.compile_graph).pieces(list(range(len(graph.operators))))
+    fitting = Fitting(graph, chip, options, Variables(), pipeline.compile_graph, Checks(graph, chip))
+    found = fitting.pieces(list(range(len(graph.operators))))
     assert sorted(index for piece in found for index in piece) == list(range(len(graph.operators)))
     made_in = {t: at for at, piece in enumerate(found) for index in piece for t in graph.operators[index].outputs}
     for at, piece in enumerate(found):
