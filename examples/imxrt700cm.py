@@ -41,7 +41,7 @@ class Case:
 
 
 class Mixed(nn.Module):
-    """Convolutions and logarithms for the NPU, a division for Cortex-M, a running sum for neither."""
+    """Convolutions, logarithms and a division for the NPU, the largest values for neither engine."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class Mixed(nn.Module):
 
 
 class Ratio(nn.Module):
-    """Operators that only Cortex-M has."""
+    """A division, which the NPU does as a product with a table."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x / x.flip(2) / x.flip(3)
