@@ -144,7 +144,7 @@ def page(rows: list[dict[str, Any]]) -> str:
         "Classification networks of timm and torchvision with up to 15 million parameters, random weights, at their own "
         "resolution, quantized on two random images and compiled for every chip. "
         f"Of the list's {total} networks {len(names)} have been run; `make test-models` goes on with the rest. "
-        "A row keeps the figures of the day it was run: the compiler of today may need a percent less.", "",
+        "A row keeps the figures of the day it was run: the compiler of today may need less.", "",
         *_summary(rows), "",
         "*On the NPU*: nodes delegated, of all but the quantize and dequantize at the program's border. *ms*: the whole "
         "program, estimated, with its interval; on imx95 the CPU's part is assumed. *RAM*: ExecuTorch's arena and what the "
