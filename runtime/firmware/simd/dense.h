@@ -34,6 +34,18 @@ typedef struct {
     uint8_t flip; /* 0x80 when stored bytes are signed */
 } nk_dense;
 
+/* The window of a fully connected layer: it is a convolution of single pixels. */
+static inline nk_conv2d_params nk_one_pixel(int32_t weights_zero) {
+    return (nk_conv2d_params){.kernel_h = 1,
+                              .kernel_w = 1,
+                              .stride_h = 1,
+                              .stride_w = 1,
+                              .dilation_h = 1,
+                              .dilation_w = 1,
+                              .groups = 1,
+                              .weights_zero = weights_zero};
+}
+
 /* Output pixels [x, x + columns) of rows [y, y + rows), with their input in the panel. Pixel (r, c)
  * reads, for each i < outer, `length` runs of NK_PACK elements from panel + r * row_step + c * step
  * + i * outer_step on; steps are in bytes. */

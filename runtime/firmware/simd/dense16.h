@@ -84,13 +84,7 @@ static int nk_conv2d16_by(const nk_call *call, const nk_wide_stage *stage, nk_pr
 
 static int nk_fully_connected16_by(const nk_call *call, const nk_wide_stage *stage,
                                    nk_product product) {
-    const nk_conv2d_params one = {.kernel_h = 1,
-                                  .kernel_w = 1,
-                                  .stride_h = 1,
-                                  .stride_w = 1,
-                                  .dilation_h = 1,
-                                  .dilation_w = 1,
-                                  .groups = 1};
+    const nk_conv2d_params one = nk_one_pixel(0);
     return nk_dense16(call, &call->operands[NK_FULLY_CONNECTED16_WEIGHTS], &one,
                       &call->operands[NK_FULLY_CONNECTED16_INPUT],
                       &call->operands[NK_FULLY_CONNECTED16_OUTPUT], stage, product);

@@ -247,14 +247,7 @@ static int nk_conv2d_arm(const nk_call *call, const nk_stage *stage) {
 static inline int nk_fully_connected_arm(const nk_call *call, const nk_stage *stage) {
     const nk_fully_connected_params *p =
         (const nk_fully_connected_params *)(const void *)call->params;
-    const nk_conv2d_params one = {.kernel_h = 1,
-                                  .kernel_w = 1,
-                                  .stride_h = 1,
-                                  .stride_w = 1,
-                                  .dilation_h = 1,
-                                  .dilation_w = 1,
-                                  .groups = 1,
-                                  .weights_zero = p->weights_zero};
+    const nk_conv2d_params one = nk_one_pixel(p->weights_zero);
     return nk_dense_arm(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS], &one,
                         &call->operands[NK_FULLY_CONNECTED_INPUT],
                         &call->operands[NK_FULLY_CONNECTED_OUTPUT], stage);

@@ -278,14 +278,7 @@ int nk_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
 int nk_fully_connected_avx512(const nk_call *call, const nk_stage *stage) {
     const nk_fully_connected_params *p =
         (const nk_fully_connected_params *)(const void *)call->params;
-    const nk_conv2d_params one = {.kernel_h = 1,
-                                  .kernel_w = 1,
-                                  .stride_h = 1,
-                                  .stride_w = 1,
-                                  .dilation_h = 1,
-                                  .dilation_w = 1,
-                                  .groups = 1,
-                                  .weights_zero = p->weights_zero};
+    const nk_conv2d_params one = nk_one_pixel(p->weights_zero);
     return run(call, &call->operands[NK_FULLY_CONNECTED_WEIGHTS],
                &call->operands[NK_FULLY_CONNECTED_TABLE], &one,
                &call->operands[NK_FULLY_CONNECTED_INPUT],
