@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from openneutron.sweeps import forking
 
 THREADS = "OPENNEUTRON_THREADS"
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
@@ -52,3 +58,22 @@ def test_a_system_without_fork(servers: list[str], monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(forking.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
     with forking.started(forking.LITERT, {THREADS: "2"}) as method:
         assert method == "spawn" and not servers
+
+
+def test_a_server_ahead_of_the_work_is_the_one_that_workers_find(
+    servers: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+    monkeypatch.delenv(THREADS, raising=False)
+    Path("model.tflite").touch()
+    forking.start_ahead(["model.tflite"], workers=1)
+    assert not servers
+    forking.start_ahead(["model.tflite"], workers=2)
+    with forking.started(forking.LITERT, forking.threads_for(2)) as method:
+        assert method == "forkserver" and servers == ["2"]
+
+
+def test_models_from_pytorch_need_torch_in_the_server() -> None:
+    Path("model.tflite").touch()
+    assert forking.preload_for(["model.tflite"]) == forking.LITERT
+    assert forking.preload_for(["model.tflite", "cifarnet"]) == forking.TORCH

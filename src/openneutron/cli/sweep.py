@@ -71,13 +71,17 @@ def sweep_models(
     import json
 
     from openneutron.cli.main import DIFFERS
-    from openneutron.sweeps.sweeping import sweep
+    from openneutron.sweeps.forking import start_ahead
     from openneutron.terminal import console
 
     axes = {one.name: grid[one.name] for one in _AXES if grid[one.name]}
     more: dict[str, Any] = {"calibration": calibration, "data": data, "limit": limit, "mean": mean, "std": std}
     more |= {"trust": trust, "sizes": _sizes(size or [])}
     described, axes = _described(models, axes, argument or [], {name: value for name, value in more.items() if value})
+    if not scheduler:
+        start_ahead((one["source"] for one in described), workers or None)
+    from openneutron.sweeps.sweeping import sweep
+
     with console.progress("starting") as stage:
         found = sweep(
             described, folder=output, workers=workers or None, scheduler=scheduler, timeout=timeout,

@@ -17,7 +17,7 @@ from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.extras import extra
-from openneutron.sweeps.forking import LITERT, started
+from openneutron.sweeps.forking import LITERT, started, threads_for
 from openneutron.sweeps.identity import environment
 from openneutron.sweeps.serial import Task, content_of
 from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failed, measure, prepare
@@ -26,25 +26,25 @@ from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failed
 ANSWER_SECONDS, WORKERS_SECONDS = 10, 60
 # A task whose worker dies runs once more elsewhere; the second death is the task's doing.
 _ALLOWED_DEATHS = 1
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENNEUTRON_THREADS")
 
 
 @contextmanager
-def cluster(address: str, workers: int, preload: str = LITERT) -> Iterator[Any]:
+def cluster(
+    address: str, workers: int, preload: str = LITERT, threads: Mapping[str, str] | None = None
+) -> Iterator[Any]:
     """A client of the scheduler at `address`, or of a cluster of `workers` processes that lives as long as the block.
 
-    These processes have imported the module `preload` when they start.
+    These processes have imported the module `preload` when they start, in the environment `threads`.
     """
     if address:
         with _settings({}), _client(address) as client:
             yield client
         return
-    # Together the workers have as many threads as there are cores.
-    threads = dict.fromkeys(_THREADS, str(max(1, (os.cpu_count() or 1) // max(1, workers))))
+    threads = threads_for(workers) if threads is None else threads
     with started(preload, threads) as method:  # it imports while Dask is imported here
         own = {
             "distributed.worker.multiprocessing-method": method,
-            "distributed.nanny.pre-spawn-environ": threads,
+            "distributed.nanny.pre-spawn-environ": dict(threads),
             # A process that is forked later has the environment of the server's start.
             "distributed.nanny.environ": dict(os.environ),
         }

@@ -10,15 +10,40 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.forkserver
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
+
+from openneutron.executorch.capture.sources import find
 
 # What the server imports: for LiteRT files alone, or for networks that come from PyTorch and ONNX as well.
 LITERT: Final = "openneutron.sweeps.preload.litert"
 TORCH: Final = "openneutron.sweeps.preload.torch"
+_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENNEUTRON_THREADS")
 # Python has one server for the whole process. This is the environment that ours was started in.
 _running: list[dict[str, str]] = []
+
+
+def preload_for(sources: Iterable[str]) -> str:
+    """The module that workers need which compile these models."""
+    return LITERT if all(find(source).kind == "tflite" for source in sources) else TORCH
+
+
+def threads_for(workers: int) -> dict[str, str]:
+    """The environment in which so many workers together have as many threads as there are cores."""
+    return dict.fromkeys(_THREADS, str(max(1, (os.cpu_count() or 1) // max(1, workers))))
+
+
+def start_ahead(sources: Iterable[str], workers: int | None) -> None:
+    """Have the server import while this process still imports and plans; one worker or none needs no server.
+
+    Example:
+        >>> start_ahead(["cifarnet"], workers=2)
+    """
+    count = workers or os.cpu_count() or 1
+    if count > 1:
+        with started(preload_for(sources), threads_for(count)):
+            pass
 
 
 @contextmanager

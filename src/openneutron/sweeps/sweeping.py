@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OptionError
-from openneutron.executorch.capture.sources import find
 from openneutron.extras import need
 from openneutron.sweeps import cluster, serial
-from openneutron.sweeps.forking import LITERT, TORCH
+from openneutron.sweeps.forking import preload_for, threads_for
 from openneutron.sweeps.identity import code_version, identity_of, key_of
 from openneutron.sweeps.plan import AXES, Plan, Variant, make_plan, shown
 from openneutron.sweeps.results import FOR_PARQUET, Row, Sweep
@@ -125,15 +124,16 @@ def _group(variant: Variant) -> str:
 def _run(
     tasks: Sequence[Task], workers: int | None, scheduler: str, seconds: float, report: bool
 ) -> Iterator[tuple[int, Outcome]]:
-    # No more processes than there is work: each one takes seconds to start.
-    count = min(workers or os.cpu_count() or 1, len(tasks))
+    asked = workers or os.cpu_count() or 1
+    count = min(asked, len(tasks))  # no more processes than there is work
     if not tasks:
         return
     if not scheduler and count == 1:
         yield from serial.run(tasks, seconds=seconds, report=report)
         return
-    preload = LITERT if all(find(task.work.model.source).kind == "tflite" for task in tasks) else TORCH
-    with cluster.cluster(scheduler, count, preload) as client:
+    preload = preload_for(task.work.model.source for task in tasks)
+    # Threads as `start_ahead` had them, which did not know yet how much work there is.
+    with cluster.cluster(scheduler, count, preload, threads_for(asked)) as client:
         yield from cluster.run(client, tasks, seconds=seconds, report=report, travel=bool(scheduler))
 
 

@@ -1,4 +1,4 @@
-"""What a zoo model consists of; free of torch at run time, so that listing the zoo stays cheap."""
+"""What a zoo model consists of; free of torch and numpy at run time, so that listing the zoo stays cheap."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.records import dataclass
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
 
 
 class UnknownModelError(OptionError):
