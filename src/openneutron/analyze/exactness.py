@@ -16,7 +16,7 @@ from openneutron.analyze.verify import Verification
 from openneutron.litert.read import read_model
 from openneutron.options import Options
 from openneutron.report.model import Report
-from openneutron.run.runner import random_inputs
+from openneutron.run.given import random_inputs
 
 
 def verify_models(

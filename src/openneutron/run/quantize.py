@@ -29,8 +29,8 @@ from openneutron.isolate.start import kill, start
 from openneutron.litert.graph import DType, Model, Signature, Tensor
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.run.given import bind_inputs
 from openneutron.run.patience import patience
-from openneutron.run.runner import bind_inputs
 
 Array = npt.NDArray[Any]
 SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures

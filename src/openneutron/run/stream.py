@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from openneutron.errors import OptionError
 from openneutron.litert.graph import Tensor
-from openneutron.run.runner import RunResult, bind_inputs
+from openneutron.run.given import bind_inputs
+from openneutron.run.runner import RunResult
 
 Array = npt.NDArray[Any]
 

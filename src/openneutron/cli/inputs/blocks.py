@@ -11,7 +11,7 @@ from openneutron.files import kind_of
 from openneutron.microcode.container import Container, container_of, decode_container
 from openneutron.microcode.decode import decode
 from openneutron.microcode.instructions import Program
-from openneutron.run.runner import ONLY_NXP
+from openneutron.run.steps.neutron import ONLY_NXP
 
 if TYPE_CHECKING:
     from openneutron.microcode.payload import Payload

@@ -49,7 +49,7 @@ class Given:
     def frames(self, tensors: Sequence[Tensor], *, where: str) -> list[list[Any]]:
         """The inputs of the one run, or of each frame, in the model's order."""
         from openneutron.analyze.data.arrays import read_arrays
-        from openneutron.run.runner import bind_inputs, random_inputs
+        from openneutron.run.given import bind_inputs, random_inputs
         from openneutron.run.stream import frames_of
 
         if self.stream is None:
