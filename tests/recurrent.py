@@ -68,29 +68,44 @@ class Unrolled:
         self.g.op("SLICE", [x, begin, size], [y])
         return y
 
-    def step_of(self, x: int, step: int, width: int, scale: float) -> int:
-        """Row `step` of [steps, batch, width]."""
+    def step_of(self, x: int, step: int, width: int, scale: float, *, axis: int = 0) -> int:
+        """Step `step` of [steps, batch, width], or of [batch, steps, width] where `axis` is 1."""
         self.count += 1
-        data = ((step, 0, 0), (step + 1, self.batch, width), (1, 1, 1))
+        begin, end = [0, 0, 0], list(self.g.graph.tensors[x].shape)
+        begin[axis], end[axis] = step, step + 1
+        data = (begin, end, (1, 1, 1))
         arguments = [self.g.tensor(f"s{self.count}_{at}", (3,), DType.INT32, data=one) for at, one in enumerate(data)]
         y = self.tensor(width, scale)
-        self.g.op("STRIDED_SLICE", [x, *arguments], [y], shrink_axis_mask=1)
+        self.g.op("STRIDED_SLICE", [x, *arguments], [y], shrink_axis_mask=1 << axis)
         return y
 
 
-def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False, wide: bool = False) -> bytes:
-    """A GRU layer; its last state, or with `sequence` all of them, is the output; `wide` is 16-bit activations."""
+def gru(
+    steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False, wide: bool = False,
+    batch_first: bool = False, apart: bool = False,
+) -> bytes:  # fmt: skip
+    """A GRU layer; its last state, or with `sequence` all of them, is the output; `wide` is 16-bit activations.
+
+    With `apart` all steps are picked before the first begins, as `unbind` does.
+    """
+    axis = int(batch_first)
     u = Unrolled(steps, batch, wide=wide)
     g = u.g
-    x = u.named("x", (steps, batch, INPUTS), 1 / 32, 3)
+
+    def sequence_of(name: str, width: int, scale: float, zero: int = 0) -> int:
+        return u.named(name, (batch, steps, width) if batch_first else (steps, batch, width), scale, zero)
+
+    x = sequence_of("x", INPUTS, 1 / 32, 3)
     h = u.named("h", (batch, CELLS), *_STATE)
     wx, wh = u.weights(3 * CELLS, INPUTS, 1 / 32), u.weights(3 * CELLS, CELLS, 1 / 128)
-    gates = u.named("gates", (steps, batch, 3 * CELLS), 0.05)
+    gates = sequence_of("gates", 3 * CELLS, 0.05)
     g.op("FULLY_CONNECTED", [x, *wx], [gates], keep_num_dims=True)
     made: list[int] = [-1] * steps
     initial = h
-    for step in reversed(range(steps)) if backwards else range(steps):
-        given = u.step_of(gates, step, 3 * CELLS, 0.05)
+    order = list(reversed(range(steps)) if backwards else range(steps))
+    picked = {step: u.step_of(gates, step, 3 * CELLS, 0.05, axis=axis) for step in order if apart}
+    for step in order:
+        given = picked[step] if apart else u.step_of(gates, step, 3 * CELLS, 0.05, axis=axis)
         carried = u.dense(h, wh, 3 * CELLS, 0.05)
         both = u.binary("ADD", u.part(given, 0, 2 * CELLS), u.part(carried, 0, 2 * CELLS), 2 * CELLS, 0.06)
         opened = u.unary("LOGISTIC", both, 2 * CELLS, 1 / 256, -128)
@@ -103,6 +118,6 @@ def gru(steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool =
         made[step] = h
     if not sequence:
         return write_model(g.finish([x, initial], [h]))
-    y = u.named("y", (steps, batch, CELLS), *_STATE)
-    g.op("PACK", made, [y], values_count=steps, axis=0)
+    y = sequence_of("y", CELLS, *_STATE)
+    g.op("PACK", made, [y], values_count=steps, axis=axis)
     return write_model(g.finish([x, initial], [y]))

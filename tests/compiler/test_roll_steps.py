@@ -22,6 +22,10 @@ FORMS = {
     "16 bits, sequence backwards": gru(5, sequence=True, backwards=True, wide=True),
     "batch": gru(5, batch=2),
     "sequence of a batch": gru(5, batch=2, sequence=True),
+    "batch first": gru(5, batch=2, batch_first=True),
+    "16 bits, batch first, backwards": gru(5, batch=3, batch_first=True, backwards=True, wide=True),
+    "taken apart before": gru(5, apart=True),
+    "batch first, taken apart before, sequence": gru(5, batch=2, batch_first=True, apart=True, sequence=True),
 }
 
 

@@ -124,9 +124,12 @@ def is_kept_float(node: Node) -> bool:
     return bool((node.meta.get("custom") or {}).get(_FLOAT))
 
 
-def note_unrolled(node: Node) -> None:
-    """Note on a recurrent layer that what is made in its place belongs together; copies of its metadata have the note."""
-    node.meta["custom"] = {**(node.meta.get("custom") or {}), _UNROLLED: node.name}
+def note_unrolled(node: Node, layer: str = "") -> None:
+    """Note on a recurrent layer that what is made in its place belongs together; copies of its metadata have the note.
+
+    A node that is part of one already gets the name of that `layer`.
+    """
+    node.meta["custom"] = {**(node.meta.get("custom") or {}), _UNROLLED: layer or node.name}
 
 
 def unrolled_from(node: Node) -> str:

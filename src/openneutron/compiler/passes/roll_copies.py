@@ -7,7 +7,7 @@ After:   loop over t:  y[t] = copy(a[t])
 from __future__ import annotations
 
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.compiler.passes.roll_steps import roll
+from openneutron.compiler.passes.rolling import roll
 from openneutron.machine.targets import Target
 
 

@@ -21,6 +21,7 @@ from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_no
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
 from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
 from openneutron.executorch.quantize.passes.recognize.recognize_softmax import recognize_softmax
+from openneutron.executorch.quantize.passes.recognize.recognize_steps import recognize_steps
 from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
@@ -64,6 +65,7 @@ PASSES: tuple[Pass, ...] = (
     remove_aliases,
     split_probabilities,
     split_to_slices,
+    recognize_steps,  # before the first of them is folded
     fold_constants,
     replace_scalars,
 )

@@ -1,0 +1,56 @@
+"""What a body of equal steps is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
+from openneutron.records import dataclass
+
+
+class Place(NamedTuple):
+    """Where a value of one row lies."""
+
+    root: int
+    offset: int
+    plane: int
+    pitch: int
+    pixel: int
+
+
+class Use(NamedTuple):
+    """What an operand of the body is in every step: `kind` inside, before (of the step before) or outside.
+
+    `at` is the body's node, or the root outside. `offset` is where it lies in the first step, `advance` bytes further on in
+    each next one.
+    """
+
+    kind: str
+    at: int
+    offset: int
+    pixel: int
+    advance: int = 0
+
+
+@dataclass
+class Body:
+    """A run of `steps` equal steps of `size` nodes, from node `first` on."""
+
+    first: int
+    size: int
+    steps: int
+    kept: list[int]  # positions of the body that stay nodes; slices that only pick a step do not
+    uses: dict[tuple[int, int], Use]  # (position, operand) → what it is
+    initial: dict[int, int]  # position whose value is handed on → the value before the first step
+    outputs: dict[int, Use]  # position → where its output moves in a tensor that outlives the steps
+    reverse: bool = False  # steps run from the last row to the first
+
+
+def place_of(graph: KernelGraph, value: int) -> Place:
+    """Where a value lies, also one that is part of another."""
+    v = graph.values[value]
+    if v.alias is not None:
+        return Place(*(getattr(v.alias, name) for name in ("root", "offset", "plane", "pitch", "pixel")))
+    _, h, w, c = v.shape
+    pixel = c * ITEM_BYTES[v.dtype]
+    return Place(value, 0, h * w * pixel, w * pixel, pixel)
