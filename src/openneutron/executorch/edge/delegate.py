@@ -18,6 +18,7 @@ from openneutron.executorch.edge.direct import check, direct_edge
 from openneutron.executorch.edge.draft import Unknown
 from openneutron.executorch.edge.in_place import without_in_place
 from openneutron.executorch.edge.sort_in_place import sort_in_place
+from openneutron.executorch.edge.written_buffers import written_buffers
 from openneutron.executorch.recompile_once import recompile_once
 from openneutron.executorch.versions import check_executorch
 
@@ -36,7 +37,7 @@ def _straight(program: ExportedProgram, partitioner: Partitioner) -> EdgeProgram
     """The steps of `to_edge_transform_and_lower`, which asks a partitioner the same in the same order."""
     if check_executorch() != _WRITTEN_FOR:
         raise Unknown("another version of ExecuTorch")
-    program = without_in_place(program)
+    program = without_in_place(written_buffers(program))
     check(program)
     program = partitioner.transform_for_pre_decomposition(program)
     whole, only_some = partitioner.ops_to_not_decompose(program)

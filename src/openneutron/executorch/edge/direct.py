@@ -72,8 +72,8 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
 def check(program: ExportedProgram) -> None:
     """Raise `Unknown` for what can be told at a glance: operators without a rule, and what passes change beside operators."""
     signature = program.graph_signature
-    if any(spec.kind is not OutputKind.USER_OUTPUT for spec in signature.output_specs):
-        raise Unknown("a buffer that is written")
+    if any(spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION) for spec in signature.output_specs):
+        raise Unknown("an input that is written")
     tensors = {**program.state_dict, **program.constants}
     for name, value in tensors.items():
         if not isinstance(value, torch.Tensor) or not (value.is_contiguous() or _is_channels_last(value)):
