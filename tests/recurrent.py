@@ -121,3 +121,32 @@ def gru(
     y = sequence_of("y", CELLS, *_STATE)
     g.op("PACK", made, [y], values_count=steps, axis=axis)
     return write_model(g.finish([x, initial], [y]))
+
+
+def lstm(steps: int, *, batch: int = 1, sequence: bool = False, wide: bool = False) -> bytes:
+    """An LSTM layer of [batch, steps, inputs] as Keras' is unrolled: UNPACK in front, SPLIT in each step, zeros at first."""
+    u = Unrolled(steps, batch, wide=wide)
+    g = u.g
+    x = u.named("x", (batch, steps, INPUTS), 1 / 32, 3)
+    inputs = [u.tensor(INPUTS, 1 / 32, 3) for _ in range(steps)]
+    g.op("UNPACK", [x], inputs, num=steps, axis=1)
+    kind, unit = (DType.INT16, 1 / 250) if wide else (DType.INT8, 1.0)
+    zeros = np.zeros((batch, CELLS))
+    h, c = (g.tensor(n, (batch, CELLS), kind, unit * s, 0, data=zeros) for n, s in (("h", 1 / 128), ("c", 1 / 32)))
+    wx, wh = u.weights(4 * CELLS, INPUTS, 1 / 32), u.weights(4 * CELLS, CELLS, 1 / 128)
+    axis = g.tensor("axis", (), DType.INT32, data=np.int32(1))
+    made = []
+    for given in inputs:
+        both = u.dense(given, wx, 4 * CELLS, 0.05), u.dense(h, wh, 4 * CELLS, 0.05)
+        gates = [u.tensor(CELLS, 0.06) for _ in range(4)]
+        g.op("SPLIT", [axis, u.binary("ADD", *both, 4 * CELLS, 0.06)], gates, num_splits=4)
+        opened, kept, shown = (u.unary("LOGISTIC", gates[at], CELLS, 1 / 256, -128) for at in (0, 1, 3))
+        new = u.binary("MUL", opened, u.unary("TANH", gates[2], CELLS, 1 / 128, 0), CELLS, 1 / 128)
+        c = u.binary("ADD", u.binary("MUL", kept, c, CELLS, 1 / 32), new, CELLS, 1 / 32)
+        h = u.binary("MUL", shown, u.unary("TANH", c, CELLS, 1 / 128, 0), CELLS, *_STATE)
+        made.append(h)
+    if not sequence:
+        return write_model(g.finish([x], [h]))
+    y = u.named("y", (batch, steps, CELLS), *_STATE)
+    g.op("PACK", made, [y], values_count=steps, axis=1)
+    return write_model(g.finish([x], [y]))

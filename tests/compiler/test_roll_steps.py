@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from openneutron.litert import DType, GraphBuilder, write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
-from tests.recurrent import gru
+from tests.recurrent import gru, lstm
 
 FORMS = {
     "last state": gru(6),
@@ -26,6 +28,9 @@ FORMS = {
     "16 bits, batch first, backwards": gru(5, batch=3, batch_first=True, backwards=True, wide=True),
     "taken apart before": gru(5, apart=True),
     "batch first, taken apart before, sequence": gru(5, batch=2, batch_first=True, apart=True, sequence=True),
+    "LSTM": lstm(6),
+    "LSTM, sequence of a batch": lstm(5, batch=2, sequence=True),
+    "LSTM, 16 bits": lstm(5, wide=True, sequence=True),
 }
 
 
@@ -43,8 +48,16 @@ def test_rolled_steps_are_litert(name: str, target: str) -> None:
         assert all(np.array_equal(wanted[key], got[key]) for key in wanted)
 
 
-def test_microcode_and_weights_do_not_grow_with_the_steps() -> None:
-    few, many = (convert(gru(steps), Options(target="imxrt700")).report.totals for steps in (25, 75))
+MADE = {
+    "GRU": gru,
+    "sequence of a batch": lambda steps: gru(steps, batch=2, batch_first=True, sequence=True),
+    "LSTM": lambda steps: lstm(steps, batch=2, sequence=True),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_microcode_and_weights_do_not_grow_with_the_steps(made: Callable[[int], bytes]) -> None:
+    few, many = (convert(made(steps), Options(target="imxrt700")).report.totals for steps in (25, 75))
     assert (few.microcode_bytes, few.weight_bytes) == (many.microcode_bytes, many.weight_bytes)
 
 

@@ -46,11 +46,18 @@ class Body:
     reverse: bool = False  # steps run from the last row to the first
 
 
+def row_of(shape: tuple[int, int, int, int]) -> tuple[int, int]:
+    """Pixels and channels of a row, or of a column, which is a row with the bytes of other rows between its pixels."""
+    _, h, w, c = shape
+    return h * w, c
+
+
 def place_of(graph: KernelGraph, value: int) -> Place:
-    """Where a value lies, also one that is part of another."""
+    """Where a value lies, also one that is part of another; a column as the row that it is."""
     v = graph.values[value]
-    if v.alias is not None:
-        return Place(*(getattr(v.alias, name) for name in ("root", "offset", "plane", "pitch", "pixel")))
     _, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]
-    return Place(value, 0, h * w * pixel, w * pixel, pixel)
+    found = Place(value, 0, h * w * pixel, w * pixel, pixel)
+    if v.alias is not None:
+        found = Place(*(getattr(v.alias, name) for name in Place._fields))
+    return found._replace(pixel=found.pitch) if h > 1 and w == 1 else found

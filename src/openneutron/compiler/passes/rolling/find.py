@@ -122,8 +122,8 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
         same = nodes[position::size]
         only_here = _picks(same[0]) and not any(graph.root(node.output) in outlives for node in same)
         if not only_here or not _pick_all(graph, same, made, picked):
-            if graph.values[same[0].output].shape[1] > 1:
-                raise _Refused  # a column that has to be copied is no row
+            if graph.values[same[0].output].shape[1] > 1 and (size > 1 or any(same[0].params.first)):
+                raise _Refused  # columns are only copied as a whole
             kept.append(position)
     earlier: dict[int, Place] = {}  # the same of steps that were taken apart before the first
     for node in filter(_picks, graph.nodes[:first]):

@@ -7,7 +7,7 @@ from typing import Any
 
 from openneutron.compiler.kernels.copy import copy_node
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node, RowDemand, Value
-from openneutron.compiler.passes.rolling.body import Body, Use, place_of
+from openneutron.compiler.passes.rolling.body import Body, Use, place_of, row_of
 
 
 def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
@@ -19,7 +19,7 @@ def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
     before: list[Node] = []
     for position in body.kept:
         one = graph.values[nodes[position].output]
-        _, _, w, c = one.shape
+        w, c = row_of(one.shape)
         pixel = c * ITEM_BYTES[one.dtype]
         row = w * pixel
         name = f"{one.name} ({steps} steps)"
@@ -84,7 +84,7 @@ def _rolled(
 
 def _rows(graph: KernelGraph, one: Value, use: Use, body: Body, made: dict[int, int], read: dict[int, int]) -> int:
     """An operand of all steps: the value that a node of the body makes, a part of it, or rows of a tensor outside."""
-    _, _, w, c = one.shape
+    w, c = row_of(one.shape)
     shape = (1, body.steps, w, c)
     if use.kind == "outside":
         pitch = abs(use.advance)
