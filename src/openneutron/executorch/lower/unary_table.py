@@ -30,7 +30,6 @@ _COPIES = frozenset({
     "dim_order_ops._to_dim_order_copy.default", "dim_order_ops._clone_dim_order.default", "aten.clone.default",
     "aten.alias_copy.default",
 })  # fmt: skip
-_UNTAGGED = _COPIES | {"aten.rsub.Scalar"}
 # The same number everywhere, whatever the shape.
 _FILLS = {"aten.full.default": "fill_value", "aten.full_like.default": "fill_value", "aten.scalar_tensor.default": "s"}
 
@@ -154,7 +153,7 @@ def _follow(node: Node, constants: Constants, sources: dict[Node, Any], chains: 
 
 def _is_pointwise(node: Node) -> bool:
     name = operator_name(node)
-    if name in _UNTAGGED or name in _FILLS:
+    if name in _COPIES or name in _FILLS:
         return True
     tags = getattr(_overload(node), "tags", ())
     return torch.Tag.pointwise in tags and torch.Tag.nondeterministic_seeded not in tags

@@ -73,8 +73,8 @@ CASES: dict[str, tuple[Callable[[GraphModule], int], Callable[[], nn.Module], li
     "dropout": (remove_dropout, lambda: nn.Sequential(nn.Dropout(), nn.ReLU()), ["aten.relu.default"]),
     "scalars": (
         replace_scalars,
-        lambda: Function(lambda x: (x * 2 + 0.5) / 4 - 1),
-        ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor"],
+        lambda: Function(lambda x: 3 - ((x * 2 + 0.5) / 4 - 1)),
+        ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor", "aten.sub.Tensor"],
     ),
     "chunks": (
         split_to_slices,

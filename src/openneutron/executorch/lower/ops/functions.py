@@ -48,7 +48,6 @@ def annotate_with_number(node: Node, a: Annotator) -> None:
 @lowers(
     "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar", table=True, cpu="table"
 )
-@lowers("aten.rsub.Scalar", preserve=True, table=True, cpu="table")
 def lower(call: Call) -> Value:
     """A table (see `tabulate.py`); this is reached only where there can be none."""
     if not call.lowering.with_tables:
