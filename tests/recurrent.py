@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.litert import DType, GraphBuilder
@@ -82,45 +84,85 @@ class Unrolled:
 
 def gru(
     steps: int, *, batch: int = 1, sequence: bool = False, backwards: bool = False, wide: bool = False,
-    batch_first: bool = False, apart: bool = False,
+    batch_first: bool = False, apart: bool = False, zeros: bool = False,
 ) -> bytes:  # fmt: skip
     """A GRU layer; its last state, or with `sequence` all of them, is the output; `wide` is 16-bit activations.
 
-    With `apart` all steps are picked before the first begins, as `unbind` does.
+    With `apart` all steps are picked before the first begins, as `unbind` does. With `zeros` the first state is constant, and
+    both of its readers have a constant of their own.
     """
-    axis = int(batch_first)
     u = Unrolled(steps, batch, wide=wide)
-    g = u.g
+    walk = _Walk(u, backwards, int(batch_first), apart)
+    x = walk.sequence("x", INPUTS, 1 / 32, 3)
+    h = _first(u, "h", zeros)
+    made, last = walk.states(x, h, _first(u, "h_again", zeros) if zeros else h)
+    return write_model(u.g.finish([x] if zeros else [x, h], [walk.stacked(made) if sequence else last]))
 
-    def sequence_of(name: str, width: int, scale: float, zero: int = 0) -> int:
-        return u.named(name, (batch, steps, width) if batch_first else (steps, batch, width), scale, zero)
 
-    x = sequence_of("x", INPUTS, 1 / 32, 3)
-    h = u.named("h", (batch, CELLS), *_STATE)
-    wx, wh = u.weights(3 * CELLS, INPUTS, 1 / 32), u.weights(3 * CELLS, CELLS, 1 / 128)
-    gates = sequence_of("gates", 3 * CELLS, 0.05)
-    g.op("FULLY_CONNECTED", [x, *wx], [gates], keep_num_dims=True)
-    made: list[int] = [-1] * steps
-    initial = h
-    order = list(reversed(range(steps)) if backwards else range(steps))
-    picked = {step: u.step_of(gates, step, 3 * CELLS, 0.05, axis=axis) for step in order if apart}
-    for step in order:
-        given = picked[step] if apart else u.step_of(gates, step, 3 * CELLS, 0.05, axis=axis)
-        carried = u.dense(h, wh, 3 * CELLS, 0.05)
-        both = u.binary("ADD", u.part(given, 0, 2 * CELLS), u.part(carried, 0, 2 * CELLS), 2 * CELLS, 0.06)
-        opened = u.unary("LOGISTIC", both, 2 * CELLS, 1 / 256, -128)
-        reset, update = u.part(opened, 0, CELLS), u.part(opened, CELLS, CELLS)
-        new = u.binary("MUL", reset, u.part(carried, 2 * CELLS, CELLS), CELLS, 0.05)
-        new = u.binary("ADD", u.part(given, 2 * CELLS, CELLS), new, CELLS, 0.06)
-        new = u.unary("TANH", new, CELLS, 1 / 128, 0)
-        kept = u.binary("MUL", update, u.binary("SUB", h, new, CELLS, 1 / 64), CELLS, 1 / 64)
-        h = u.binary("ADD", new, kept, CELLS, *_STATE)
-        made[step] = h
-    if not sequence:
-        return write_model(g.finish([x, initial], [h]))
-    y = sequence_of("y", CELLS, *_STATE)
-    g.op("PACK", made, [y], values_count=steps, axis=axis)
-    return write_model(g.finish([x, initial], [y]))
+def both_ways(steps: int) -> bytes:
+    """A GRU layer in both directions; all of its states side by side are the output."""
+    u = Unrolled(steps)
+    walks = [_Walk(u, backwards) for backwards in (False, True)]
+    x, h = walks[0].sequence("x", INPUTS, 1 / 32, 3), _first(u, "h", zeros=True)
+    stacked = [walk.stacked(made) for walk, made in [(walk, walk.states(x, h, h)[0]) for walk in walks]]
+    y = walks[0].sequence("both", 2 * CELLS, *_STATE)
+    u.g.op("CONCATENATION", stacked, [y], axis=2)
+    return write_model(u.g.finish([x], [y]))
+
+
+def _first(u: Unrolled, name: str, zeros: bool) -> int:
+    """The state before the first step."""
+    h = u.named(name, (u.batch, CELLS), *_STATE)
+    if zeros:
+        tensor = u.g.graph.tensors[h]
+        tensor.data = np.zeros(tensor.shape, tensor.dtype.numpy)
+    return h
+
+
+@dataclass
+class _Walk:
+    """A GRU layer in one direction; `axis` is the one of the steps."""
+
+    u: Unrolled
+    backwards: bool = False
+    axis: int = 0
+    apart: bool = False
+
+    def sequence(self, name: str, width: int, scale: float, zero: int = 0) -> int:
+        """A tensor of all steps."""
+        u = self.u
+        return u.named(name, (u.batch, u.steps, width) if self.axis else (u.steps, u.batch, width), scale, zero)
+
+    def stacked(self, made: list[int]) -> int:
+        """All states as one tensor."""
+        self.u.count += 1
+        y = self.sequence(f"y{self.u.count}", CELLS, *_STATE)
+        self.u.g.op("PACK", made, [y], values_count=self.u.steps, axis=self.axis)
+        return y
+
+    def states(self, x: int, h: int, again: int) -> tuple[list[int], int]:
+        """The state of every step, in the sequence's order, and the last; `again` is the first for its other reader."""
+        u = self.u
+        wx, wh = u.weights(3 * CELLS, INPUTS, 1 / 32), u.weights(3 * CELLS, CELLS, 1 / 128)
+        u.count += 1
+        gates = self.sequence(f"gates{u.count}", 3 * CELLS, 0.05)
+        u.g.op("FULLY_CONNECTED", [x, *wx], [gates], keep_num_dims=True)
+        made: list[int] = [-1] * u.steps
+        order = list(reversed(range(u.steps)) if self.backwards else range(u.steps))
+        picked = {step: u.step_of(gates, step, 3 * CELLS, 0.05, axis=self.axis) for step in order if self.apart}
+        for step in order:
+            given = picked[step] if self.apart else u.step_of(gates, step, 3 * CELLS, 0.05, axis=self.axis)
+            carried = u.dense(h, wh, 3 * CELLS, 0.05)
+            both = u.binary("ADD", u.part(given, 0, 2 * CELLS), u.part(carried, 0, 2 * CELLS), 2 * CELLS, 0.06)
+            opened = u.unary("LOGISTIC", both, 2 * CELLS, 1 / 256, -128)
+            reset, update = u.part(opened, 0, CELLS), u.part(opened, CELLS, CELLS)
+            new = u.binary("MUL", reset, u.part(carried, 2 * CELLS, CELLS), CELLS, 0.05)
+            new = u.binary("ADD", u.part(given, 2 * CELLS, CELLS), new, CELLS, 0.06)
+            new = u.unary("TANH", new, CELLS, 1 / 128, 0)
+            kept = u.binary("MUL", update, u.binary("SUB", again, new, CELLS, 1 / 64), CELLS, 1 / 64)
+            h = again = u.binary("ADD", new, kept, CELLS, *_STATE)
+            made[step] = h
+        return made, h
 
 
 def lstm(steps: int, *, batch: int = 1, sequence: bool = False, wide: bool = False) -> bytes:

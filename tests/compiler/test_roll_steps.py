@@ -28,6 +28,8 @@ FORMS = {
     "16 bits, batch first, backwards": gru(5, batch=3, batch_first=True, backwards=True, wide=True),
     "taken apart before": gru(5, apart=True),
     "batch first, taken apart before, sequence": gru(5, batch=2, batch_first=True, apart=True, sequence=True),
+    "from zeros": gru(6, zeros=True),
+    "sequence from zeros, 16 bits": gru(5, sequence=True, zeros=True, wide=True),
     "LSTM": lstm(6),
     "LSTM, sequence of a batch": lstm(5, batch=2, sequence=True),
     "LSTM, 16 bits": lstm(5, wide=True, sequence=True),
@@ -66,6 +68,14 @@ def test_a_loop_holds_one_row_of_what_only_it_reads() -> None:
     loop = [kernel for kernel in rolled.kernels if "25 equal steps as one" in kernel.notes]
     assert len(loop) == 9 and all(kernel.calls == 25 for kernel in loop)
     assert rolled.totals.scratch_bytes < 2 * 25 * 36 + 25 * 12  # the gates of all steps and the states, and little more
+
+
+@pytest.mark.parametrize("sequence", [False, True])
+def test_a_first_state_of_two_constants_is_one_and_all_steps_are_rolled(sequence: bool) -> None:
+    """As PyTorch's layers come: each reader of the first state has zeros of its own."""
+    report = convert(gru(25, sequence=sequence, zeros=True), Options(target="imxrt700")).report
+    assert {kernel.calls for kernel in report.kernels if kernel.notes} == {25}
+    assert sum(kernel.calls == 1 for kernel in report.kernels) == (2 if sequence else 3)
 
 
 def test_switched_off_every_step_stays() -> None:

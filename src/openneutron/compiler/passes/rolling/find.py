@@ -145,7 +145,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
             apart = len(set(roots)) == steps and earlier.keys() >= set(roots)
             use, before = _use(graph, read, made, earlier if apart else picked)
             uses[position, operand] = use
-            if use.kind == "before" and initial.setdefault(use.at, before) != before:
+            if use.kind == "before" and not _equal(graph, initial.setdefault(use.at, before), before):
                 raise _Refused
     outputs = _moving_outputs(graph, nodes, size, kept, made)
     if size == 1 and not outputs:
@@ -158,6 +158,16 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     if advances and min(advances) < 0 < max(advances):
         raise _Refused
     return Body(first, size, steps, kept, uses, initial, outputs, reverse=any(advance < 0 for advance in advances))
+
+
+def _equal(graph: KernelGraph, one: int, other: int) -> bool:
+    """Whether two values hold the same: readers of a first state may each have their own constant of zeros."""
+    if one == other:
+        return True
+    first, second = graph.values[one], graph.values[other]
+    if first.data is None or second.data is None:
+        return False
+    return (first.shape, first.dtype) == (second.shape, second.dtype) and np.array_equal(first.data, second.data)
 
 
 def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[int, Place]) -> bool:
