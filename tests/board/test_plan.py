@@ -9,6 +9,7 @@ from benchmarks.networks import Layers
 from benchmarks.published import HEADERS, Header
 from openneutron.board.answer import converted_by_stock, stock_answer
 from openneutron.board.plan import stock_plan
+from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 
@@ -54,6 +55,16 @@ def test_a_plan_larger_than_the_memory_is_still_told() -> None:
     y = net.conv(net.conv(net.input, 8, 3), 8, 3)
     plan = stock_plan(read_model(net.finish(net.max_pool(y, 2, 2))).main, MCXN)
     assert plan.tasks.scratch_bytes == 2 * 512 * 512 * 8 > MCXN.sram_bytes
+
+
+def test_more_inputs_and_outputs_than_a_byte_counts_have_their_price() -> None:
+    """Steps that stock leaves unrolled may make a graph of hundreds."""
+    g = GraphBuilder()
+    ends = [[g.tensor(f"{name}{at}", (1, 8), DType.INT8, 0.1, 0) for at in range(300)] for name in "xy"]
+    for x, y in zip(*ends, strict=True):
+        g.op("ADD", [x, x], [y])
+    plan = stock_plan(g.finish(*ends).main, MCXN)
+    assert plan.calls == 300 and plan.cycles == 300 * (plan.events[0].end - plan.events[0].start)
 
 
 def test_weights_in_flash_are_fetched_layer_by_layer() -> None:

@@ -29,6 +29,9 @@ from openneutron.records import dataclass
 _NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
 # Inputs of other depths are padded by a call of their own; the call counts of three files say so.
 _PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
+# Our addresses have a byte for which input or output is meant. Steps that stock leaves unrolled may make more; no price depends
+# on which.
+_LAST = 255
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,8 @@ def stock_plan(
     allocate(tasks, Effort.GREEDY)
     held = tasks.scratch_bytes + tasks.prefetch_bytes
     verify(graph, tasks, replace(target, sram_bytes=max(target.sram_bytes, held)))
+    for buffer in tasks.buffers:
+        buffer.index = min(buffer.index, _LAST)
     program = emit(part, graph, tasks, target)
     events, cycles = predict(program, target)
     called = frozenset(source for node in graph.nodes for source in node.sources)
