@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from openneutron.litert import DType, GraphBuilder, write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
-from tests.recurrent import gru, lstm
+from tests.recurrent import both_ways, gru, lstm
 
 FORMS = {
     "last state": gru(6),
@@ -50,17 +48,15 @@ def test_rolled_steps_are_litert(name: str, target: str) -> None:
         assert all(np.array_equal(wanted[key], got[key]) for key in wanted)
 
 
-MADE = {
-    "GRU": gru,
-    "sequence of a batch": lambda steps: gru(steps, batch=2, batch_first=True, sequence=True),
-    "LSTM": lambda steps: lstm(steps, batch=2, sequence=True),
-}
-
-
-@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
-def test_microcode_and_weights_do_not_grow_with_the_steps(made: Callable[[int], bytes]) -> None:
-    few, many = (convert(made(steps), Options(target="imxrt700")).report.totals for steps in (25, 75))
-    assert (few.microcode_bytes, few.weight_bytes) == (many.microcode_bytes, many.weight_bytes)
+@pytest.mark.parametrize("target", targets.names())
+def test_both_directions_are_stacked_by_a_loop_each(target: str) -> None:
+    data = both_ways(5)
+    result = convert(data, Options(target=target))
+    assert (result.report.passes["roll_steps"], result.report.passes["roll_copies"]) == (2, 2)
+    reference, compiled = LiteRtRunner(data), LiteRtRunner(result.model)
+    inputs = random_inputs(reference.inputs, seed=1)
+    wanted, got = reference.run(inputs).outputs, compiled.run(inputs).outputs
+    assert all(np.array_equal(wanted[key], got[key]) for key in wanted) and prove(result.model, data).calls > 5 * 18
 
 
 def test_a_loop_holds_one_row_of_what_only_it_reads() -> None:

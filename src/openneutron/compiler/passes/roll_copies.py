@@ -6,11 +6,16 @@ After:   loop over t:  y[t] = copy(a[t])
 
 from __future__ import annotations
 
-from openneutron.compiler.l1 import KernelGraph
+from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.passes.rolling import roll
 from openneutron.machine.targets import Target
 
 
 def roll_copies(graph: KernelGraph, target: Target) -> int:
     """Replace runs of copies that move along both of their tensors by loops; returns how many."""
-    return roll(graph, lambda node: node.kernel == "slice", least_size=1)
+
+    def tensors(node: Node) -> tuple[int, ...] | None:
+        """Copies between other tensors are of another kind: both directions of a layer may be stacked one behind the other."""
+        return tuple(map(graph.root, (*node.inputs(), node.output))) if node.kernel == "slice" else None
+
+    return roll(graph, tensors, least_size=1)

@@ -19,4 +19,4 @@ from openneutron.machine.targets import Target
 
 def roll_steps(graph: KernelGraph, target: Target) -> int:
     """Replace runs of equal steps by loops, the longest first; returns how many."""
-    return roll(graph, lambda node: node.kernel in BY_ROWS | ONE_INPUT, least_size=2)
+    return roll(graph, lambda node: node.kernel if node.kernel in BY_ROWS | ONE_INPUT else None, least_size=2)

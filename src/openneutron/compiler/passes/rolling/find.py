@@ -21,10 +21,13 @@ _WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
 ONE_INPUT = _WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
 
 
-def find(graph: KernelGraph, fits: Callable[[Node], bool], least_size: int) -> Body | None:
-    """The longest run of nodes that fit which are steps of one body."""
+def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Body | None:
+    """The longest run of nodes which are steps of one body; those of kind None are in none."""
     contents: dict[bytes, int] = {}
-    likeness = [_likeness(graph, node, contents) if node.loop < 0 and fits(node) else None for node in graph.nodes]
+    likeness = [
+        None if node.loop >= 0 or kind(node) is None else _likeness(graph, node, kind(node), contents)
+        for node in graph.nodes
+    ]
     for start, size, nodes in _runs(likeness, least_size):
         # A step may begin at any of its nodes; what hands on the least is tried with the others, in order.
         for first in range(start, start + size):
@@ -46,7 +49,7 @@ def _picks_column(graph: KernelGraph, node: Node) -> bool:
     return _picks(node) and graph.values[node.output].shape[0] == graph.values[node.output].shape[2] == 1
 
 
-def _likeness(graph: KernelGraph, node: Node, contents: dict[bytes, int]) -> Any:
+def _likeness(graph: KernelGraph, node: Node, kind: Any, contents: dict[bytes, int]) -> Any:
     """What equal nodes of different steps have in common; None where a node cannot be part of a body."""
     output = graph.values[node.output]
     if node.merge or node.workspace or output.accumulator:
@@ -67,7 +70,7 @@ def _likeness(graph: KernelGraph, node: Node, contents: dict[bytes, int]) -> Any
         else:
             operands.append(None)
     params = replace(node.params, first=()) if _picks(node) else node.params
-    return node.kernel, params, node.rounding, tuple(operands)
+    return kind, params, node.rounding, tuple(operands)
 
 
 def _runs(likeness: list[Any], least_size: int) -> Iterator[tuple[int, int, int]]:

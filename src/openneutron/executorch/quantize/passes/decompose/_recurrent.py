@@ -65,18 +65,19 @@ def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
     note_unrolled(layer.node)
     call = Insert(model, layer.node)
     time = 1 if layer.batch_first else 0
-    sequence, last, steps = layer.x, [], []
+    sequence, last = layer.x, []
+    ways: list[list[Node]] = []
     for first in range(0, len(layer.weights), layer.directions):
-        ways: list[list[Node]] = []
+        ways = []
         for direction in range(layer.directions):
             state = tuple(_begin(call, initial, first + direction) for initial in layer.initial)
             made, state = _walk(call, sequence, layer.weights[first + direction], state, cell, time, direction == 1)
             ways.append(made)
             last.append(state)
-        steps = [way[0] if len(way) == 1 else call(aten.cat.default, list(way), -1) for way in zip(*ways, strict=True)]
-        sequence = _stack(call, steps, time)
+        # Each direction's states are stacked first: joined step by step they would be copies that no loop repeats.
+        sequence = _joined(call, [_stack(call, way, time) for way in ways], -1)
     finals = [_stack(call, [state[kind] for state in last], 0) for kind in range(len(layer.initial))]
-    _replace(model, layer.node, [sequence, *finals], steps, time)
+    _replace(call, layer.node, [sequence, *finals], ways, time)
 
 
 def _begin(call: Insert, initial: Node, index: int) -> Node:
@@ -107,17 +108,22 @@ def _walk(
 
 
 def _stack(call: Insert, tensors: list[Node], dim: int) -> Node:
-    wide = [call(aten.unsqueeze.default, tensor, dim) for tensor in tensors]
-    return wide[0] if len(wide) == 1 else call(aten.cat.default, wide, dim)
+    return _joined(call, [call(aten.unsqueeze.default, tensor, dim) for tensor in tensors], dim)
 
 
-def _replace(model: GraphModule, node: Node, results: list[Node], steps: list[Node], time: int) -> None:
-    """Readers of one step get that step's state; the others what was stacked of all."""
+def _joined(call: Insert, tensors: list[Node], dim: int) -> Node:
+    return tensors[0] if len(tensors) == 1 else call(aten.cat.default, tensors, dim)
+
+
+def _replace(call: Insert, node: Node, results: list[Node], ways: list[list[Node]], time: int) -> None:
+    """Readers of one step get that step's state, of both directions; the others what was stacked of all."""
+    model = call.model
     for user in list(node.users):
         index = user.args[1]
         for reader in list(user.users) if index == 0 else ():
             if operator_name(reader) == "aten.select.int" and reader.args[1] % value_of(user).dim() == time:
-                reader.replace_all_uses_with(steps[reader.args[2]])
+                step = reader.args[2]
+                reader.replace_all_uses_with(_joined(call, [way[step] for way in ways], -1))
                 model.graph.erase_node(reader)
         user.replace_all_uses_with(results[index])
         model.graph.erase_node(user)
