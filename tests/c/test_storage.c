@@ -25,6 +25,18 @@ static void words(void) {
     }
 }
 
+static void wider_words(void) {
+    /* The same in more bytes than they need: classes 3 2 3 3, then 3; and a zero of one byte. */
+    static const uint8_t packed[] = {0xFB, 0x00, 0x00, 0x00, 0x00, 0x01, 0x00,
+                                     0xFE, 0xFF, 0xFF, 0xFF, 0x2C, 0x01, 0x00,
+                                     0x00, 0x07, 0x70, 0x11, 0x01, 0x00, 0x00};
+    static const int32_t wanted[] = {0, 1, -2, 300, 70000, 0};
+    uint32_t found[6], at = 0;
+    CHECK(nd_unpack_words(packed, &at, sizeof packed, found, 6));
+    CHECK_EQUAL(at, sizeof packed);
+    for (uint32_t word = 0; word < 6; word++) CHECK_EQUAL((int32_t)found[word], wanted[word]);
+}
+
 static nd_section section_of(uint8_t storage, uint32_t channels, uint32_t taps, uint32_t inputs,
                              uint32_t stored) {
     nd_section s;
@@ -183,6 +195,7 @@ static void sections(void) {
 
 int main(void) {
     words();
+    wider_words();
     packed_weights();
     rice_weights();
     static_weights();

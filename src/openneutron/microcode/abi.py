@@ -47,9 +47,13 @@ class KernelAbi:
     dense: bool = False
 
 
-def param(meaning: str, size: int = 1) -> Any:
-    """Declare one integer parameter, or with `size` > 1 a tuple of that many integers."""
-    return field(metadata={"meaning": meaning, "size": size})
+def param(meaning: str, size: int = 1, least: int = 1) -> Any:
+    """Declare one integer parameter, or with `size` > 1 a tuple of that many integers.
+
+    `least` is how many bytes of each number are stored where steps are repeated (see `openneutron.microcode.widths`): more
+    than one where the number grows with the size of a tensor.
+    """
+    return field(metadata={"meaning": meaning, "size": size, "least": least})
 
 
 _BY_ID: dict[int, KernelAbi] = {}
@@ -94,6 +98,11 @@ def param_words(params: Any) -> list[int]:
             raise InternalError(f"parameter {name} has {len(value)} of {size} words")
         words += map(int, value)
     return words
+
+
+def least_bytes(params: Any) -> list[int]:
+    """How many bytes of each word of the parameters are stored at least where steps are repeated."""
+    return [item.metadata["least"] for item in fields(params) for _ in range(item.metadata["size"])]
 
 
 def params_from_words(abi: KernelAbi, words: list[int]) -> Any:

@@ -23,7 +23,7 @@ from openneutron.microcode.instructions import (
     Wait,
 )
 from openneutron.microcode.storage.sections import Section, read_sections
-from openneutron.microcode.storage.words import unpack_words
+from openneutron.microcode.storage.words import pack_words, unpack_words
 from openneutron.microcode.table import (
     BODIES,
     CALL,
@@ -128,9 +128,13 @@ def _decode_steps(data: bytes | memoryview, at: int, end: int, inside_loop: bool
     return found
 
 
-def _unpacked(data: bytes | memoryview, at: int, end: int) -> bytes:
-    """Packed instructions as plain ones, END included; what is behind it is padding."""
+def _unpacked(data: bytes | memoryview, at: int, end: int) -> tuple[bytes, bool]:
+    """Packed instructions as plain ones, END included, and whether some take more bytes than they need.
+
+    What is behind END is padding.
+    """
     code = bytearray()
+    wider = False
     while True:
         head = unpack(INSTRUCTION, data[:end], at)
         if head["words"] == 0:
@@ -138,8 +142,9 @@ def _unpacked(data: bytes | memoryview, at: int, end: int) -> bytes:
         words, stop = unpack_words(data[:end], at + size_of(INSTRUCTION), head["words"] - 1)
         code += data[at : at + size_of(INSTRUCTION)]
         code += struct.pack(f"<{len(words)}i", *words)
+        wider = wider or len(pack_words(words)) < stop - at - size_of(INSTRUCTION)
         if head["opcode"] == Opcode.END:
-            return bytes(code)
+            return bytes(code), wider
         at = stop
 
 
@@ -179,8 +184,9 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
     )
     start = header["code_offset"]
     packed = bool(header["flags"] & Flag.PACKED)
+    over_steps = False
     if packed:
-        code = _unpacked(microcode, start, start + header["code_bytes"])
+        code, over_steps = _unpacked(microcode, start, start + header["code_bytes"])
         steps = _decode_steps(code, 0, len(code), False)
     else:
         steps = _decode_steps(microcode, start, start + header["code_bytes"], False)
@@ -209,5 +215,6 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
         solver_version=_version(identity["solver_version"]),
         sections=sections,
         packed=packed,
+        over_steps=over_steps,
         checksum=identity["checksum"],
     )

@@ -32,6 +32,7 @@ from openneutron.microcode.table import (
     Region,
     Storage,
 )
+from openneutron.microcode.widths import widths_of
 
 PROFILE_RECORD_BYTES = 16  # one start/stop pair (interfaces: delegate payload)
 
@@ -100,21 +101,20 @@ def _state(row: StateRow) -> bytes:
     return pack(STATE_ROW, offset=row.offset, bytes=row.bytes, source=row.source, fill=row.fill)
 
 
-def _packed(item: Instruction) -> bytes:
+def _packed(item: Instruction, over_steps: bool) -> bytes:
     """The instruction's first word, then its other words packed; a loop's body behind it."""
+    plain, body = encode_instruction(item), b""
     if isinstance(item, Loop):
-        plain = encode_instruction(item)[: size_of(INSTRUCTION) + size_of(LOOP)]
-        return _packed_words(plain) + b"".join(_packed(step) for step in item.body)
-    return _packed_words(encode_instruction(item))
-
-
-def _packed_words(plain: bytes) -> bytes:
-    return plain[: size_of(INSTRUCTION)] + pack_words(struct.unpack_from(f"<{len(plain) // 4 - 1}I", plain, 4))
+        plain = plain[: size_of(INSTRUCTION) + size_of(LOOP)]
+        body = b"".join(_packed(step, over_steps) for step in item.body)
+    words = struct.unpack_from(f"<{len(plain) // 4 - 1}I", plain, 4)
+    return plain[: size_of(INSTRUCTION)] + pack_words(words, widths_of(item) if over_steps else ()) + body
 
 
 def _code(program: Program) -> bytes:
-    one = _packed if program.packed else encode_instruction
-    code = b"".join(one(item) for item in program.instructions) + _framed(Opcode.END, b"")
+    items = program.instructions
+    parts = [_packed(item, program.over_steps) if program.packed else encode_instruction(item) for item in items]
+    code = b"".join(parts) + _framed(Opcode.END, b"")
     return code.ljust(align(len(code), 4), b"\0")
 
 

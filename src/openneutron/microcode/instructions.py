@@ -129,6 +129,8 @@ class Program:
     solver_version: tuple[int, int, int] = (0, 0, 0)
     sections: tuple[Section, ...] = ()
     packed: bool = False  # instructions are stored as packed words
+    # Steps are repeated, so packed words have the same bytes for any number of them; no part of what the program does.
+    over_steps: bool = field(default=False, compare=False)
     checksum: int = field(default=0, compare=False)  # filled in by the decoder
 
     @property

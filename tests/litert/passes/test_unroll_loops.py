@@ -72,13 +72,6 @@ def test_a_loop_is_litert_and_rolled_again(name: str, target: str) -> None:
     exact(data, result)
 
 
-def test_microcode_and_weights_do_not_grow_with_the_trips() -> None:
-    # Packed words of larger numbers take some bytes more.
-    options = Options(target="imxrt700", passes_off=("pack_code",))
-    few, many = (convert(Loop(rows=rows).data(), options).report.totals for rows in (25, 250))
-    assert (few.microcode_bytes, few.weight_bytes) == (many.microcode_bytes, many.weight_bytes)
-
-
 def test_a_loop_that_never_runs_hands_through() -> None:
     data = Loop(start=6, outputs=("state", "sequence", "time")).data()
     exact(data, convert(data, Options()))

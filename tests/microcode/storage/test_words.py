@@ -17,6 +17,16 @@ def test_words_come_back_and_the_checker_reads_them_too(words: list[int]) -> Non
     assert unpacked(packed, 0, len(packed), len(words)) == (plain, len(packed))
 
 
+@given(st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1) | st.integers(-200, 200), st.sampled_from([0, 1, 2, 4]))))
+def test_words_may_take_more_bytes_than_they_need(given: list[tuple[int, int]]) -> None:
+    words, least = [word for word, _ in given], [size for _, size in given]
+    packed = pack_words(words, least)
+    assert unpack_words(packed, 0, len(words)) == (words, len(packed))
+    plain = b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words)
+    assert unpacked(packed, 0, len(packed), len(words)) == (plain, len(packed))
+    assert len(packed) >= -(-len(words) // 4) + sum(least) and len(packed) >= len(pack_words(words))
+
+
 def test_zeros_take_two_bits() -> None:
     assert pack_words([0] * 8) == bytes(2)
 

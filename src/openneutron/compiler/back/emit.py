@@ -11,6 +11,7 @@ from openneutron.compiler.names import abi_of
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode import instructions as m
+from openneutron.microcode.abi import STATE_ROLES
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import NO_SOURCE, Region
 
@@ -82,6 +83,16 @@ def _states(graph: KernelGraph, weights: bytes) -> tuple[tuple[m.StateRow, ...],
     return tuple(rows), weights
 
 
+def _over_steps(graph: KernelGraph) -> bool:
+    """Whether steps are repeated: by a loop of nodes with weights, or by a kernel whose rows are steps."""
+    for node in graph.nodes:
+        roles = abi_of(node.kernel).operands
+        keeps = any(role in STATE_ROLES for role in roles)
+        if ("weights" in roles and node.loop >= 0) or (keeps and graph.values[node.output].shape[1] > 1):
+            return True
+    return False
+
+
 def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, profiling: bool = False) -> m.Program:
     """The program of one NeutronGraph; `source` gives the shapes of its inputs and outputs as LiteRT knows them."""
     rows: list[m.TensorRow] = []
@@ -115,4 +126,5 @@ def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, 
         profiling=profiling,
         states=states,
         solver_version=tasks.solver_version,
+        over_steps=_over_steps(graph),
     )

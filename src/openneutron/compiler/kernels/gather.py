@@ -21,11 +21,11 @@ from openneutron.verdict import OK, Verdict, limit, no
 class GatherParams:
     """Parameters of a `gather` call; all operands are held densely."""
 
-    batches: int = param("leading elements that input and indices share")
-    outer: int = param("input elements between them and the axis")
-    axis: int = param("size of the axis; an index outside it picks the nearest end")
-    count: int = param("indices per batch")
-    slice_bytes: int = param("bytes behind the axis, copied for each index")
+    batches: int = param("leading elements that input and indices share", least=2)
+    outer: int = param("input elements between them and the axis", least=4)
+    axis: int = param("size of the axis; an index outside it picks the nearest end", least=2)
+    count: int = param("indices per batch", least=2)
+    slice_bytes: int = param("bytes behind the axis, copied for each index", least=4)
 
 
 ABI = register(

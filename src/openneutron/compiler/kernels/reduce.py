@@ -35,7 +35,7 @@ class ReduceParams:
 
     axes: int = param("bits: 1 batch, 2 height, 4 width, 8 channels")
     mode: int = param("0 sum, 1 maximum, 2 minimum")
-    offset: int = param("added to the sum: minus zero point times elements")
+    offset: int = param("added to the sum: minus zero point times elements", least=4)
     multiplier: int = param("brings the sum to the output's scale, divided by the elements for a mean")
     shift: int = param("power of two that goes with it")
     output_zero: int = param("added last")

@@ -1,7 +1,7 @@
 """Records as packed words: two bits say how many bytes of a 32-bit word are stored, and zeros take none.
 
 Four words share a byte of classes, the first word in its lowest bits: 0 zero, 1 one byte and 2 two bytes (both with their
-sign), 3 four bytes. The bytes of these words follow.
+sign), 3 four bytes. The bytes of these words follow. A word may take more bytes than it needs.
 
 Example:
     >>> pack_words([0, 1, -2, 300])
@@ -17,16 +17,24 @@ from openneutron.errors import FormatError
 _SIZES = (0, 1, 2, 4)
 
 
-def pack_words(words: Sequence[int]) -> bytes:
-    """Signed or unsigned 32-bit words as bytes."""
+def pack_words(words: Sequence[int], least: Sequence[int] = ()) -> bytes:
+    """Signed or unsigned 32-bit words as bytes; `least` says how many of each are stored at least: 0, 1, 2 or 4.
+
+    Example:
+        >>> pack_words([0, 1], least=[2, 0])
+        b'\\x06\\x00\\x00\\x01'
+    """
     packed = bytearray()
     for first in range(0, len(words), 4):
         classes, at = len(packed), 0
         packed.append(0)
-        for word in words[first : first + 4]:
-            if word:
+        for number, word in enumerate(words[first : first + 4], first):
+            size = _SIZES.index(least[number]) if least else 0
+            if word or size:
                 low = word & 0xFFFFFFFF
-                size = 1 if low < 0x80 or low >= 0xFFFFFF80 else 2 if low < 0x8000 or low >= 0xFFFF8000 else 3
+                size = max(
+                    size, 1 if low < 0x80 or low >= 0xFFFFFF80 else 2 if low < 0x8000 or low >= 0xFFFF8000 else 3
+                )
                 packed[classes] |= size << at
                 packed += low.to_bytes(4, "little")[: _SIZES[size]]
             at += 2
