@@ -156,6 +156,13 @@ def c_machine() -> str:
     )
 
 
+_PACKED = (
+    "With flag bit 1 instructions are stored as packed words, as the section table always is: see [Stored forms](storage.md#packed-words). "
+    "A word may take more bytes than its number needs: the compiler makes use of that where steps are repeated, and readers must not "
+    "ask for the shortest form."
+)
+
+
 def format_page() -> str:
     """`docs/format.md`: the specification of microcode v1."""
     lines = ["# Microcode v1", "", f"{_NOTICE}", "", (table.__doc__ or "").strip(), ""]
@@ -166,6 +173,7 @@ def format_page() -> str:
             offset = header.offset_of(record, field.name)
             lines.append(f"| {offset} | {field.name} | {field.kind} | {field.meaning} |")
         lines.append("")
+    lines += ["## Packed words", "", _PACKED, ""]
     for values in (table.Region, table.Opcode, table.ElementType, table.Rounding, table.Storage, table.Packing):
         lines += [f"## {values.__name__} values", "", *(f"- {m.value} {m.name}" for m in values), ""]
     lines += ["## Kernels", ""]
