@@ -18,6 +18,7 @@ from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
 from tests.compiler.networks import random_network
+from tests.loops import Loop
 from tests.mutants.plant import STAGES, Missed, planted
 from tests.recurrent import gru
 from tests.stateful import Lstm, Svdf
@@ -42,7 +43,7 @@ class Mutant:
 
 @cache
 def models() -> dict[str, bytes]:
-    """Small models: INT8 and INT16 networks, models that keep something from run to run."""
+    """Small models: INT8 and INT16 networks, models that keep something from run to run, loops."""
     made = {"convnet": tiny.convnet(), "sandwich": tiny.sandwich()}
     for seed in range(10):
         made[f"network {seed}"] = random_network(seed)[0]
@@ -54,6 +55,8 @@ def models() -> dict[str, bytes]:
     made["svdf"] = Svdf(batch=2).model()
     made["gru"] = gru(6, sequence=True)
     made["wide gru"] = gru(5, backwards=True, wide=True)
+    made["while"] = Loop(rows=5, reads="slice", writes="concat", outputs=("sequence", "state")).data()
+    made["wide while"] = Loop(rows=4, lstm=True, wide=True, zeros=True).data()
     return made
 
 
