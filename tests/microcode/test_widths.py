@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from openneutron.cli.inputs.blocks import Blocks, blocks_of_file
 from openneutron.compiler.kernels.copy import ABI as COPY
 from openneutron.compiler.kernels.copy import copy_params
+from openneutron.compiler.kernels.reduce import ReduceParams
 from openneutron.compiler.numbers.strides import Loop as Stride
 from openneutron.compiler.pipeline import compile_model
+from openneutron.microcode.abi import least_bytes
 from openneutron.microcode.encode import encode_blocks, encode_instruction
 from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand, Wait
 from openneutron.microcode.storage.words import pack_words
@@ -109,6 +111,12 @@ def test_what_holds_constants_takes_no_more_than_it_needs() -> None:
     fetched = Dma(0, Region.WEIGHTS, 0, Region.PREFETCH, 16, 0, 300)
     assert widths_of(fetched) == [0, 0, 0, 0] and widths_of(Wait(1)) == [0]
     assert widths_of(copied(Region.WEIGHTS, 5, 3, 3, 3, 0))[5:25] == [0] * 20
+
+
+def test_numbers_of_calibration_may_be_zero() -> None:
+    few = ReduceParams(4, 0, 0, 1 << 30, 0, 0, -128, 127)
+    many = replace(few, offset=-150 * 2500, shift=-3, output_zero=6)
+    assert least_bytes(few) == least_bytes(many) == [1, 1, 4, 1, 1, 1, 1, 1]
 
 
 def test_a_first_state_in_shared_memory_may_lie_anywhere() -> None:

@@ -47,13 +47,13 @@ class KernelAbi:
     dense: bool = False
 
 
-def param(meaning: str, size: int = 1, least: int = 1) -> Any:
+def param(meaning: str, size: int = 1, *, least: int = 1, grows: int = 0) -> Any:
     """Declare one integer parameter, or with `size` > 1 a tuple of that many integers.
 
-    `least` is how many bytes of each number are stored where steps are repeated (see `openneutron.microcode.widths`): more
-    than one where the number grows with the size of a tensor.
+    Where steps are repeated (see `openneutron.microcode.widths`), `least` bytes of it are stored whatever calibration finds;
+    of one that `grows` with the size of a tensor so many, or none where it is 0 or 1.
     """
-    return field(metadata={"meaning": meaning, "size": size, "least": least})
+    return field(metadata={"meaning": meaning, "size": size, "least": least, "grows": grows})
 
 
 _BY_ID: dict[int, KernelAbi] = {}
@@ -102,7 +102,11 @@ def param_words(params: Any) -> list[int]:
 
 def least_bytes(params: Any) -> list[int]:
     """How many bytes of each word of the parameters are stored at least where steps are repeated."""
-    return [item.metadata["least"] for item in fields(params) for _ in range(item.metadata["size"])]
+    declared = [item.metadata for item in fields(params) for _ in range(item.metadata["size"])]
+    grown = [
+        rule["grows"] if word not in (0, 1) else 0 for rule, word in zip(declared, param_words(params), strict=True)
+    ]
+    return [size if rule["grows"] else rule["least"] for rule, size in zip(declared, grown, strict=True)]
 
 
 def params_from_words(abi: KernelAbi, words: list[int]) -> Any:

@@ -32,7 +32,7 @@ from openneutron.microcode.table import (
     Region,
     Storage,
 )
-from openneutron.microcode.widths import widths_of
+from openneutron.microcode.widths import SECTION_WIDTHS, widths_of
 
 PROFILE_RECORD_BYTES = 16  # one start/stop pair (interfaces: delegate payload)
 
@@ -136,7 +136,8 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
     """
     weights, sections = program.weights, b""
     if program.sections:
-        weights, sections = write_sections(program.sections, program.weights, program.units, program.length)
+        least = SECTION_WIDTHS if program.over_steps and program.packed else ()
+        weights, sections = write_sections(program.sections, program.weights, program.units, program.length, least)
         weights = weights.ljust(align(len(weights)), b"\0")
     weights = weights.ljust(room[1], b"\0")
     code = _code(program)

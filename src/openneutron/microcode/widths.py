@@ -10,12 +10,14 @@ Example:
 
 from __future__ import annotations
 
-from openneutron.microcode.abi import least_bytes, param_words
+from openneutron.microcode.abi import least_bytes
 from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand
 from openneutron.microcode.table import Region
 
 COUNT = 2  # bytes: with their sign, 32,767 steps
 PLACE = 4  # bytes: memory of a target has more than 32 KB
+# Of a section's words: what a table of biases is stored in depends on the ranges that calibration finds.
+SECTION_WIDTHS = (0, 0, COUNT, 0, 0, 0, 0)
 _CONSTANT = (Region.WEIGHTS, Region.PREFETCH, Region.STATE)  # what lies there is the same for any number of steps
 _SHARED = (Region.SCRATCH, Region.TCM)  # where something lies depends on the sizes of all the others
 
@@ -39,22 +41,13 @@ def _operand(o: Operand) -> list[int]:
     return [0, _place(o.region, o.offset), plane, pitch, 0, _count(o.ring), *sizes]
 
 
-def _params(call: Call) -> list[int]:
-    words = param_words(call.params)
-    # Numbers of one byte are what calibration found, at least; larger ones count or place something.
-    return [
-        least if least == 1 or word not in (0, 1) else 0
-        for least, word in zip(least_bytes(call.params), words, strict=True)
-    ]
-
-
 def widths_of(item: Instruction) -> list[int]:
     """The least bytes of each word behind an instruction's first; of a loop without its body."""
     if isinstance(item, Loop):
         return [COUNT, 0]
     if isinstance(item, Call):
         rows = [_count(item.first_row), _count(item.rows), 0]
-        return [0, 0, *rows, *(width for o in item.operands for width in _operand(o)), *_params(item)]
+        return [0, 0, *rows, *(width for o in item.operands for width in _operand(o)), *least_bytes(item.params)]
     if isinstance(item, Dma):
         size = 0 if item.source_region in _CONSTANT or item.target_region in _CONSTANT else PLACE
         ends = (item.source_region, item.source_offset), (item.target_region, item.target_offset)

@@ -157,9 +157,9 @@ def c_machine() -> str:
 
 
 _PACKED = (
-    "With flag bit 1 instructions are stored as packed words, as the section table always is: see [Stored forms](storage.md#packed-words). "
-    "A word may take more bytes than its number needs: the compiler makes use of that where steps are repeated, and readers must not "
-    "ask for the shortest form."
+    "With flag bit 1 instructions are stored as packed words, as the section table always is: see "
+    "[Stored forms](storage.md#packed-words). A word may take more bytes than its number needs: the compiler makes use of that "
+    "where steps are repeated, and readers must not ask for the shortest form."
 )
 
 

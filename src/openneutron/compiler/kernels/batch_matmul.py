@@ -34,7 +34,7 @@ class BatchMatmulParams:
     right_inner: int = param("the same of the right input; 1 repeats")
     left_zero: int = param("zero point of the left input")
     right_zero: int = param("zero point of the right input")
-    multiplier: int = param("fixed-point factor; of 16 bits for 16-bit matrices")
+    multiplier: int = param("fixed-point factor; of 16 bits for 16-bit matrices", least=4)
     shift: int = param("its exponent; for 16-bit matrices the right shift")
     output_zero: int = param("added after requantizing")
     clamp_low: int = param("smallest output")

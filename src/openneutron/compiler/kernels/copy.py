@@ -24,11 +24,11 @@ RANK = 6  # nested loops of the firmware; block rearrangements of images need si
 class CopyParams:
     """Parameters of a `copy` call."""
 
-    input_offset: int = param("element of the input where the loops start", least=4)
-    output_offset: int = param("element of the output where the loops start", least=4)
-    dims: tuple[int, ...] = param("steps of each loop, outermost first", RANK, least=2)
-    input_strides: tuple[int, ...] = param("elements from step to step in the input, may be negative", RANK, least=4)
-    output_strides: tuple[int, ...] = param("elements from step to step in the output", RANK, least=4)
+    input_offset: int = param("element of the input where the loops start", grows=4)
+    output_offset: int = param("element of the output where the loops start", grows=4)
+    dims: tuple[int, ...] = param("steps of each loop, outermost first", RANK, grows=2)
+    input_strides: tuple[int, ...] = param("elements from step to step in the input, may be negative", RANK, grows=4)
+    output_strides: tuple[int, ...] = param("elements from step to step in the output", RANK, grows=4)
 
 
 ABI = register(

@@ -21,11 +21,11 @@ from openneutron.verdict import OK, Verdict, limit, no
 class GatherParams:
     """Parameters of a `gather` call; all operands are held densely."""
 
-    batches: int = param("leading elements that input and indices share", least=2)
-    outer: int = param("input elements between them and the axis", least=4)
-    axis: int = param("size of the axis; an index outside it picks the nearest end", least=2)
-    count: int = param("indices per batch", least=2)
-    slice_bytes: int = param("bytes behind the axis, copied for each index", least=4)
+    batches: int = param("leading elements that input and indices share", grows=2)
+    outer: int = param("input elements between them and the axis", grows=4)
+    axis: int = param("size of the axis; an index outside it picks the nearest end", grows=2)
+    count: int = param("indices per batch", grows=2)
+    slice_bytes: int = param("bytes behind the axis, copied for each index", grows=4)
 
 
 ABI = register(

@@ -27,7 +27,7 @@ class Lut16Params:
     """Parameters of a `lut16` call."""
 
     tangent: int = param("0: logistic function, 1: hyperbolic tangent")
-    multiplier: int = param("brings inputs to the table's steps")
+    multiplier: int = param("brings inputs to the table's steps", least=4)
     shift: int = param("right shift that goes with it, halves up")
 
 

@@ -22,8 +22,8 @@ from openneutron.records import dataclass
 class MaxPool2dParams:
     """Parameters of a `max_pool2d` call."""
 
-    kernel_h: int = param("rows of the window", least=2)
-    kernel_w: int = param("columns of the window", least=2)
+    kernel_h: int = param("rows of the window", grows=2)
+    kernel_w: int = param("columns of the window", grows=2)
     stride_h: int = param("output row y reads input rows from y*stride_h - pad_top")
     stride_w: int = param("likewise for columns")
     pad_top: int = param("rows above the image")

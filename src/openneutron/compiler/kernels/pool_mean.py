@@ -16,7 +16,7 @@ from openneutron.records import dataclass
 class PoolMeanParams:
     """Parameters of a `pool_mean` call."""
 
-    count: int = param("elements summed per channel", least=2)
+    count: int = param("elements summed per channel", grows=2)
     offset: int = param("MEAN: added to the sum, minus zero point times count", least=4)
     multiplier: int = param("MEAN: fixed-point factor; without a rounding mode the sum is divided by count instead")
     shift: int = param("MEAN: its shift")

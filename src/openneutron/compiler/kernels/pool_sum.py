@@ -16,7 +16,7 @@ from openneutron.records import dataclass
 class PoolSumParams:
     """Parameters of a `pool_sum` call."""
 
-    kernel_w: int = param("pixels summed per row: the input's width", least=2)
+    kernel_w: int = param("pixels summed per row: the input's width", grows=2)
 
 
 ABI = register(

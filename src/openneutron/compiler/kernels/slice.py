@@ -26,7 +26,7 @@ from openneutron.verdict import OK, Verdict, limit, no
 class SliceParams:
     """Parameters of a `slice` call; images, rows, columns, channels in this order."""
 
-    first: tuple[int, ...] = param("input position of the output's first element", 4, least=2)
+    first: tuple[int, ...] = param("input position of the output's first element", 4, grows=2)
     step: tuple[int, ...] = param("input positions from one output element to the next, may be negative", 4)
 
 

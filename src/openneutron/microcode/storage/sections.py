@@ -174,8 +174,10 @@ def plain_bytes(sections: Sequence[Section]) -> int:
     return sum(-(-section.plain // ALIGNMENT) * ALIGNMENT for section in sections)
 
 
-def write_sections(sections: Sequence[Section], plain: bytes, units: int, length: int) -> tuple[bytes, bytes]:
-    """The weights block, and the section table in packed words."""
+def write_sections(
+    sections: Sequence[Section], plain: bytes, units: int, length: int, least: Sequence[int] = ()
+) -> tuple[bytes, bytes]:
+    """The weights block, and the section table in packed words; `least` are the bytes that words of a record take."""
     block, records = bytearray(), bytearray()
     for section, data in _pieces(sections, plain):
         stored, width = _written(section, data, units, length)
@@ -184,7 +186,8 @@ def write_sections(sections: Sequence[Section], plain: bytes, units: int, length
             plain=section.plain, stored=len(stored), groups=section.groups, channels=section.channels, taps=section.taps,
             inputs=section.inputs,
         )  # fmt: skip
-        records += pack_words([int.from_bytes(record[at : at + 4], "little") for at in range(0, len(record), 4)])
+        words = [int.from_bytes(record[at : at + 4], "little") for at in range(0, len(record), 4)]
+        records += pack_words(words, least)
         block += stored + bytes(-len(stored) % WORD)
     return bytes(block), bytes(records)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -79,6 +80,32 @@ def test_composites_run_on_the_npu() -> None:
     assert not left, "; ".join(map(str, left))
     for name, got, wanted in zip(made, load_program(built.pte).run(*inputs), model(*inputs), strict=True):
         assert (got - wanted).abs().max() < 0.08 * wanted.abs().max(), name
+
+
+class Listener(nn.Module):
+    """A layer in both directions: all of its states, and the mean of them."""
+
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        self.layer, self.head = kind(6, 5, batch_first=True, bidirectional=True), nn.Linear(10, 3)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        states = self.layer(x)[0]
+        return states, self.head(states.mean(1))
+
+
+@pytest.mark.parametrize(("kind", "activations"), [(nn.GRU, "int8"), (nn.LSTM, "int16")])
+def test_microcode_is_as_large_for_any_number_of_steps(kind: type[nn.Module], activations: str) -> None:
+    """Whatever calibration found: zero points and shifts are zero or not."""
+    sizes = set()
+    for steps in (6, 9, 31):
+        torch.manual_seed(0)
+        model = Listener(kind).eval()
+        x = (torch.randn(1, steps, 6) + steps % 2,)
+        built = build(model, x, calibration=[x], activations=activations)
+        assert built.report.kernels and all(node.delegated for node in built.report.nodes if node.code != "border")
+        sizes.add(built.report.totals.microcode_bytes)
+    assert len(sizes) == 1
 
 
 def test_an_embedding_stays_on_the_cpu_with_its_reason() -> None:
