@@ -23,7 +23,7 @@ from openneutron.microcode.table import ElementType, Region, Rounding
 from openneutron.microcode.widths import widths_of
 from openneutron.options import Options
 from tests.loops import Loop as While
-from tests.recurrent import both_ways, gru
+from tests.recurrent import both_ways, gru, lstm
 from tests.stateful import Lstm
 from tests.tiny import convnet
 
@@ -41,6 +41,8 @@ OVER_STEPS: dict[str, tuple[Callable[[int], bytes], str, tuple[int, ...]]] = {
     "sequence, backwards": (lambda steps: gru(steps, sequence=True, backwards=True), "imxrt700", (10, 130)),
     "sequence of a batch, 16 bits": (lambda steps: gru(steps, batch=2, sequence=True, wide=True), "imx95", (10, 130)),
     "both ways": (both_ways, "mcxn94x", (10, 130)),
+    "batch first": (lambda steps: gru(steps, batch=2, batch_first=True, sequence=True), "imxrt700", (10, 130)),
+    "unrolled LSTM": (lambda steps: lstm(steps, batch=2, sequence=True), "imxrt700", (10, 130)),
     "WHILE": (lambda steps: While(rows=steps).data(), "imxrt700", (25, 250)),
     "WHILE, LSTM": (lambda steps: While(rows=steps, lstm=True).data(), "imx95", (25, 250)),
     "WHILE, 16 bits": (lambda steps: While(rows=steps, wide=True).data(), "mcxn94x", (10, 130)),

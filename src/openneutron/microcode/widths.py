@@ -37,8 +37,9 @@ def _operand(o: Operand) -> list[int]:
         return [0] * 10
     pitch = PLACE if o.width > 1 else 0
     plane = PLACE if o.height > 1 else pitch
+    pixel = PLACE if o.pixel > o.pitch else 0  # pixels are samples of a batch, all steps of one in front of the next's
     sizes = [0, _count(o.height), _count(o.width), 0]  # batch, height, width, channels
-    return [0, _place(o.region, o.offset), plane, pitch, 0, _count(o.ring), *sizes]
+    return [0, _place(o.region, o.offset), plane, pitch, pixel, _count(o.ring), *sizes]
 
 
 def widths_of(item: Instruction) -> list[int]:
