@@ -13,7 +13,7 @@ from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.variables import Variables
 from openneutron.convert import convert
-from openneutron.litert import read_model
+from openneutron.litert import DType, GraphBuilder, read_model, write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
@@ -110,3 +110,39 @@ def test_random_networks_on_ever_smaller_chips_stay_exact(seed: int, monkeypatch
         left.append(sum(not op.converted for op in result.report.operators))
         assert all("alone it needs" in op.reason for op in result.report.operators if op.reason_code == "too_large")
     assert graphs[0] == 1 and left[0] == 0 and max(graphs) > 1
+
+
+def beside(count: int) -> bytes:
+    """So many inputs, each added to itself."""
+    g = GraphBuilder()
+    pairs = [[g.tensor(f"{end}{at}", (1, 8), DType.INT8, 0.1, at % 3) for end in "xy"] for at in range(count)]
+    for x, y in pairs:
+        g.op("ADD", [x, x], [y])
+    return write_model(g.finish([x for x, _ in pairs], [y for _, y in pairs]))
+
+
+def joined(count: int) -> bytes:
+    """So many inputs in one tensor."""
+    g = GraphBuilder()
+    parts = [g.tensor(f"x{at}", (1, 2), DType.INT8, 0.1, 0) for at in range(count)]
+    whole = g.tensor("y", (1, 2 * count), DType.INT8, 0.1, 0)
+    g.op("CONCATENATION", parts, [whole], axis=1)
+    return write_model(g.finish(parts, [whole]))
+
+
+@pytest.mark.parametrize("options", [Options(), Options(fit_bytes=1 << 16)], ids=["all memory", "a budget"])
+@pytest.mark.parametrize(("count", "graphs"), [(256, 1), (257, 2), (600, 4)])
+def test_more_inputs_than_a_graph_can_have_are_cut_by_number(count: int, graphs: int, options: Options) -> None:
+    data = beside(count)
+    result = convert(data, options)
+    assert result.report.totals.neutron_graphs == graphs
+    reference, compiled = LiteRtRunner(data), LiteRtRunner(result.model)
+    inputs = random_inputs(reference.inputs, seed=0)
+    wanted, got = reference.run(inputs).outputs, compiled.run(inputs).outputs
+    assert all(np.array_equal(wanted[name], got[name]) for name in wanted)
+
+
+def test_an_operator_with_more_inputs_than_a_graph_stays_with_a_reason() -> None:
+    (left,) = convert(joined(257), Options()).report.operators
+    assert not left.converted and "257 inputs" in left.reason and "at most 256" in left.reason and left.hint
+    assert all(op.converted for op in convert(joined(256), Options()).report.operators)

@@ -23,15 +23,15 @@ from openneutron.compiler.plan.segments import Structure, whole
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
+from openneutron.microcode.table import MAX_ENDS
 from openneutron.records import dataclass
 
 # One call per operator: nothing is fused. Values that nothing reads are dropped all the same, or they would need memory.
 _NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
 # Inputs of other depths are padded by a call of their own; the call counts of three files say so.
 _PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-# Our addresses have a byte for which input or output is meant. Steps that stock leaves unrolled may make more; no price depends
-# on which.
-_LAST = 255
+# Steps that stock leaves unrolled may have more inputs or outputs than our operands can name; no price depends on which.
+_LAST = MAX_ENDS - 1
 
 
 @dataclass(frozen=True)

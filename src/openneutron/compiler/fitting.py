@@ -13,7 +13,7 @@ from openneutron.compiler.front.ingest import Group, extract, too_small
 from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.misfits import misfit
 from openneutron.compiler.front.opened import Checks
-from openneutron.compiler.plan.shortage import Shortage
+from openneutron.compiler.plan.shortage import Shortage, TooManyEnds
 from openneutron.compiler.variables import Variables
 from openneutron.errors import InternalError
 from openneutron.litert.graph import Graph
@@ -70,9 +70,10 @@ class Fitting:
             if not isinstance(found, Shortage) or len(piece) == 1:
                 done.append(piece)
                 continue
-            if self.options.fit_bytes is not None or self.options.one_graph:
+            crowded, middle = isinstance(found, TooManyEnds), len(piece) // 2
+            if self.options.one_graph or (self.options.fit_bytes is not None and not crowded):
                 raise found
-            smaller = self._with_variables_whole(self._cut(piece))
+            smaller = self._with_variables_whole([piece[:middle], piece[middle:]] if crowded else self._cut(piece))
             if len(smaller) == 1:
                 done.append(piece)
             else:
@@ -84,10 +85,10 @@ class Fitting:
         found = self.compiled(piece)
         if isinstance(found, Shortage):
             tied = [at for at in piece if any(at in one.users for one in self.variables.by_name.values())]
-            if len(piece) == 1:
+            if len(piece) == 1 and not isinstance(found, TooManyEnds):
                 return {piece[0]: misfit(self.graph, piece[0], found.needs, found.ends, self.target)}
             # Variables tie them together: the figures are those of all of them.
-            return {at: Reason("too_large", found.message, "", found.hint) for at in tied}
+            return {at: Reason("too_large", found.message, "", found.hint) for at in tied or piece}
         minimum = self.options.minimum_operators_per_graph
         if len(piece) < len(group.operators) and too_small(self.graph, Group(True, piece), minimum):
             return {at: Reason("group_too_small", "its piece is not worth a NeutronGraph", "") for at in piece}

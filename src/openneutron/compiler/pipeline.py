@@ -21,6 +21,7 @@ from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
 from openneutron.compiler.front.legalize import legalize
+from openneutron.compiler.front.misfits import is_crowded
 from openneutron.compiler.front.opened import Checks, Opened
 from openneutron.compiler.front.straighten import straighten
 from openneutron.compiler.l1 import KernelGraph
@@ -30,7 +31,7 @@ from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
 from openneutron.compiler.plan.constants import Constants
 from openneutron.compiler.plan.search import plan
-from openneutron.compiler.plan.shortage import Shortage
+from openneutron.compiler.plan.shortage import Shortage, too_many_ends
 from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
 from openneutron.errors import InternalError, OptionError, UnsupportedError
@@ -73,6 +74,8 @@ def compile_graph(
     part: Graph, target: Target, options: Options, variables: Variables | None = None, checks: Checks | None = None
 ) -> Unit:
     """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
+    if is_crowded(part):
+        raise too_many_ends(len(part.inputs), len(part.outputs))
     try:
         return _compiled(part, target, options, variables, checks, thrifty=False)
     except Shortage:

@@ -19,6 +19,7 @@ ALIGNMENT = 16  # payload rule of the delegate: blocks and buffers start at mult
 MAX_OPERANDS = 8  # widest kernel has six; a fixed bound lets the firmware decode without a heap.
 MAX_PARAMS = 40  # 32-bit words; the widest kernel (copy, rank 6) needs 24.
 NO_SOURCE = 0xFFFFFFFF  # a state whose first contents are one word repeated
+MAX_ENDS = 256  # inputs, and outputs, of a graph: an operand has a byte for which one it is.
 MAX_STATE_BYTES = 1 << 26  # ten times the memory of any target: what a header claims stays far from wrapping
 MAX_PLAIN_BYTES = 1 << 28  # of constants when they are decoded: more than any target stores, little enough to allocate
 MAX_RANK = 8  # LiteRT tensors of graph I/O; upstream accepts rank < 8.

@@ -90,3 +90,24 @@ def test_a_copy_that_makes_a_graph_too_large_stays_outside() -> None:
     turned, y = load_program(built.pte).run(*image)
     assert (turned - image[0].reshape(turned.shape)).abs().max() <= 0.01
     assert (y - built.quantized(*image)[1]).abs().max() <= 0.02
+
+
+class Apart(nn.Module):
+    """A result for every pair of channels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(8, 16)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(torch.relu(part) for part in self.layer(x).split(2, 1))
+
+
+@pytest.mark.parametrize("budget", [None, 1 << 16])
+def test_more_results_than_a_graph_can_have(monkeypatch: pytest.MonkeyPatch, budget: int | None) -> None:
+    monkeypatch.setattr("openneutron.compiler.front.misfits.MAX_ENDS", 5)
+    model, x = Apart().eval(), (torch.linspace(-1, 1, 8).reshape(1, 8),)
+    built = build(model, x, calibration=[x], fit_bytes=budget)
+    assert len(payloads_of_pte(built.pte)) > 1 and all(v.delegated or v.code == "border" for v in built.report.nodes)
+    for got, wanted in zip(load_program(built.pte)(*x), model(*x), strict=True):
+        assert torch.allclose(torch.as_tensor(got), wanted, atol=0.02)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
+from openneutron.microcode.table import MAX_ENDS
 from openneutron.verdict import Reason
 
 _MARGIN = 1.25  # alignment, workspaces and what packing cannot fill
@@ -33,12 +34,24 @@ def misfit(graph: Graph, index: int, needs: int, ends: int, target: Target) -> R
     return Reason("too_large", message, next((graph.tensors[t].name for t in op.outputs), ""), _HINT)
 
 
+def is_crowded(graph: Graph) -> bool:
+    """Whether it has more inputs or outputs than one NeutronGraph can have.
+
+    Example:
+        >>> is_crowded(model.main)
+        False
+    """
+    return max(len(graph.inputs), len(graph.outputs)) > MAX_ENDS
+
+
 def fits_whole(graph: Graph, target: Target) -> bool:
     """Whether the memory holds the graph with every tensor stored whole, so that no schedule needs to be tried.
 
     Example:
         >>> fits_whole(model.main, targets.load("mcxn94x"))
     """
+    if is_crowded(graph):
+        return False
     last = {t: at for at, op in enumerate(graph.operators) for t in op.inputs}
     ends = {*graph.inputs, *graph.outputs}
     alive = {t for t in ends if t >= 0}

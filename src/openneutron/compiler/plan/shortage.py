@@ -6,7 +6,7 @@ from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import Buffer, TaskList
 from openneutron.errors import UnsupportedError
 from openneutron.machine.targets import Target
-from openneutron.microcode.table import Region
+from openneutron.microcode.table import MAX_ENDS, Region
 
 _NAMED = 2  # buffers at the peak that are named; the rest is usually small
 _NAME_LENGTH = 48  # characters; converters join the names of all operators that they fused
@@ -32,6 +32,22 @@ class Shortage(UnsupportedError):
 
     needs: int = 0
     ends: int = 0
+
+
+class TooManyEnds(Shortage):
+    """More inputs or outputs than an operand can name: a shortage that smaller pieces help against as well."""
+
+
+def too_many_ends(inputs: int, outputs: int) -> TooManyEnds:
+    """The error for a graph with so many inputs and outputs.
+
+    Example:
+        >>> raise too_many_ends(600, 1)
+    """
+    return TooManyEnds(
+        f"it has {inputs} inputs and {outputs} outputs, a NeutronGraph at most {MAX_ENDS} of each",
+        hint="join tensors in several steps, or give them as one",
+    )
 
 
 def shortage(graph: KernelGraph, tasks: TaskList, budget: int, optimize: str, target: Target) -> Shortage:

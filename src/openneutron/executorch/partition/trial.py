@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from openneutron.compiler.front.misfits import fits_whole
+from openneutron.compiler.front.misfits import fits_whole, is_crowded
 from openneutron.compiler.plan.shortage import Shortage
 from openneutron.convert import convert_alone
 from openneutron.errors import InternalError
@@ -56,7 +56,8 @@ class Trials:
         one = [0] * len(graph.operators)
         if self.options.converter == "nxp":
             return Outcome(self._left_by_nxp(lowered), one)
-        if fits_whole(graph, targets.load(self.options.target)) or self.options.fit_bytes is not None:
+        limited = self.options.fit_bytes is not None and not is_crowded(graph)  # then nothing is cut for memory
+        if limited or fits_whole(graph, targets.load(self.options.target)):
             return Outcome([], one)
         model, options = write_model(lowered.model), conversion_options(self.options, "trial partition")
         result = tried(model, options)
