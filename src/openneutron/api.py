@@ -6,7 +6,6 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from openneutron.files import kind_of, read_file
 from openneutron.machine import targets
 from openneutron.options import LITERT, PUBLIC, TORCH, Options, checked, refuse_foreign
 from openneutron.program import Program
+from openneutron.records import replace
 from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from openneutron.errors import OptionError
 from openneutron.options import CONVERTERS, Options
+from openneutron.records import replace
 from openneutron.result import Result
 
 

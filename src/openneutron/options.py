@@ -12,14 +12,12 @@ Example:
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, fields, replace
 from openneutron.terminal.sizes import parse_size
 
 CONVERTERS = ("open", "nxp")
@@ -185,8 +183,7 @@ class Options:
 
 
 SCHEMA: dict[str, Option] = {
-    one.name: dataclasses.replace(one.metadata["option"], name=one.name, default=one.default)
-    for one in dataclasses.fields(Options)
+    one.name: replace(one.metadata["option"], name=one.name, default=one.default) for one in fields(Options)
 }
 PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
 

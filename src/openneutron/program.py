@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron.errors import OptionError
 from openneutron.files import bundle_of, check_target, make_folder, write_file
 from openneutron.isolate import settings
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 from openneutron.report.facts import facts, title
 from openneutron.report.model import Node, Report
 

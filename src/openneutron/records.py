@@ -1,9 +1,12 @@
-"""Records: the standard library's dataclasses, made when they are first used.
+"""Records: the standard library's dataclasses without their module, for a command that starts often.
 
-`dataclasses` writes and compiles the source of up to six methods for each class while the class is defined, and with a hundred
-and fifty classes that is a third of the time that the command takes to start. Here a class that is not used costs nothing, its
-first instances are filled by one method for all classes, and only a class that has many instances gets an `__init__` of its
-own. The other methods are here once for all classes.
+`dataclasses` imports `inspect`, and writes and compiles the source of up to six methods for each class while the class is
+defined; with a hundred and fifty classes that is a third of the time that the command takes to start. Here no source is
+written: the methods are the same for all classes and look at a class's fields when it is first used. The standard functions
+and `match` take records too; the standard module is imported when they first ask.
+
+A field is a plain one with a default, one made by a function, or one that is only given by name; class variables and
+parameters that are no fields stay with the standard library.
 """
 
 from __future__ import annotations
@@ -12,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass
+    from dataclasses import field as field
+    from dataclasses import fields as fields
+    from dataclasses import replace as replace
 else:
-    import dataclasses
     from _thread import RLock
     from collections.abc import Callable
     from functools import cache
@@ -21,150 +26,180 @@ else:
 
     # What the standard functions and `match` read of a class, and by which they know it.
     _ASKED = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
-    # Filling an instance the common way takes 2 us longer, compiling an `__init__` 150 us.
-    _MANY = 75
-    _MISSING = dataclasses.MISSING
+    _NO_FIELDS = ("ClassVar", "InitVar", "KW_ONLY")
+    _MISSING = object()
     _set = object.__setattr__
     # Two threads may be the first to ask at once, and what one class has it takes from its bases.
     _finishing = RLock()
 
+    class field:
+        """A field that has more to it than a default value; as `dataclasses.field`."""
+
+        def __init__(
+            self,
+            *,
+            default: Any = _MISSING,
+            default_factory: Callable[[], Any] | None = None,
+            repr: bool = True,
+            compare: bool = True,
+            kw_only: bool = False,
+            metadata: dict[str, Any] | None = None,
+        ) -> None:
+            self.name = ""
+            self.default, self.default_factory = default, default_factory
+            self.repr, self.compare, self.kw_only = repr, compare, kw_only
+            self.metadata = metadata or {}
+
+        def __set_name__(self, owner: type, name: str) -> None:
+            self.name = name
+
+        def __get__(self, record: Any, owner: type) -> Any:
+            """The default, as an attribute of the class."""
+            if self.default is _MISSING:
+                raise AttributeError(f"{owner.__qualname__} has no attribute {self.name!r}")
+            return self.default
+
+        def standard(self) -> Any:
+            """The same field for the standard library."""
+            import dataclasses
+
+            missing = dataclasses.MISSING
+            return dataclasses.field(
+                default=missing if self.default is _MISSING else self.default,
+                default_factory=self.default_factory or missing,
+                repr=self.repr,
+                compare=self.compare,
+                kw_only=self.kw_only,
+                metadata=self.metadata,
+            )
+
+    class _Layout:
+        """The fields of a class, as its methods read them."""
+
+        def __init__(self, cls: type) -> None:
+            found: dict[str, field] = {}
+            for base in reversed(cls.__mro__[1:]):
+                found |= _layout(base).by_name if _ASKED[0] in vars(base) else {}
+            own = vars(cls)
+            asked = own.get(_ASKED[0])
+            if asked is not None and asked.__class__ is not _Ask:
+                raise TypeError(f"{cls.__qualname__} is no record; use the standard dataclass for what is made of it")
+            for name, kind in own.get("__annotations__", {}).items() if asked is not None else ():
+                if not isinstance(kind, str) or any(word in kind for word in _NO_FIELDS):
+                    raise TypeError(f"{cls.__qualname__}.{name} is no plain field; use the standard dataclass")
+                default = own.get(name, _MISSING)
+                if default.__class__ is not field:
+                    default = field(default=default)
+                    default.name = name
+                found[name] = default
+            self.fields = tuple(found.values())
+            self.positional = tuple(one.name for one in self.fields if not one.kw_only)
+            # Those that are only given by name come last.
+            self.order = (*self.positional, *(one.name for one in self.fields if one.kw_only))
+            self.by_name = found
+            compared = [one.name for one in self.fields if one.compare]
+            # A tuple, or the value itself where only one field counts.
+            self.values: Callable[[Any], Any] = attrgetter(*compared) if compared else lambda record: ()
+
+        def fill(self, record: Any, given: dict[str, Any], at: int) -> None:
+            """Set the fields from the given position on, by name or to their defaults."""
+            for name in self.order[at:]:
+                value = given.pop(name, _MISSING)
+                if value is _MISSING:
+                    one = self.by_name[name]
+                    value = one.default if one.default_factory is None else one.default_factory()
+                    if value is _MISSING:
+                        raise TypeError(f"{record.__class__.__qualname__}() misses {name!r}")
+                _set(record, name, value)
+            for name in given:
+                fault = " twice" if name in self.by_name else ", which is none of its fields"
+                raise TypeError(f"{record.__class__.__qualname__}() was given {name!r}{fault}")
+
+    _layout = cache(_Layout)
+
     class _Ask:
-        """Stands for an attribute of a class that has no fields yet, finds them and answers with the true value."""
+        """Stands for an attribute that the standard library would have set, and has it set when somebody asks."""
 
         def __init__(self, cls: type, name: str) -> None:
             self.cls, self.name = cls, name
 
         def __get__(self, record: Any, owner: type) -> Any:
+            import dataclasses
+
             cls = self.cls
             with _finishing:
                 if isinstance(vars(cls)[self.name], _Ask):
+                    _layout(cls)  # reads defaults that the standard library takes off the class
                     for name in _ASKED:
                         delattr(cls, name)
+                    for name, value in list(vars(cls).items()):
+                        if value.__class__ is field:
+                            setattr(cls, name, value.standard())
                     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
             return getattr(owner, self.name)
 
-    def _filled(cls: type, frozen: bool) -> Callable[..., None]:
-        """An `__init__` that sets what it is given and takes defaults from the class, until there are many instances."""
-        left, order, defaults, then = _MANY, None, {}, None
+    def _initializer(cls: type) -> Callable[..., None]:
+        layout, order, then = None, (), None
 
-        def __init__(self: Any, *args: Any, **given: Any) -> None:
-            nonlocal left, order, defaults, then
-            left -= 1
-            if order is None:
-                defaults = _defaults(cls)
-                order, then = tuple(defaults or ()), getattr(cls, "__post_init__", None)
-            values = dict(zip(order, args, strict=False))
-            if left > 0 and len(values) == len(args) and values.keys().isdisjoint(given):
-                values.update(given)
-                for name in order:
-                    value = values.pop(name, _MISSING)
-                    if value is _MISSING:
-                        value = defaults[name]
-                        if value is _MISSING:
-                            break
-                        if value.__class__ is dataclasses.Field:
-                            value = value.default_factory()
-                    _set(self, name, value)
-                else:
-                    if order and not values:
-                        if then is not None:
-                            self.__post_init__()
-                        return
-            # A class with many instances, one with unusual fields, or wrong arguments, which its own `__init__` names.
-            cls.__init__ = _compiled(cls, frozen)
-            cls.__init__(self, *args, **given)
+        def __init__(self: Any, /, *args: Any, **given: Any) -> None:
+            nonlocal layout, order, then
+            if layout is None:
+                order, then = _layout(cls).order, getattr(cls, "__post_init__", None)
+                layout = _layout(cls)
+            for name, value in zip(order, args, strict=False):
+                _set(self, name, value)
+            if given or len(args) != len(order):
+                if len(args) > len(layout.positional):
+                    raise TypeError(
+                        f"{cls.__qualname__}() takes {len(layout.positional)} values, {len(args)} were given"
+                    )
+                layout.fill(self, given, len(args))
+            if then is not None:
+                self.__post_init__()
 
         return __init__
-
-    def _defaults(cls: type) -> dict[str, Any] | None:
-        """Field → its default, MISSING, or a `Field` that makes one; None where a field is not an ordinary one."""
-        found: dict[str, Any] = {}
-        for base in reversed(cls.__mro__):
-            own = vars(base)
-            if "__dataclass_fields__" not in own:
-                continue
-            if not isinstance(own["__dataclass_fields__"], _Ask):  # asked before, which takes defaults off the class
-                fields = own["__dataclass_fields__"].values()
-                if any(not f.init or f.kw_only or f._field_type is not dataclasses._FIELD for f in fields):
-                    return None
-                found.update((f.name, f.default if f.default_factory is _MISSING else f) for f in fields)
-                continue
-            for name, kind in own.get("__annotations__", {}).items():
-                default = own.get(name, _MISSING)
-                if default.__class__ is dataclasses.Field:
-                    if not default.init or default.kw_only is True:
-                        return None
-                    default = default.default if default.default_factory is _MISSING else default
-                if not isinstance(kind, str) or "ClassVar" in kind or "InitVar" in kind or "KW_ONLY" in kind:
-                    return None
-                found[name] = default
-        return found
-
-    def _compiled(cls: type, frozen: bool) -> Callable[..., None]:
-        """`__init__` as the standard library writes it."""
-        known: dict[str, Any] = {"_set": _set, "_MISSING": _MISSING}
-        head, keywords, body, after = ["self"], [], [], []
-        for field in cls.__dataclass_fields__.values():
-            if field._field_type is dataclasses._FIELD_CLASSVAR:
-                continue
-            name = value = field.name
-            if field.default_factory is not _MISSING:
-                known[f"_of_{name}"] = field.default_factory
-                value = f"_of_{name}() if {name} is _MISSING else {name}" if field.init else f"_of_{name}()"
-            elif not field.init:
-                continue  # the class's own attribute is its default
-            if field.init:
-                given = name
-                if field.default is not _MISSING or field.default_factory is not _MISSING:
-                    known[f"_default_{name}"] = field.default
-                    given = f"{name}=_default_{name}"
-                (keywords if field.kw_only else head).append(given)
-            if field._field_type is dataclasses._FIELD_INITVAR:
-                after.append(name)
-            else:
-                body.append(f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
-        if hasattr(cls, "__post_init__"):
-            body.append(f"self.__post_init__({', '.join(after)})")
-        head += ["*", *keywords] if keywords else []
-        source = f"def __init__({', '.join(head)}):\n " + "\n ".join(body or ["pass"])
-        exec(source, known)  # as the standard library does, from names of our own sources # nosec B102
-        made = known["__init__"]
-        made.__qualname__ = f"{cls.__qualname__}.__init__"
-        return made
 
     def _guard(cls: type) -> None:
         """Let nobody assign to the fields of a frozen record or delete them."""
 
+        def refuse(self: Any, name: str, what: str) -> None:
+            if type(self) is cls or name in _layout(cls).by_name:
+                from dataclasses import FrozenInstanceError
+
+                raise FrozenInstanceError(f"cannot {what} field {name!r}")
+
         def __setattr__(self: Any, name: str, value: Any) -> None:
-            if type(self) is cls or name in cls.__dataclass_fields__:
-                raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+            refuse(self, name, "assign to")
             super(cls, self).__setattr__(name, value)
 
         def __delattr__(self: Any, name: str) -> None:
-            if type(self) is cls or name in cls.__dataclass_fields__:
-                raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+            refuse(self, name, "delete")
             super(cls, self).__delattr__(name)
 
         cls.__setattr__, cls.__delattr__ = __setattr__, __delattr__
 
     def _repr(self: Any) -> str:
-        shown = (f for f in dataclasses.fields(self) if f.repr)
-        return f"{type(self).__qualname__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
-
-    @cache
-    def _values(cls: type) -> Callable[[Any], Any]:
-        """What is compared, as a function of a record: a tuple, or the value itself where only one field counts."""
-        names = [f.name for f in dataclasses.fields(cls) if f.compare]
-        return attrgetter(*names) if names else lambda record: ()
+        shown = (f"{one.name}={getattr(self, one.name)!r}" for one in _layout(type(self)).fields if one.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
 
     def _equal(self: Any, other: Any) -> bool:
         if other.__class__ is not self.__class__:
             return NotImplemented
-        values = _values(self.__class__)
+        values = _layout(self.__class__).values
         return values(self) == values(other)
 
     def _hash(self: Any) -> int:
-        return hash(_values(self.__class__)(self))
+        return hash(_layout(self.__class__).values(self))
+
+    def fields(record: Any) -> tuple[field, ...]:
+        """The fields of a record or of its class, in the order of their declaration; as `dataclasses.fields`."""
+        return _layout(record if isinstance(record, type) else type(record)).fields
+
+    def replace(record: Any, /, **changes: Any) -> Any:
+        """A copy with other values in some fields; as `dataclasses.replace`."""
+        for one in fields(record):
+            changes.setdefault(one.name, getattr(record, one.name))
+        return record.__class__(**changes)
 
     def dataclass(
         cls: type | None = None, *, frozen: bool = False, eq: bool = True, repr: bool = True
@@ -188,7 +223,7 @@ else:
             if frozen:
                 _guard(cls)
             if "__init__" not in own:
-                cls.__init__ = _filled(cls, frozen)
+                cls.__init__ = _initializer(cls)
             # Without a docstring the standard library would write the signature there, and compute it for that.
             cls.__doc__ = cls.__doc__ or cls.__name__
             for name in _ASKED:

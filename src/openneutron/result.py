@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 from openneutron.report.model import Report
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
@@ -19,7 +18,7 @@ from openneutron.litert.graph import Graph, Model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 from openneutron.report.model import Kernel, Report, Stock
 from openneutron.verdict import Reason
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
 
 from openneutron.board.interval import interval
+from openneutron.records import fields, replace
 from openneutron.report.model import Stock, Totals, Whole
 
 _TEXTS = ("left", "notes")

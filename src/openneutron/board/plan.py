@@ -6,8 +6,6 @@ result is written over an operand (its ADD does not, where ours would), and buff
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
 from openneutron.compiler.back.verify_schedule import verify
@@ -24,7 +22,7 @@ from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.table import MAX_ENDS
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 
 # One call per operator: nothing is fused. Values that nothing reads are dropped all the same, or they would need memory.
 _NOT_STOCK = tuple(name for name in names() if name != "drop_unused")

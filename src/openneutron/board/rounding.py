@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from openneutron.microcode.payload import BACKEND_ID, parse_payload
 from openneutron.microcode.pte import read_plan
 from openneutron.microcode.seal import seal_pte, unsealed
 from openneutron.microcode.table import Region, Rounding
+from openneutron.records import fields, replace
 
 EXACT, SILICON = "exact", "silicon"
 ROUNDINGS = (EXACT, SILICON)

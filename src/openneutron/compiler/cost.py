@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.names import abi_of
@@ -12,7 +11,7 @@ from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.instructions import ABSENT, Call, Operand
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 
 def home(target: Target) -> Region:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from itertools import pairwise
 from typing import Any
 
@@ -19,7 +18,7 @@ from openneutron.errors import InternalError
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.options import Options
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 from openneutron.verdict import Reason
 
 # What compiles a graph; the pipeline hands in its own.

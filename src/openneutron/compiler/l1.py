@@ -6,7 +6,6 @@ that shape by the kernel that makes them (the trailing dimension stays the chann
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from openneutron.errors import InternalError
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 ITEM_BYTES = {
     ElementType.INT8: 1, ElementType.UINT8: 1, ElementType.INT16: 2, ElementType.INT32: 4,

@@ -5,11 +5,10 @@ Tiling, cascades, double buffering, allocation, `verify` and the report's timeli
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 
 @dataclass

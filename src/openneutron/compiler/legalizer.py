@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from openneutron.errors import InternalError
 from openneutron.litert.graph import DType, Graph, Operator
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import ElementType
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 ELEMENT_TYPES = {
     DType.INT8: ElementType.INT8, DType.UINT8: ElementType.UINT8, DType.INT16: ElementType.INT16,

@@ -6,7 +6,6 @@ ingest → legalize → fuse → tile → schedule → allocate → verify → e
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 from openneutron._version import __version__
 from openneutron.compiler import l1
@@ -49,7 +48,7 @@ from openneutron.microcode.graph_op import add_graph_op, is_graph_op
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.selection import selection_code
 from openneutron.options import OPTIMIZE, Options
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 from openneutron.result import Result
 
 

@@ -8,13 +8,12 @@ it; it holds its zero point at first. Both keep their contents from run to run.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import field
 
 import numpy as np
 
 from openneutron.litert.graph import Array, Graph, Model, Operator, Tensor
 from openneutron.litert.passes.fold_constants import fold_constants
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 from openneutron.verdict import Reason
 
 HANDLE, READ, ASSIGN, INITIALIZE = "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"

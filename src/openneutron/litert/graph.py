@@ -11,14 +11,13 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 Array = npt.NDArray[Any]
 _Record = TypeVar("_Record")

@@ -11,11 +11,10 @@ Example:
 
 from __future__ import annotations
 
-from dataclasses import field, fields
 from typing import Any
 
 from openneutron.errors import FormatError, InternalError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, fields
 
 # The formulas of `runtime/machine/`, in the order of the C enum; each is one small file there.
 COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul", "recurrent")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any, TypeAlias
 
 from openneutron.microcode.storage.sections import Section
 from openneutron.microcode.table import ElementType, Region, Rounding
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 
 @dataclass(frozen=True)

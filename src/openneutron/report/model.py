@@ -6,16 +6,14 @@ node and the LiteRT operators behind it, a `Call` its L1 node.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 import types
 import typing
-from dataclasses import field
 from typing import Any
 
 from openneutron.errors import FormatError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 VERSION = 1
 
@@ -349,6 +347,7 @@ def to_json(report: Report, *, indent: int | None = 2) -> str:
         >>> json.loads(to_json(Report(target="imxrt700")))["target"]
         'imxrt700'
     """
+    import dataclasses
     import json
 
     return json.dumps(dataclasses.asdict(report), indent=indent)
@@ -370,6 +369,8 @@ def from_json(text: str, *, where: str = "report") -> Report:
 
 def _build(kind: Any, raw: Any, where: str) -> Any:
     """`raw` JSON as an instance of the annotated type."""
+    import dataclasses
+
     origin = typing.get_origin(kind)
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)

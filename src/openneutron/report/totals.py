@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
+from openneutron.records import fields
 from openneutron.report.model import Totals
 
 # Graphs run one after the other, so of these the largest counts.

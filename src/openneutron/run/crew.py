@@ -12,11 +12,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import field
 from typing import Any, Final, Protocol
 
 from openneutron.errors import OpenNeutronError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 Sample = Sequence[Any]
 Outputs = tuple[Any, ...]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING
 
 from openneutron.errors import OpenNeutronError, OptionError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np

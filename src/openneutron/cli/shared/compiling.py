@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from openneutron.cli.shared.compiling import Request, run_compile
 from openneutron.cli.shared.lean_numpy import import_lean
 from openneutron.options import SCHEMA, checked, read_text
+from openneutron.records import fields
 from openneutron.terminal.quiet import quiet, without_warnings
 
 _COMPLETION = "_OPENNEUTRON_COMPLETE"  # set by shells that ask typer for completions

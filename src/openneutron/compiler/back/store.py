@@ -6,8 +6,6 @@ plan and the kernels know as plain bytes. See `openneutron.microcode.storage`.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from openneutron.compiler.front.fuse import CODE_WEIGHTS, PACK_CODE
@@ -19,6 +17,7 @@ from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.storage.sections import Section, choose, flat, plain_bytes, raw, table
 from openneutron.microcode.table import Packing, Storage
+from openneutron.records import replace
 
 _WORTH = 32  # a host decodes into memory for all constants: not for the sake of less than this part of them
 _DENSE = ("conv2d", "transpose_conv2d", "fully_connected")

@@ -8,7 +8,6 @@ lifetimes need no other proof. Runs in every compile.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from openneutron.errors import InternalError
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, replace
 
 _IN_FLIGHT = -2  # owner of bytes that a copy is still writing
 _CONSTANTS = -1  # owner of bytes that hold a part of the weights block

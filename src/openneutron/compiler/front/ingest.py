@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
 
 from openneutron.compiler.front.opened import Checks
 from openneutron.compiler.signature import default_options
@@ -16,7 +15,7 @@ from openneutron.compiler.variables import CODES, Variables, misuse, settled
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, replace
 from openneutron.verdict import Reason
 
 _LIFTS = 8  # tries to bring the operators of each variable into one group; one per variable in a chain of groups

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from dataclasses import field
 
 from openneutron.compiler import kernels
 from openneutron.compiler.signature import of_operator
@@ -16,7 +15,7 @@ from openneutron.litert.passes.count_trips import MOST_TRIPS
 from openneutron.litert.passes.unroll_loops import MOST_OPERATORS, unroll_loops
 from openneutron.litert.read import read_model
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 from openneutron.verdict import Reason
 
 # Operators that no kernel runs because they are gone before: what must hold for that, as users read it.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -36,7 +34,7 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 from openneutron.verdict import OK, Limit, Verdict, limit, no
 
 

@@ -6,11 +6,10 @@ After:   y = conv2d(x, pad_top=1, pad_left=1)
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from openneutron.compiler.kernels.pad import PadParams
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
 from openneutron.machine.targets import Target
+from openneutron.records import replace
 
 _CONVOLUTIONS = ("conv2d", "depthwise_conv2d", "conv2d16", "depthwise_conv2d16")
 

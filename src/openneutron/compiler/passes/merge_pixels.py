@@ -9,8 +9,6 @@ faster (docs/compiler.md, Passes).
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +18,7 @@ from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.numbers.multipliers import channel_table
 from openneutron.compiler.numbers.packing import pack_dense, unpack_dense
 from openneutron.machine.targets import Target
+from openneutron.records import replace
 
 MAX_MERGE = 8  # pixels; more never fits more lanes than the widest array has
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
 from openneutron.compiler.plan.solve import solve, solver_version
 from openneutron.microcode.table import Region
+from openneutron.records import replace
 
 
 class Effort(Enum):

@@ -11,11 +11,10 @@ Rows count from the start of the iteration; the pattern is the same in all of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import RowDemand
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 
 class Reader(NamedTuple):

@@ -7,7 +7,6 @@ runs are grown only around nodes that do not fit. That least memory is found fir
 
 from __future__ import annotations
 
-from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -23,7 +22,7 @@ from openneutron.compiler.plan.overlap import Reading, shared_bytes
 from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 MAX_SEGMENT = (
     32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)

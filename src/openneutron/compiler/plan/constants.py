@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 import numpy.typing as npt
@@ -10,7 +9,7 @@ import numpy.typing as npt
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode.encode import align
 from openneutron.microcode.storage.sections import Section, Sizes
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 _END = 64  # bytes by which constants of one length nearly always differ
 

@@ -6,12 +6,10 @@ only around some calls: rows that nothing keeps to the next iteration, and works
 
 from __future__ import annotations
 
-from dataclasses import field
-
 from openneutron.compiler.plan.body import Body
 from openneutron.compiler.plan.segments import Stream, Structure, slot_of
 from openneutron.microcode.encode import align
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 
 @dataclass

@@ -6,8 +6,6 @@ where the copy engine works beside the array.
 
 from __future__ import annotations
 
-from dataclasses import field, replace
-
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
@@ -19,7 +17,7 @@ from openneutron.compiler.plan.segments import MAX_BODY, Segment, Stream, Struct
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, replace
 
 # Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
 STEPS = 2 * MAX_BODY

@@ -7,7 +7,6 @@ segments whose output lies over their input, from the bottom up, so that the sha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
@@ -20,7 +19,7 @@ from openneutron.compiler.plan.tile import Tiling, tile
 from openneutron.errors import UnsupportedError
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 
 FINALISTS = 4  # plans that the solver improves; hill climbing ranks the rest well enough
 

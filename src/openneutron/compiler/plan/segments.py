@@ -8,13 +8,12 @@ iteration long, nodes may make their rows in several calls (`body`): leads are t
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.compiler.plan.body import Body, Reader
 from openneutron.errors import InternalError
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field
 
 MAX_BODY = 64  # calls in one iteration: a loop's microcode stays at some kilobytes
 

@@ -14,14 +14,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.files import kind_of, read_file
 from openneutron.foreign import refuse_foreign_file
-from openneutron.records import dataclass
+from openneutron.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from openneutron.run.quantize import QuantizedModel

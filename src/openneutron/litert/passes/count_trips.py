@@ -9,11 +9,11 @@ Only what the condition depends on is computed, from trip to trip; the other val
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 from openneutron.litert.passes.constant_values import LARGEST, evaluate
 from openneutron.litert.passes.stays import Stays
+from openneutron.records import dataclass
 
 # A second of audio in steps of a millisecond is four times less; each trip of the count costs some 50 microseconds.
 MOST_TRIPS = 4096

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 
 from openneutron.litert.check_graph import GRAPH_FIELDS
 from openneutron.litert.graph import Graph, Model, Operator
+from openneutron.records import replace
 
 
 def drop_graphs(model: Model) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from openneutron.litert.graph import Model
+from openneutron.records import replace
 
 
 def drop_tensors(model: Model) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -21,6 +20,7 @@ import numpy as np
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 from openneutron.litert.operator_options import make_options
 from openneutron.litert.versions import version_of
+from openneutron.records import dataclass, replace
 
 Piece = tuple[int, int, int]  # tensor, first element along the axis, how many
 

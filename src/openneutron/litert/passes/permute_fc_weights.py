@@ -8,12 +8,11 @@ Weights that several layers share are copied, never changed for another reader.
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.passes.fuse_transposes import permutation_of
+from openneutron.records import replace
 
 
 def permute_fc_weights(graph: Graph) -> int:
@@ -58,5 +57,5 @@ def _reorder(graph: Graph, layer: Operator, permutation: list[int], shape: tuple
     inverse = np.argsort(permutation)
     columns = weights.data.reshape(outputs, *seen[1:]).transpose(inverse)
     data = np.ascontiguousarray(columns.reshape(weights.shape))
-    graph.tensors.append(dataclasses.replace(weights, name=f"{weights.name}_nhwc", data=data))
+    graph.tensors.append(replace(weights, name=f"{weights.name}_nhwc", data=data))
     layer.inputs[1] = len(graph.tensors) - 1

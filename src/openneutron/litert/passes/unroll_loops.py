@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from openneutron.litert.passes.fuse_updates import fuse_updates
 from openneutron.litert.passes.resolve_shape import resolve_shape
 from openneutron.litert.passes.stays import Stays
 from openneutron.litert.versions import version_of
+from openneutron.records import dataclass, replace
 
 # Operators of all trips of all loops that compute: an LSTM of 480 steps, which compiles in two seconds. Those that only compute
 # positions are not counted: a body has about as many of them, and they are gone before anything is compiled.

@@ -9,7 +9,6 @@ Example:
 from __future__ import annotations
 
 import tomllib
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,5 +120,5 @@ def load(name: str) -> Target:
         known = f"known targets: {', '.join(names())}"
         raise OptionError(f"unknown target {name!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known)
     table = _table(name)
-    cost = Cost(**{field.name: table["cost"][field.name] for field in fields(Cost)})
-    return Target(name=table["name"], description=table["description"], **table["npu"], **table["memory"], cost=cost)
+    named_so = {"name": table["name"], "description": table["description"]}
+    return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]))

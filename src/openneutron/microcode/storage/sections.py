@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
@@ -22,7 +21,7 @@ from openneutron.microcode.storage.columns import MAX_COLUMNS, read_columns, wri
 from openneutron.microcode.storage.order import Order
 from openneutron.microcode.storage.words import pack_words, unpack_words
 from openneutron.microcode.table import ALIGNMENT, MAX_PLAIN_BYTES, SECTION, Packing, Storage
-from openneutron.records import dataclass
+from openneutron.records import dataclass, replace
 
 _WORDS = size_of(SECTION) // 4
 WORD = 4  # sections begin at a whole word of the weights block: a processor reads raw ones in place
