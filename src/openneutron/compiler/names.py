@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 from openneutron.compiler import kernels
-from openneutron.microcode.abi import KernelAbi, all_kernels
-
-
-@cache
-def _table() -> dict[str, KernelAbi]:
-    kernels.rules()
-    return {kernel.name: kernel for kernel in all_kernels()}
+from openneutron.microcode.abi import KernelAbi, by_name
 
 
 def abi_of(name: str) -> KernelAbi:
-    """The calling convention of the kernel of that name."""
-    return _table()[name]
+    """The calling convention of the kernel of that name, whose file has been imported where a node calls it."""
+    found = by_name(name)
+    if found is None:
+        kernels.rules()
+        found = by_name(name)
+    assert found is not None, f"there is no kernel {name}"
+    return found

@@ -56,6 +56,7 @@ def param(meaning: str, size: int = 1, *, least: int = 1, grows: int = 0) -> Any
 
 
 _BY_ID: dict[int, KernelAbi] = {}
+_BY_NAME: dict[str, KernelAbi] = {}
 _SIZES: dict[type, list[tuple[str, int]]] = {}  # of parameters: names and words, by class
 
 
@@ -66,7 +67,7 @@ def register(abi: KernelAbi) -> KernelAbi:
     other = _BY_ID.get(abi.id)
     if other is not None and other.name != abi.name:
         raise InternalError(f"kernels {other.name} and {abi.name} both claim id {abi.id}")
-    _BY_ID[abi.id] = abi
+    _BY_ID[abi.id] = _BY_NAME[abi.name] = abi
     return abi
 
 
@@ -75,6 +76,11 @@ def by_id(kernel_id: int) -> KernelAbi:
     if kernel_id not in _BY_ID:
         raise FormatError(f"kernel id {kernel_id} is unknown", hint="the file was made by a newer converter")
     return _BY_ID[kernel_id]
+
+
+def by_name(name: str) -> KernelAbi | None:
+    """The kernel of that name; None when no file that was imported registered it."""
+    return _BY_NAME.get(name)
 
 
 def all_kernels() -> list[KernelAbi]:

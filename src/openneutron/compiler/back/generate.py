@@ -1,4 +1,4 @@
-"""Writes what comes from the tables: the C header, the target constants in C, and the format page.
+"""Writes what comes from the tables: the C header, the target constants in C, the operators served, and the format page.
 
 Run `python -m openneutron.compiler.back.generate` after changing a table, a kernel's parameters or a target; a test
 compares the files with what this prints.
@@ -10,6 +10,7 @@ import dataclasses
 import enum
 from pathlib import Path
 
+from openneutron.compiler import kernels
 from openneutron.machine import structs, targets
 from openneutron.microcode import abi, header, table
 
@@ -187,6 +188,15 @@ def format_page() -> str:
     return "\n".join(lines)
 
 
+def served() -> str:
+    """`src/openneutron/compiler/served.py`."""
+    rows = [f'    "{code}": "{rule.kernel_file.rpartition(".")[2]}",' for code, rule in kernels.rules().items()]
+    head = ['"""LiteRT operator → the file of `compiler/kernels/` that serves it.', "", _NOTICE, '"""']
+    return "\n".join(
+        [*head, "", "from __future__ import annotations", "", "SERVED: dict[str, str] = {", *rows, "}", ""]
+    )
+
+
 def files() -> dict[str, str]:
     """Path in the repository → text."""
     return {
@@ -194,14 +204,13 @@ def files() -> dict[str, str]:
         "runtime/include/generated/event.h": c_event(),
         "runtime/machine/generated/structs.h": c_machine(),
         "runtime/machine/generated/targets.inc": c_targets(),
+        "src/openneutron/compiler/served.py": served(),
         "docs/format.md": format_page(),
     }
 
 
 def main() -> None:
     """Write the generated files below the repository's root."""
-    from openneutron.compiler import kernels
-
     kernels.rules()
     root = Path(__file__).resolve().parents[4]
     for name, text in files().items():

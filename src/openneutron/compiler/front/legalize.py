@@ -31,10 +31,10 @@ def legalize(
         state.graph.inputs.append(state.values[tensor])
     for index, op in enumerate(graph.operators):
         state.op, state.op_index, state.signature = op, index, known.signature(op)
-        verdict = known.verdict(op)
-        if verdict.reason is not None:
+        verdict, rule = known.verdict(op), kernels.rule_of(op.code)
+        if verdict.reason is not None or rule is None:
             raise InternalError(f"operator {index} ({op.code}) reached legalize: {verdict.reason}")
-        kernels.rules()[op.code].legalize(state)
+        rule.legalize(state)
     state.graph.outputs = [state.values[tensor] for tensor in graph.outputs]
     state.settle()
     return state.graph

@@ -1,7 +1,7 @@
 """Kernels: one file each. A file registers its ABI, and for each LiteRT operator it serves its limits and its legalization.
 
-Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/kernels/test_k.py`; no list
-changes: files in this folder are found by name.
+Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/kernels/test_k.py`; `make generate`
+lists which operators it serves, so that a compile imports the files of its model's operators alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from openneutron.compiler.basics import basic_reason
+from openneutron.compiler.served import SERVED
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.records import dataclass
@@ -58,6 +59,18 @@ def rules() -> dict[str, Rule]:
     return dict(sorted(_RULES.items()))
 
 
+def rule_of(code: str) -> Rule | None:
+    """The rule of a LiteRT operator, after importing its file; None where no kernel serves it.
+
+    Example:
+        >>> rule_of("CONV_2D").kernel_file
+        'openneutron.compiler.kernels.conv2d'
+    """
+    if code not in _RULES and code in SERVED:
+        import_module(f"{__name__}.{SERVED[code]}")
+    return _RULES.get(code)
+
+
 # Why an operator that converters write often runs on the CPU by its nature, and what can be done about it.
 _ON_CPU = {
     "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
@@ -80,7 +93,7 @@ def check(signature: OpSignature, target: Target, *, streams: bool = False) -> V
         >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
     """
     where = signature.outputs[0].name if signature.outputs else ""
-    rule = rules().get(signature.code)
+    rule = rule_of(signature.code)
     if rule is None:
         return Verdict(_no_kernel(signature.code, where))
     reason = basic_reason(signature, target, streams=streams)
