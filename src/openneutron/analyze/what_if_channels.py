@@ -73,11 +73,11 @@ def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:
     operands = list(call.operands)
     output = operands[roles.index("output")]
     now = output.channels * fewer // channels  # pixels may be merged into wider ones
-    operands[roles.index("output")] = replace(output, channels=now)
+    operands[roles.index("output")] = output._replace(channels=now)
     if "weights" in roles:
         weights = operands[roles.index("weights")]
         size = weights.channels * -(-now // step) // -(-output.channels // step)
-        operands[roles.index("weights")] = replace(weights, channels=size)
+        operands[roles.index("weights")] = weights._replace(channels=size)
     return replace(call, operands=tuple(operands))
 
 

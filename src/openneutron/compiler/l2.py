@@ -5,7 +5,7 @@ Tiling, cascades, double buffering, allocation, `verify` and the report's timeli
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from openneutron.microcode.table import ElementType, Region
 from openneutron.records import dataclass, field
@@ -28,8 +28,7 @@ class Buffer:
     last: int = -1
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """A kernel's view of a buffer: `offset` is relative to the buffer; other fields as in the microcode's operand."""
 
     buffer: int

@@ -7,7 +7,7 @@ import zlib
 from bisect import bisect_left, bisect_right
 
 from openneutron.microcode import abi
-from openneutron.microcode.header import pack, size_of
+from openneutron.microcode.header import pack, pack_in_order, size_of
 from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand, Program, StateRow, TensorRow, Wait
 from openneutron.microcode.storage.sections import write_sections
 from openneutron.microcode.storage.words import pack_words
@@ -48,10 +48,7 @@ def align(size: int, to: int = ALIGNMENT) -> int:
 
 
 def _operand(o: Operand) -> bytes:
-    return pack(
-        OPERAND, region=int(o.region), index=o.index, dtype=int(o.dtype), offset=o.offset, plane=o.plane,
-        pitch=o.pitch, pixel=o.pixel, ring=o.ring, batch=o.batch, height=o.height, width=o.width, channels=o.channels,
-    )  # fmt: skip
+    return pack_in_order(OPERAND, *o[:3], 0, *o[3:])  # behind the first three is a reserved byte
 
 
 def _framed(opcode: Opcode, body: bytes, operands: int = 0) -> bytes:

@@ -78,6 +78,11 @@ def pack(record: Record, **values: Any) -> bytes:
     return layout.struct.pack(*flat)
 
 
+def pack_in_order(record: Record, *values: int) -> bytes:
+    """One record as bytes, all of its fields given in their order."""
+    return _layout(record).struct.pack(*values)
+
+
 def unpack(record: Record, data: bytes | memoryview, offset: int) -> dict[str, Any]:
     """The fields of the record at `offset`; a `FormatError` names the offset when it does not fit."""
     layout = _layout(record)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from openneutron.microcode.storage.sections import Section
 from openneutron.microcode.table import ElementType, Region, Rounding
@@ -32,12 +32,11 @@ class StateRow:
     fill: int
 
 
-@dataclass(frozen=True)
-class Operand:
-    """See `table.OPERAND`."""
+class Operand(NamedTuple):
+    """See `table.OPERAND`, whose order this is. A compile makes thousands, hence a tuple."""
 
     region: Region
-    index: int
+    index: int  # type: ignore[assignment] # nobody looks for values in it
     dtype: ElementType
     offset: int
     plane: int

@@ -7,19 +7,19 @@ that the prices are right.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from openneutron.compiler.l1 import ITEM_BYTES
-from openneutron.machine.pricing import call_cost, cycles_of, dma_cost
+from openneutron.machine.pricing import Cost, call_cost, cycles_of, dma_cost
 from openneutron.machine.targets import Target
 from openneutron.microcode import abi
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.instructions import ABSENT, Call, Dma, Loop, Operand, Program, Step, Wait
 from openneutron.microcode.storage.sections import Sizes
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(NamedTuple):
     """One executed call or copy; parts are in 1/1024 cycle as the machine model gives them."""
 
     node: int
@@ -58,7 +58,7 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
     engine = 0  # when the copy engine is free
     done: dict[int, int] = {}  # channel → when its copies are complete
     words: dict[int, bytes] = {}
-    prices: dict[tuple[int, int], tuple[int, int, int]] = {}
+    prices: dict[tuple[int, int], tuple[Cost, int]] = {}  # (call, rows) → its parts, and its cycles
     sizes = Sizes(program.sections)
 
     def run(step: Step, iteration: int) -> None:
@@ -71,9 +71,10 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
             key = (id(step), last - first)
             if key not in prices:
                 encoded = words.setdefault(id(step), encode_call(step))
-                prices[key] = call_cost(target.name, encoded, first, last, stored_weights(step, sizes))
-            cost = prices[key]
-            start, array = array, array + cycles_of(cost)
+                cost = call_cost(target.name, encoded, first, last, stored_weights(step, sizes))
+                prices[key] = cost, cycles_of(cost)
+            cost, cycles = prices[key]
+            start, array = array, array + cycles
             kernel = abi.by_id(step.kernel).name
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):

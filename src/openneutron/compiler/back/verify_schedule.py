@@ -20,7 +20,7 @@ from openneutron.errors import InternalError
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass, field, replace
+from openneutron.records import dataclass, field
 
 _IN_FLIGHT = -2  # owner of bytes that a copy is still writing
 _CONSTANTS = -1  # owner of bytes that hold a part of the weights block
@@ -65,7 +65,7 @@ class _Replay:
         joined = dense and operand.pitch == pitch == row  # rows follow each other on both sides
         if joined and n > 1 and (first, last) == (0, h) and operand.plane == plane == h * row and operand.ring == h:
             # So do images: as many rows of one.
-            operand, n, last = replace(operand, ring=n * h), 1, n * h
+            operand, n, last = operand._replace(ring=n * h), 1, n * h
         for image in range(n):
             start = buffer.offset + operand.offset + image * operand.plane
             y = first
@@ -137,7 +137,7 @@ class _Replay:
         rows_held = last - first
         if size == operand.pitch and first % operand.ring + rows_held <= operand.ring:
             if operand.plane == rows_held * size:
-                rows_held, operand = rows_held * operand.batch, replace(operand, batch=1)
+                rows_held, operand = rows_held * operand.batch, operand._replace(batch=1)
             starts = [self.rows_of(operand, image, first, first + 1)[0] for image in range(operand.batch)]
             return [(region, at, at + rows_held * size) for at in starts]
         rows = (at for image in range(operand.batch) for at in self.rows_of(operand, image, first, last))

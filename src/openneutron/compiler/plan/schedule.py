@@ -17,7 +17,7 @@ from openneutron.compiler.plan.segments import MAX_BODY, Segment, Stream, Struct
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass, field, replace
+from openneutron.records import dataclass, field
 
 # Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
 STEPS = 2 * MAX_BODY
@@ -115,7 +115,7 @@ def _merged(node: Node, position: int, operand: Operand) -> Operand:
     _, _, width, channels = node.seen(position, (operand.batch, operand.height, operand.width, operand.channels))
     if width == operand.width:
         return operand
-    return replace(operand, width=width, channels=channels, pixel=channels * ITEM_BYTES[operand.dtype])
+    return operand._replace(width=width, channels=channels, pixel=channels * ITEM_BYTES[operand.dtype])
 
 
 @dataclass
