@@ -29,11 +29,12 @@ _ZIP = b"PK\x03\x04"
 _MOST_NAMES = 10_000  # tried for a new file, as `tempfile` does
 
 
-def read_file(path: str | os.PathLike[str]) -> bytes:
-    """The file's bytes; an `OptionError` says what is wrong with the path."""
+def read_file(path: str | os.PathLike[str], most: int = -1) -> bytes:
+    """The file's bytes, at most the first so many; an `OptionError` says what is wrong with the path."""
     name = os.fspath(path)
     try:
-        return Path(name).read_bytes()
+        with Path(name).open("rb") as file:
+            return file.read(most)
     except FileNotFoundError:
         raise OptionError("there is no such file", where=name) from None
     except IsADirectoryError:
@@ -124,6 +125,11 @@ def bundle_of(program: str | os.PathLike[str]) -> Path:
         PosixPath('nets/model.debug')
     """
     return Path(program).with_suffix(".debug")
+
+
+def kind_of_file(path: str | os.PathLike[str]) -> str:
+    """What `kind_of` says of a file, of which it reads the beginning alone."""
+    return kind_of(read_file(path, 16))
 
 
 def kind_of(data: bytes) -> str:

@@ -16,7 +16,7 @@ from openneutron.convert import convert
 from openneutron.errors import OptionError, UnsupportedError
 from openneutron.litert.graph import Graph
 from openneutron.litert.passes.fold_constants import fold_constants
-from openneutron.litert.passes.unroll_loops import has_control_flow
+from openneutron.litert.passes.stays import has_control_flow
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from openneutron.board.cpu import CpuCosts, cpu_cycles
 from openneutron.litert.check_graph import GRAPH_FIELDS
 from openneutron.litert.graph import Graph, Model, Operator
-from openneutron.litert.passes.count_trips import Work, count_trips
-from openneutron.litert.passes.stays import Stays
-from openneutron.litert.passes.unroll_loops import CONTROL, MOST_DEPTH
+from openneutron.litert.passes.stays import CONTROL, MOST_DEPTH, Stays
+
+if TYPE_CHECKING:
+    from openneutron.litert.passes.count_trips import Work
 
 Cycles = Counter[str]  # operator → cycles
 
@@ -24,7 +26,7 @@ class CpuWork:
     def __init__(self, model: Model, costs: CpuCosts) -> None:
         self.model, self.costs = model, costs
         self.unknown = 0
-        self._work = Work()
+        self._work: Work | None = None
         self._known: dict[int, Cycles] = {}
         self._depth = 0
 
@@ -64,6 +66,9 @@ class CpuWork:
         numbers = [getattr(op.options, field, 0) for field in ("condSubgraphIndex", "bodySubgraphIndex")]
         condition, body = (self.model.graphs[one] if 0 < one < len(self.model.graphs) else None for one in numbers)
         given = [graph.tensors[index].data if index >= 0 else None for index in op.inputs]
+        from openneutron.litert.passes.count_trips import Work, count_trips
+
+        self._work = self._work or Work()
         try:
             if condition is None or body is None or len(condition.outputs) != 1:
                 raise Stays("its graphs are not those of a loop", "")

@@ -7,8 +7,8 @@ import pytest
 
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.graph import Graph
-from openneutron.litert.passes.count_trips import MOST_TRIPS, count_trips
-from openneutron.litert.passes.stays import Stays
+from openneutron.litert.passes.count_trips import count_trips
+from openneutron.litert.passes.stays import MOST_TRIPS, Stays
 
 
 def graphs(code: str = "LESS", limit: int = 9, step: int = 1, add: str = "ADD") -> tuple[Graph, Graph]:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from openneutron.compiler import kernels
 from openneutron.compiler.signature import of_operator
 from openneutron.litert.graph import Graph, Model, Operator
-from openneutron.litert.passes.count_trips import MOST_TRIPS
-from openneutron.litert.passes.unroll_loops import MOST_OPERATORS, unroll_loops
+from openneutron.litert.passes.stays import MOST_OPERATORS, MOST_TRIPS, has_control_flow
 from openneutron.litert.read import read_model
 from openneutron.machine.targets import Target
 from openneutron.records import dataclass, field
@@ -53,6 +52,9 @@ def straighten(model: Model, target: Target, left_out: Sequence[str] = ()) -> St
         >>> straighten(model, targets.load("imxrt700")).notes
         ("the loop of 'lstm/while' runs 25 times: its steps were unrolled",)
     """
+    if not has_control_flow(model.main):
+        return Straight()
+    from openneutron.litert.passes.unroll_loops import unroll_loops
 
     def fits(graph: Graph, op: Operator) -> tuple[str, str] | None:
         reason = kernels.check(of_operator(graph, op), target, streams=True).reason

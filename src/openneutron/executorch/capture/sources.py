@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
-from openneutron.files import kind_of, read_file
+from openneutron.files import kind_of, kind_of_file, read_file
 from openneutron.foreign import refuse_foreign_file
 from openneutron.records import dataclass, field, replace
 
@@ -190,8 +190,7 @@ def _found(text: str) -> Source:
 
 def _kind_of_file(path: Path) -> Kind:
     refuse_foreign_file(path)
-    data = read_file(path)
-    kind = kind_of(data)
+    kind = kind_of_file(path)
     if kind == "pte":
         raise OptionError(
             "this is a compiled ExecuTorch program already", where=str(path), hint="`openneutron inspect`"

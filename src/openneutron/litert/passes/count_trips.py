@@ -12,11 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 from openneutron.litert.passes.constant_values import LARGEST, evaluate
-from openneutron.litert.passes.stays import Stays
+from openneutron.litert.passes.stays import MOST_TRIPS, Stays
 from openneutron.records import dataclass
 
-# A second of audio in steps of a millisecond is four times less; each trip of the count costs some 50 microseconds.
-MOST_TRIPS = 4096
 # Operators that may be looked at while counting all loops of a model, at some 10 microseconds each: a file of many loops must
 # not take longer than one of many operators.
 _MOST_WORK = 1 << 16

@@ -20,18 +20,12 @@ from openneutron.litert.passes.count_trips import Work, count_trips, same_kind
 from openneutron.litert.passes.fold_constants import ALL_TOGETHER, values_of
 from openneutron.litert.passes.fuse_updates import fuse_updates
 from openneutron.litert.passes.resolve_shape import resolve_shape
-from openneutron.litert.passes.stays import Stays
+from openneutron.litert.passes.stays import CONTROL, LOOP, MOST_DEPTH, MOST_OPERATORS, Stays, has_control_flow
 from openneutron.litert.versions import version_of
 from openneutron.records import dataclass, replace
 
-# Operators of all trips of all loops that compute: an LSTM of 480 steps, which compiles in two seconds. Those that only compute
-# positions are not counted: a body has about as many of them, and they are gone before anything is compiled.
-MOST_OPERATORS = 1 << 13
 _MOST_COPIED = 4 * MOST_OPERATORS
 _VALUES = 16  # carried values that cost as much as one operator; layers carry about ten
-MOST_DEPTH = 16  # of graphs that call each other; converters write one or two
-LOOP, BRANCH = "WHILE", "IF"
-CONTROL = (LOOP, BRANCH)
 _AGAIN = "convert the model again"
 _FEWER = "run the model on fewer steps at a time"
 _FUSED = frozenset({"CONCATENATION", "DYNAMIC_UPDATE_SLICE", "SLICE"})  # they may go before they are asked about
@@ -47,11 +41,6 @@ class Unrolled:
     loops: list[tuple[str, int]]
     stays: list[tuple[Operator, Stays]]
     changed: bool = False
-
-
-def has_control_flow(graph: Graph) -> bool:
-    """Whether the graph has loops or branches."""
-    return any(op.code in CONTROL for op in graph.operators)
 
 
 def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator], bool] | None = None) -> Unrolled:
