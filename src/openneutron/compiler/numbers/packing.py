@@ -15,9 +15,12 @@ def pack_dense(weights: npt.NDArray[np.int8], units: int, length: int) -> npt.ND
     """
     cout, taps, cin = weights.shape
     groups, blocks = -(-cout // units), -(-cin // length)
-    padded = np.zeros((groups * units, taps, blocks * length), np.int8)
-    padded[:cout, :, :cin] = weights
-    ordered = padded.reshape(groups, units, taps, blocks, length).transpose(0, 2, 3, 1, 4)
+    padded = weights
+    if weights.shape != (groups * units, taps, blocks * length):
+        padded = np.zeros((groups * units, taps, blocks * length), np.int8)
+        padded[:cout, :, :cin] = weights
+    runs = np.ascontiguousarray(padded).view(f"V{length}")  # the N inputs of a block move together
+    ordered = runs.reshape(groups, units, taps, blocks).transpose(0, 2, 3, 1)
     return np.ascontiguousarray(ordered).view(np.uint8).reshape(-1)
 
 
@@ -35,7 +38,7 @@ def pack_grouped(weights: npt.NDArray[np.int8], groups: int, units: int, length:
     """[Cout, taps, Cin/groups] → one `pack_dense` per channel group, one after the other."""
     per_group = weights.shape[0] // groups
     parts = [pack_dense(weights[g * per_group : (g + 1) * per_group], units, length) for g in range(groups)]
-    return np.concatenate(parts)
+    return np.concatenate(parts) if groups > 1 else parts[0]
 
 
 def pack_depthwise(weights: npt.NDArray[np.int8], units: int) -> npt.NDArray[np.uint8]:

@@ -19,15 +19,29 @@ _COLUMN = struct.Struct("<iBB2x")  # smallest value, bits of a difference, zero 
 MAX_COLUMNS = 8
 
 
+def _ranges(table: npt.NDArray[np.int32], channels: int) -> tuple[npt.NDArray[np.int64], list[tuple[int, int, int]]]:
+    """Differences to each column's smallest value; and that value, the bits of a difference, and the zero bits below."""
+    columns = table[:, :channels].astype(np.int64)
+    low = columns.min(axis=1)
+    columns -= low[:, None]
+    found = []
+    for smallest, every in zip(low.tolist(), np.bitwise_or.reduce(columns, axis=1).tolist(), strict=True):
+        shift = (every & -every).bit_length() - 1 if every else 0
+        found.append((smallest, (every >> shift).bit_length(), shift))
+    return columns, found
+
+
+def columns_bytes(table: npt.NDArray[np.int32], channels: int) -> int | None:
+    """Bytes that `write_columns` writes; None where the table cannot be read back, because its padding is not all zeros."""
+    if channels > table.shape[1] or table[:, channels:].any():
+        return None
+    return sum(_COLUMN.size + -(-bits * channels // 8) for _, bits, _ in _ranges(table, channels)[1])
+
+
 def write_columns(table: npt.NDArray[np.int32], channels: int) -> bytes:
     """[columns, padded channels] as bytes."""
     heads, streams = b"", b""
-    for column in table[:, :channels].astype(np.int64):
-        low = int(column.min())
-        differences = column - low
-        every = int(np.bitwise_or.reduce(differences))
-        shift = (every & -every).bit_length() - 1 if every else 0
-        bits = (every >> shift).bit_length()
+    for differences, (low, bits, shift) in zip(*_ranges(table, channels), strict=True):
         heads += _COLUMN.pack(low, bits, shift)
         places = differences[:, None] >> shift + np.arange(bits)[None, :] & 1
         streams += np.packbits(places.astype(np.uint8).reshape(-1), bitorder="little").tobytes()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from openneutron.errors import FormatError
 from openneutron.microcode.header import pack, size_of, unpack
 from openneutron.microcode.storage import prefix, weights
-from openneutron.microcode.storage.columns import MAX_COLUMNS, read_columns, write_columns
+from openneutron.microcode.storage.columns import MAX_COLUMNS, columns_bytes, read_columns, write_columns
 from openneutron.microcode.storage.order import Order
 from openneutron.microcode.storage.words import pack_words, unpack_words
 from openneutron.microcode.table import ALIGNMENT, MAX_PLAIN_BYTES, SECTION, Packing, Storage
@@ -66,9 +66,8 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
     """The section in the form that takes the fewest bytes; what does not fit its description is stored as it is."""
     as_is = raw(section.plain)
     if section.storage is Storage.COLUMNS:
-        small = _written(section, plain, units, length)[0]
-        same = len(small) < section.plain and _read(section, small, 0, units, length) == plain
-        return replace(section, stored=len(small)) if same else as_is
+        size = columns_bytes(_columns(section, plain), section.channels)
+        return as_is if size is None or size >= section.plain else replace(section, stored=size)
     if section.storage is Storage.RAW:
         return as_is
     order = section.order(units, length)
@@ -104,12 +103,16 @@ def _weights(section: Section, plain: bytes, order: Order) -> npt.NDArray[np.int
     return found
 
 
+def _columns(section: Section, plain: bytes) -> npt.NDArray[np.int32]:
+    return np.frombuffer(plain, "<i4").reshape(section.parameter, -1)
+
+
 def _written(section: Section, plain: bytes, units: int, length: int) -> tuple[bytes, int]:
     """The stored bytes, and the bytes of a stream's size in front of them."""
     if section.storage is Storage.RAW:
         return plain, 0
     if section.storage is Storage.COLUMNS:
-        return write_columns(np.frombuffer(plain, "<i4").reshape(section.parameter, -1), section.channels), 0
+        return write_columns(_columns(section, plain), section.channels), 0
     order = section.order(units, length)
     found = _weights(section, plain, order)
     if section.storage is Storage.PACKED:

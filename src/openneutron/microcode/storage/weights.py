@@ -49,18 +49,26 @@ def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
 def rice_bits(counts: Ints) -> tuple[int, int]:
     """The best Rice parameter for bytes that come up so often, and the bits it takes; more than any other code where a
     quotient would be too long."""
+    every = _every_length()
+    longest = every[0][counts > 0].max(initial=1) - 1  # what is counted in ones where no bit is stored as it is
+    bits = (every @ counts).tolist()
+    found = [(bits[k], k) for k in range(MAX_RICE + 1) if longest >> k <= MAX_QUOTIENT]
+    least, k = min(found, default=(16 * int(counts.sum()), MAX_RICE))
+    return k, least
+
+
+@cache
+def _every_length() -> npt.NDArray[np.int64]:
+    """Bits of the code of each weight, by the Rice parameter and the weight's byte."""
     every = folded(np.arange(256, dtype=np.uint8).view(np.int8))
-    largest = int(every[counts > 0].max(initial=0))
-    found = [
-        (int((counts * ((every >> k) + 1 + k)).sum()), k) for k in range(MAX_RICE + 1) if largest >> k <= MAX_QUOTIENT
-    ]
-    bits, k = min(found, default=(16 * int(counts.sum()), MAX_RICE))
-    return k, bits
+    parameters = np.arange(MAX_RICE + 1)[:, None]
+    return (every >> parameters) + 1 + parameters
 
 
 def rice_lengths(k: int) -> Ints:
     """Bits of the code of each weight, by its byte."""
-    return (folded(np.arange(256, dtype=np.uint8).view(np.int8)) >> k) + 1 + k
+    lengths: Ints = _every_length()[k]
+    return lengths
 
 
 def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
