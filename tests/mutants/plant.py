@@ -75,7 +75,8 @@ def _node(rng: Random, graph: KernelGraph) -> str:
 
 def _changed(rng: Random, record: Any, names: tuple[str, ...]) -> tuple[Any, str]:
     name = _pick(rng, names)
-    return dataclasses.replace(record, **{name: getattr(record, name) + int(_pick(rng, _STEPS))}), name
+    change = {name: getattr(record, name) + int(_pick(rng, _STEPS))}
+    return record._replace(**change) if isinstance(record, tuple) else dataclasses.replace(record, **change), name
 
 
 def _call(rng: Random, call: Any) -> tuple[Any, str]:
@@ -181,7 +182,7 @@ def _state(rng: Random, program: m.Program) -> tuple[m.Program, str]:
     call = items[number]
     operands = list(call.operands)
     offset = int(_pick(rng, [one for one in moved if one != operands[position].offset]))
-    operands[position] = dataclasses.replace(operands[position], offset=offset)
+    operands[position] = operands[position]._replace(offset=offset)
     items[number] = dataclasses.replace(call, operands=tuple(operands))
     return dataclasses.replace(program, instructions=tuple(items)), "slot of a state"
 

@@ -60,8 +60,7 @@ def test_ring_short_of_one_row_is_refused() -> None:
 
     def shorten(call: Call) -> Call:
         operands = tuple(
-            dataclasses.replace(o, ring=o.ring - 1) if o is not None and o.buffer == ring_buffer else o
-            for o in call.operands
+            o._replace(ring=o.ring - 1) if o is not None and o.buffer == ring_buffer else o for o in call.operands
         )
         return dataclasses.replace(call, operands=operands)
 
@@ -124,7 +123,7 @@ def _shifted(tasks: TaskList, position: int, by: int) -> None:
             operands = list(task.operands)
             operand = operands[position]
             assert operand is not None
-            operands[position] = dataclasses.replace(operand, offset=operand.offset + by)
+            operands[position] = operand._replace(offset=operand.offset + by)
             tasks.tasks[at] = dataclasses.replace(task, operands=tuple(operands))
 
 
@@ -142,7 +141,7 @@ def test_a_wrong_height_is_refused() -> None:
     tasks = _whole(graph)
     call = tasks.tasks[1]
     assert isinstance(call, Call) and call.operands[0] is not None
-    first = dataclasses.replace(call.operands[0], height=call.operands[0].height - 1)
+    first = call.operands[0]._replace(height=call.operands[0].height - 1)
     tasks.tasks[1] = dataclasses.replace(call, operands=(first, *call.operands[1:]))
     with pytest.raises(InternalError, match="is told that"):
         verify(graph, tasks, TARGET)

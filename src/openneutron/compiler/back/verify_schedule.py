@@ -8,13 +8,13 @@ lifetimes need no other proof. Runs in every compile.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.back.spans import Spans
-from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Value
+from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, RowDemand, Value
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, TaskList, Wait
 from openneutron.errors import InternalError
 from openneutron.machine.targets import Target
@@ -26,6 +26,33 @@ _IN_FLIGHT = -2  # owner of bytes that a copy is still writing
 _CONSTANTS = -1  # owner of bytes that hold a part of the weights block
 
 
+class _Access(NamedTuple):
+    """An operand of a call and the value behind it: what is the same in all iterations."""
+
+    value: int
+    operand: Operand
+    buffer: Buffer
+    root: int
+    offset: int  # of the first image, row and pixel inside the densely stored root, and the steps to the next ones
+    plane: int
+    pitch: int
+    pixel: int
+    row: int  # bytes
+    dense: bool  # a row is one run on both sides; merged pixels change how it is divided, not what it holds
+    joined: bool  # rows follow each other on both sides
+    rows: int
+    demand: RowDemand | None
+    overwritten: bool  # whether the call must not write over what it reads here
+
+
+class _Accesses(NamedTuple):
+    """What a call reads and writes, apart from constants that lie in the weights block."""
+
+    reads: list[_Access]
+    fetched: list[tuple[npt.NDArray[np.uint8], int, Spans]]
+    writes: list[_Access]
+
+
 @dataclass
 class _Replay:
     graph: KernelGraph
@@ -33,80 +60,23 @@ class _Replay:
     memory: dict[tuple[Region, int], Spans] = field(default_factory=dict)
     pending: list[tuple[Dma, list[tuple[int, int, int, int]]]] = field(default_factory=list)
     proved: set[tuple[int, int]] = field(default_factory=set)  # constants found in place, by array and address
+    known: dict[int, _Accesses] = field(default_factory=dict)  # by the identity of the call
 
     def region(self, buffer: Buffer) -> Spans:
         return self.memory[(buffer.region, buffer.index)]
 
-    def visit(self, call: Call, value: int, operand: Operand, first: int, last: int, write: bool) -> None:
-        """Check (or set) what rows [first, last) of a value behind an operand hold."""
-        buffer = self.tasks.buffers[operand.buffer]
-        if buffer.region is Region.WEIGHTS:
-            if write:
-                raise InternalError(f"node {call.node} writes constants")
-            self.stored(call, value, operand, first, last)
-            return
-        memory = self.region(buffer)
-        root = self.graph.root(value)
-        v = self.graph.values[value]
-        item = ITEM_BYTES[v.dtype]
-        n, h, w, c = v.shape
-        alias = v.alias
-        # Position of (image, row, pixel) inside the densely stored root.
-        offset, plane, pitch, pixel = (
-            (alias.offset, alias.plane, alias.pitch, alias.pixel)
-            if alias
-            else (0, h * w * c * item, w * c * item, c * item)
-        )
-        # Merged pixels change how a row is divided, not what it holds: a dense row is compared as one run.
-        row = w * c * item
-        dense = (
-            pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
-        )
-        joined = dense and operand.pitch == pitch == row  # rows follow each other on both sides
-        if joined and n > 1 and (first, last) == (0, h) and operand.plane == plane == h * row and operand.ring == h:
-            # So do images: as many rows of one.
-            operand, n, last = operand._replace(ring=n * h), 1, n * h
-        for image in range(n):
-            start = buffer.offset + operand.offset + image * operand.plane
-            y = first
-            while y < last:
-                count = min(operand.ring - y % operand.ring, last - y) if joined else 1
-                at = start + y % operand.ring * operand.pitch
-                position = offset + image * plane + y * pitch
-                runs, size = (1, count * row) if dense else (w, c * item)
-                for x in range(runs):
-                    if write:
-                        self.unused(buffer, at + x * operand.pixel, size)
-                        memory.put(at + x * operand.pixel, size, root, position + x * pixel)
-                    elif not memory.holds(at + x * operand.pixel, size, root, position + x * pixel):
-                        raise InternalError(
-                            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {v.name}, but byte "
-                            f"{at + x * operand.pixel} of {buffer.region.name.lower()} does not hold it"
-                        )
-                y += count
-
-    def run(self, call: Call, iteration: int) -> None:
+    def accesses(self, call: Call) -> _Accesses:
+        """What a call reads and writes, with all checked that does not depend on the iteration."""
         node = self.graph.nodes[call.node]
-        output = self.graph.values[node.output]
-        height = output.shape[1]
-        first = max(call.first_row + iteration * call.row_step, 0)
-        last = min(call.first_row + iteration * call.row_step + call.rows, height)
-        if first >= last:
-            return
-        reads: list[tuple[Region, int, int]] = []
+        found = _Accesses([], [], [])
         for position, (source, operand) in enumerate(zip(node.operands, call.operands, strict=True)):
             if operand is None:
                 continue
             buffer = self.tasks.buffers[operand.buffer]
             if isinstance(source, int):
                 self.seen(call, position, self.graph.values[source], operand)
-            if isinstance(source, int) and source != node.output:
-                rows = self.graph.values[source].shape[1]
-                demand = (node.demand or {}).get(position)
-                lo, hi = (0, rows) if demand is None else demand.rows(first, last, rows)
-                self.visit(call, source, operand, lo, hi, False)
-                if position not in node.in_place and buffer.region in (Region.SCRATCH, Region.TCM, Region.STATE):
-                    reads += self._span(operand, lo, hi)
+                access = self.access(source, operand, (node.demand or {}).get(position), position not in node.in_place)
+                (found.writes if source == node.output else found.reads).append(access)
             elif isinstance(source, np.ndarray):
                 at = buffer.offset + operand.offset
                 if operand.width * operand.channels * ITEM_BYTES[operand.dtype] != source.size:
@@ -116,17 +86,88 @@ class _Replay:
                 if buffer.region is Region.WEIGHTS:
                     self.in_place(call, source, at)
                 else:
-                    self.constant(call, source, at, self.region(buffer))
-        for source, operand in zip(node.operands, call.operands, strict=True):
-            if operand is not None and isinstance(source, int) and source == node.output:
-                region = self.tasks.buffers[operand.buffer].region
-                if region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM, Region.STATE):
-                    raise InternalError(f"node {call.node} writes to {region.name}")
-                if self._clash(reads, operand, first, last):
-                    raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
-                if output.accumulator and first > 0:
-                    self.visit(call, source, operand, first - 1, first, False)
-                self.visit(call, source, operand, first, last, True)
+                    found.fetched.append((source, at, self.region(buffer)))
+        for written in found.writes:
+            if written.buffer.region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM, Region.STATE):
+                raise InternalError(f"node {call.node} writes to {written.buffer.region.name}")
+        return found
+
+    def access(self, value: int, operand: Operand, demand: RowDemand | None, apart: bool) -> _Access:
+        v = self.graph.values[value]
+        item = ITEM_BYTES[v.dtype]
+        _, h, w, c = v.shape
+        row = w * c * item
+        offset, plane, pitch, pixel = (
+            (v.alias.offset, v.alias.plane, v.alias.pitch, v.alias.pixel) if v.alias else (0, h * row, row, c * item)
+        )
+        dense = (
+            pixel == c * item and operand.pixel == operand.channels * item and operand.width * operand.channels == w * c
+        )
+        joined = dense and operand.pitch == pitch == row
+        buffer = self.tasks.buffers[operand.buffer]
+        overwritten = apart and buffer.region in (Region.SCRATCH, Region.TCM, Region.STATE)
+        place = offset, plane, pitch, pixel
+        return _Access(
+            value, operand, buffer, self.graph.root(value), *place, row, dense, joined, h, demand, overwritten
+        )
+
+    def visit(self, call: Call, access: _Access, first: int, last: int, write: bool) -> None:
+        """Check (or set) what rows [first, last) of a value behind an operand hold."""
+        buffer, operand = access.buffer, access.operand
+        if buffer.region is Region.WEIGHTS:
+            self.stored(call, access.value, operand, first, last)
+            return
+        memory = self.region(buffer)
+        root, row, dense, joined = access.root, access.row, access.dense, access.joined
+        n, h, w, _ = self.graph.values[access.value].shape
+        whole = (first, last) == (0, h) and operand.plane == access.plane == h * row and operand.ring == h
+        if n > 1 and joined and whole:
+            # As rows do, images follow each other: as many rows of one.
+            operand, n, last = operand._replace(ring=n * h), 1, n * h
+        for image in range(n):
+            start = buffer.offset + operand.offset + image * operand.plane
+            y = first
+            while y < last:
+                count = min(operand.ring - y % operand.ring, last - y) if joined else 1
+                at = start + y % operand.ring * operand.pitch
+                position = access.offset + image * access.plane + y * access.pitch
+                runs, size = (1, count * row) if dense else (w, row // w)
+                for x in range(runs):
+                    if write:
+                        self.unused(buffer, at + x * operand.pixel, size)
+                        memory.put(at + x * operand.pixel, size, root, position + x * access.pixel)
+                    elif not memory.holds(at + x * operand.pixel, size, root, position + x * access.pixel):
+                        name = self.graph.values[access.value].name
+                        raise InternalError(
+                            f"node {call.node} ({self.graph.nodes[call.node].kernel}) reads row {y} of {name}, but byte "
+                            f"{at + x * operand.pixel} of {buffer.region.name.lower()} does not hold it"
+                        )
+                y += count
+
+    def run(self, call: Call, iteration: int) -> None:
+        node = self.graph.nodes[call.node]
+        output = self.graph.values[node.output]
+        first = max(call.first_row + iteration * call.row_step, 0)
+        last = min(call.first_row + iteration * call.row_step + call.rows, output.shape[1])
+        if first >= last:
+            return
+        found = self.known.get(id(call))
+        if found is None:
+            found = self.known[id(call)] = self.accesses(call)
+        reads: list[tuple[Region, int, int]] = []
+        for read in found.reads:
+            lo, hi = (0, read.rows) if read.demand is None else read.demand.rows(first, last, read.rows)
+            self.visit(call, read, lo, hi, False)
+            if read.overwritten:
+                reads += self._span(read.operand, lo, hi)
+        for data, at, memory in found.fetched:
+            self.constant(call, data, at, memory)
+        for written in found.writes:
+            if reads and self._clash(reads, written.operand, first, last):
+                raise InternalError(f"node {call.node} ({node.kernel}) overwrites rows that the same call reads")
+            if output.accumulator and first > 0:
+                self.visit(call, written, first - 1, first, False)
+            self.visit(call, written, first, last, True)
 
     def _span(self, operand: Operand, first: int, last: int) -> list[tuple[Region, int, int]]:
         """Byte intervals that rows [first, last) of an operand cover."""
