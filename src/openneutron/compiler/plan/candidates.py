@@ -18,7 +18,7 @@ from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.plan.alike import kinds
 from openneutron.compiler.plan.body import Body
 from openneutron.compiler.plan.footprint import Footprint
-from openneutron.compiler.plan.overlap import Reading, shared_bytes
+from openneutron.compiler.plan.overlap import Sharing
 from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
@@ -83,7 +83,7 @@ def _stripe_heights(height: int, width: int) -> list[int]:
         *(-(-pixels // width) for pixels in STRIPE_PIXELS),
         *(pixels // width for pixels in STRIPE_PIXELS),
     }
-    return [*sorted(r for r in rows if 0 < r < height), height]
+    return sorted(r for r in rows if 0 < r < height)
 
 
 def _segment_heights(height: int, width: int) -> list[int]:
@@ -109,6 +109,7 @@ class _Growth:
     _grown: dict[tuple[int, ...], tuple[int, list[_Row]]] = field(
         default_factory=dict
     )  # with the last node of the first
+    _striped: dict[int, list[tuple[int, int, int, int]]] = field(default_factory=dict)  # by the kind of the node
 
     @classmethod
     def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool, with_ends: bool = False) -> _Growth:
@@ -161,8 +162,31 @@ class _Growth:
             )
         ]
         if stream and self.streams(node):
-            for rows in _stripe_heights(shape[1], shape[2]):
-                found += self.grow(node, node, rows)
+            found += self._stripes(node)
+        return found
+
+    def _stripes(self, node: int) -> list[_Row]:
+        """One node in stripes of fewer rows than its output has, which lies whole in memory all the same."""
+        kind = self._kinds[node]
+        if kind not in self._striped:
+            self._striped[kind] = self._striped_anew(node)
+        return [(node, *row) for row in self._striped[kind]]
+
+    def _striped_anew(self, node: int) -> list[tuple[int, int, int, int]]:
+        graph = self.structure.graph
+        made = graph.nodes[node]
+        _, height, width, _ = graph.values[made.output].shape
+        root = graph.root(made.output)
+        own = self.sizes[root] if root in self.spans and self.spans[root][0] == node else 0
+        whole = self.before[node] + own + align(made.workspace) + max(self.fetched[node] - self.room, 0)
+        found = []
+        for rows in _stripe_heights(height, width):
+            shared = 0
+            if made.output in self.shares:
+                sharing = Sharing(graph, made.output, rows)
+                self._read(sharing, made, Stream(rows, 0, 0), node, node)
+                shared = sharing.most()
+            found.append((rows, 0, whole - shared, self.costs.striped(node, height, rows, 0)))
         return found
 
     def _looped(self, last: int) -> _Row:
@@ -202,10 +226,9 @@ class _Growth:
         divided = not pixels
         cycles = 0
         streams: dict[int, Stream] = {}
-        readers: dict[int, list[Reading]] = {}
         sink = nodes[last].output
-        shares = sink in self.shares
-        ceiling += self.sizes[sink] if shares else 0  # at most this many bytes are shared
+        sharing = Sharing(structure.graph, sink, min(rows, values[sink].shape[1])) if sink in self.shares else None
+        ceiling += 0 if sharing is None else self.sizes[sink]  # at most this many bytes are shared
         for first in range(last, stop - 1, -1):
             made = extend(structure, streams, first, last, rows, False, pixels, body)
             if made is None or (body is not None and len(body.calls) > MAX_BODY):
@@ -218,15 +241,15 @@ class _Growth:
             if held.steady >= ceiling:
                 break
             cycles += self.costs.striped(first, height, made.advance // made.parts, made.lead)
-            if shares:
-                self._read(readers, node, made, first, last)
+            if sharing is not None:
+                self._read(sharing, node, made, first, last)
             if first > held.begun or not divided or (first == last and made.advance >= height):
                 continue  # rows without some of their parts, or the same as with one call per iteration or whole tensors
             memory = self.before[first] + held.peak(self.room)
             if memory >= ceiling:
                 continue
-            if shares:
-                memory -= shared_bytes(structure.graph, readers, sink, streams[sink].advance)
+            if sharing is not None:
+                memory -= sharing.most()
             found.append((first, rows, pixels, memory, cycles))
         return found
 
@@ -243,16 +266,16 @@ class _Growth:
         if node.workspace:
             held.hold_workspace(first, align(node.workspace))
 
-    def _read(self, readers: dict[int, list[Reading]], node: Node, made: Stream, first: int, last: int) -> None:
+    def _read(self, sharing: Sharing, node: Node, made: Stream, first: int, last: int) -> None:
         """Note what a node put in front of a segment reads of values that die in it."""
-        readers.pop(self.structure.joined.get(node.output, node.output), None)
+        sharing.drop(self.structure.joined.get(node.output, node.output))
         assert node.demand is not None
         for position, demand in node.demand.items():
             operand = node.operands[position]
             if not isinstance(operand, int) or operand not in self.shares or operand == node.output:
                 continue
             if self.spans[operand][1] <= last:
-                readers.setdefault(operand, []).append(Reading(made, demand, int(first != last)))
+                sharing.read(operand, made, demand, last=first == last)
 
 
 def candidates(

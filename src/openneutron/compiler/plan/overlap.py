@@ -7,8 +7,6 @@ the first row still needed). Element-wise kernels may also work exactly in place
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from openneutron.compiler.l1 import KernelGraph, RowDemand
 from openneutron.compiler.l2 import Overlap
 from openneutron.compiler.plan.segments import Segment, Stream
@@ -64,44 +62,57 @@ def _rows_above(graph: KernelGraph, value: int, reverse: bool) -> int | None:
     return whole.shape[1] - above - height if reverse else above
 
 
-class Reading(NamedTuple):
-    """A node's reading of a value: its stream and the rows it needs; `ahead` is 0 for the sink, which reads last."""
-
-    stream: Stream
-    demand: RowDemand
-    ahead: int
-
-
-def shared_bytes(graph: KernelGraph, readers: dict[int, list[Reading]], sink: int, advance: int) -> int:
-    """Most bytes that the sink may share with one input that dies in its segment, before the segment is made.
+class Sharing:
+    """Bytes that the sink of a segment may share with one input that dies in it, while the segment grows backwards.
 
     Asked for every candidate, so it looks at the first and last iterations only: between them both sides are straight
     lines. `overlaps_of` gives the exact distance.
     """
-    rows, row_bytes = graph.values[sink].shape[1], graph.values[sink].row_bytes
-    size = rows * row_bytes
-    stop = -(-rows // advance)
-    turns = [(i, min((i + 1) * advance, rows) * row_bytes) for i in {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}]
-    best = 0
-    for value, readings in readers.items():
-        height, wide = graph.values[value].shape[1], graph.values[value].row_bytes
-        steps = [
-            (stream.advance, stream.lead + ahead * stream.advance, demand.stride, demand.divide, demand.before)
-            for stream, demand, ahead in readings
+
+    def __init__(self, graph: KernelGraph, sink: int, advance: int) -> None:
+        self._values = graph.values
+        rows, row_bytes = graph.values[sink].shape[1], graph.values[sink].row_bytes
+        self._size = rows * row_bytes
+        stop = -(-rows // advance)
+        # Iterations, and the bytes that are written after them.
+        self._turns = [
+            (i, min((i + 1) * advance, rows) * row_bytes) for i in {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}
         ]
+        self._readings: dict[int, list[tuple[int, int, RowDemand]]] = {}  # value → (step, lead, rows needed) of each
+        self._shared: dict[int, int] = {}  # value → bytes, as long as no more of its readings are found
+
+    def read(self, value: int, stream: Stream, demand: RowDemand, *, last: bool) -> None:
+        """Note a node's reading of a value; the sink reads `last`, all others before it writes in the same iteration."""
+        lead = stream.lead if last else stream.lead + stream.advance
+        self._readings.setdefault(value, []).append((stream.advance, lead, demand))
+        self._shared.pop(value, None)
+
+    def drop(self, value: int) -> None:
+        """Forget a value that is made inside the segment."""
+        if self._readings.pop(value, None) is not None:
+            self._shared.pop(value, None)
+
+    def most(self) -> int:
+        """The most bytes that are shared with any one input."""
+        for value in self._readings:
+            if value not in self._shared:
+                self._shared[value] = self._with(value)
+        return max(self._shared.values(), default=0)
+
+    def _with(self, value: int) -> int:
+        height, wide = self._values[value].shape[1], self._values[value].row_bytes
         distance = 0
-        for i, written in turns:
+        for i, written in self._turns:
             needed = height
-            for step, lead, stride, divide, before in steps:
-                # All nodes but the sink have read for this iteration when it writes.
+            for step, lead, demand in self._readings[value]:
                 at = i * step + lead
-                low = at * stride // divide - before if at > 0 else 0
+                low = at * demand.stride // demand.divide - demand.before if at > 0 else 0
                 if low < needed:
                     needed = low if low > 0 else 0
             if written - needed * wide > distance:
                 distance = written - needed * wide
-        best = max(best, height * wide + size - max(align(distance) + height * wide, size))
-    return best
+        held = height * wide
+        return max(held + self._size - max(align(distance) + held, self._size), 0)
 
 
 def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:
