@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     from _thread import RLock
     from collections.abc import Callable
-    from functools import cache
+    from functools import cache, cached_property
     from operator import attrgetter
 
     # What the standard functions and `match` read of a class, and by which they know it.
@@ -77,9 +77,9 @@ else:
         """The fields of a class, as its methods read them."""
 
         def __init__(self, cls: type) -> None:
-            found: dict[str, field] = {}
+            found: dict[str, Any] = {}
             for base in reversed(cls.__mro__[1:]):
-                found |= _layout(base).by_name if _ASKED[0] in vars(base) else {}
+                found |= _layout(base).defaults if _ASKED[0] in vars(base) else {}
             own = vars(cls)
             asked = own.get(_ASKED[0])
             if asked is not None and asked.__class__ is not _Ask:
@@ -87,32 +87,38 @@ else:
             for name, kind in own.get("__annotations__", {}).items() if asked is not None else ():
                 if not isinstance(kind, str) or any(word in kind for word in _NO_FIELDS):
                     raise TypeError(f"{cls.__qualname__}.{name} is no plain field; use the standard dataclass")
-                default = own.get(name, _MISSING)
-                if default.__class__ is not field:
-                    default = field(default=default)
-                    default.name = name
-                found[name] = default
-            self.fields = tuple(found.values())
-            self.positional = tuple(one.name for one in self.fields if not one.kw_only)
-            # Those that are only given by name come last.
-            self.order = (*self.positional, *(one.name for one in self.fields if one.kw_only))
-            self.by_name = found
-            compared = [one.name for one in self.fields if one.compare]
-            # A tuple, or the value itself where only one field counts.
-            self.values: Callable[[Any], Any] = attrgetter(*compared) if compared else lambda record: ()
+                found[name] = own.get(name, _MISSING)
+            self.defaults = found  # by name: a value, a `field` that says more, or none
+            by_name = [name for name, one in found.items() if one.__class__ is field and one.kw_only]
+            self.positional = tuple(name for name in found if name not in by_name)
+            self.order = (*self.positional, *by_name)
+
+        @cached_property
+        def fields(self) -> tuple[field, ...]:
+            made = []
+            for name, one in self.defaults.items():
+                made.append(one if one.__class__ is field else field(default=one))
+                made[-1].name = name
+            return tuple(made)
+
+        @cached_property
+        def values(self) -> Callable[[Any], Any]:
+            """What is compared, as a function of a record: a tuple, or the value itself where only one field counts."""
+            names = [one.name for one in self.fields if one.compare]
+            return attrgetter(*names) if names else lambda record: ()
 
         def fill(self, record: Any, given: dict[str, Any], at: int) -> None:
             """Set the fields from the given position on, by name or to their defaults."""
+            defaults = self.defaults
             for name in self.order[at:]:
-                value = given.pop(name, _MISSING)
+                value = given.pop(name) if name in given else defaults[name]
+                if value.__class__ is field:
+                    value = value.default if value.default_factory is None else value.default_factory()
                 if value is _MISSING:
-                    one = self.by_name[name]
-                    value = one.default if one.default_factory is None else one.default_factory()
-                    if value is _MISSING:
-                        raise TypeError(f"{record.__class__.__qualname__}() misses {name!r}")
+                    raise TypeError(f"{record.__class__.__qualname__}() misses {name!r}")
                 _set(record, name, value)
             for name in given:
-                fault = " twice" if name in self.by_name else ", which is none of its fields"
+                fault = " twice" if name in defaults else ", which is none of its fields"
                 raise TypeError(f"{record.__class__.__qualname__}() was given {name!r}{fault}")
 
     _layout = cache(_Layout)
@@ -163,7 +169,7 @@ else:
         """Let nobody assign to the fields of a frozen record or delete them."""
 
         def refuse(self: Any, name: str, what: str) -> None:
-            if type(self) is cls or name in _layout(cls).by_name:
+            if type(self) is cls or name in _layout(cls).defaults:
                 from dataclasses import FrozenInstanceError
 
                 raise FrozenInstanceError(f"cannot {what} field {name!r}")
@@ -197,9 +203,8 @@ else:
 
     def replace(record: Any, /, **changes: Any) -> Any:
         """A copy with other values in some fields; as `dataclasses.replace`."""
-        for one in fields(record):
-            changes.setdefault(one.name, getattr(record, one.name))
-        return record.__class__(**changes)
+        kept = vars(record)
+        return record.__class__(**{name: kept[name] for name in _layout(record.__class__).order} | changes)
 
     def dataclass(
         cls: type | None = None, *, frozen: bool = False, eq: bool = True, repr: bool = True

@@ -67,27 +67,32 @@ class Body:
         fresh: list[int] = []
         made, ring = 0, 0
         oldest = min(reader.oldest(0) for reader in readers)
-        for at, call in enumerate(self.calls):
-            pulling = reads.get(call[0])
-            if pulling is not None:
-                count = done[call[0]] + 1
-                needed = max(reader.newest(count) for reader in pulling) - lead
-                wanted = min(-(-needed // rows), parts)
-                while made < wanted:
-                    if lead + made * rows <= oldest:
-                        fresh.append(made)
-                    calls.append((node, made))
-                    live.append(self.between[at])
-                    between.append(self.between[at])
-                    made += 1
-                    ring = max(ring, lead + made * rows - oldest)
-                done[call[0]] = count
-                oldest = min(reader.oldest(done[reader.node]) for reader in readers)
-            calls.append(call)
-            live.append(self.live[at])
-            between.append(self.between[at])
+        copied = 0  # calls so far that stand in the new order
+        for at, (called, _) in enumerate(self.calls):
+            pulling = reads.get(called)
+            if pulling is None:
+                continue
+            count = done[called] + 1
+            needed = max(reader.newest(count) for reader in pulling) - lead
+            wanted = min(-(-needed // rows), parts)
+            if made < wanted:
+                calls += self.calls[copied:at]
+                live += self.live[copied:at]
+                between += self.between[copied:at]
+                copied = at
+            while made < wanted:
+                if lead + made * rows <= oldest:
+                    fresh.append(made)
+                calls.append((node, made))
+                live.append(self.between[at])
+                between.append(self.between[at])
+                made += 1
+                ring = max(ring, lead + made * rows - oldest)
+            done[called] = count
+            oldest = min(reader.oldest(done[reader.node]) for reader in readers)
         assert made == parts, "the last part is pulled by the reader that leads the most"
-        self.calls, self.live, self.between = calls, live, between
+        self.calls = calls + self.calls[copied:]
+        self.live, self.between = live + self.live[copied:], between + self.between[copied:]
         return Made(ring, tuple(fresh))
 
     def hold(self, node: int, readers: set[int], fresh: Sequence[int], size: int, *, handed_on: bool = False) -> None:

@@ -9,6 +9,7 @@ the allocator may exceed by fragmentation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -33,24 +34,35 @@ class Tiling:
     pareto: tuple[tuple[int, int], ...] = ()
 
 
-def _best(found: list[Columns], budget: int) -> tuple[int, list[Candidate]] | None:
-    """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
-    cost = np.full(len(found) + 1, IMPOSSIBLE, np.int64)
-    cost[0] = 0
-    taken = [0] * len(found)
-    for last, (first, _, _, memory, cycles) in enumerate(found):
-        total = np.where(memory <= budget, cost[first] + cycles, IMPOSSIBLE)
-        taken[last] = at = int(total.argmin())
-        cost[last + 1] = min(total[at], IMPOSSIBLE)
-    if cost[-1] >= IMPOSSIBLE:
-        return None
-    chosen: list[Candidate] = []
-    end = len(found)
-    while end:
-        begin, rows, pixels, memory, cycles = found[end - 1][:, taken[end - 1]].tolist()
-        chosen.append(Candidate(begin, end - 1, rows, pixels, memory, cycles))
-        end = begin
-    return int(cost[-1]), chosen[::-1]
+class _Offers:
+    """The candidates of all last nodes side by side, from which the best are chosen for one budget after the other."""
+
+    def __init__(self, found: list[Columns]) -> None:
+        self._found = found
+        _, _, _, self._memory, self._cycles = np.concatenate(found, axis=1)
+        ends = [0, *accumulate(columns.shape[1] for columns in found)]
+        self._places = [(columns[0], slice(*at)) for columns, at in zip(found, pairwise(ends), strict=True)]
+
+    def best(self, budget: int) -> tuple[int, list[Candidate]] | None:
+        """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
+        cycles = np.where(self._memory <= budget, self._cycles, IMPOSSIBLE)
+        cost = np.full(len(self._found) + 1, IMPOSSIBLE, np.int64)
+        cost[0] = 0
+        taken = []
+        for last, (first, place) in enumerate(self._places):
+            total = cost[first] + cycles[place]
+            at = total.argmin()
+            taken.append(at)
+            cost[last + 1] = min(total[at], IMPOSSIBLE)
+        if cost[-1] >= IMPOSSIBLE:
+            return None
+        chosen: list[Candidate] = []
+        end = len(self._found)
+        while end:
+            begin, *others = self._found[end - 1][:, taken[end - 1]].tolist()
+            chosen.append(Candidate(begin, end - 1, *others))
+            end = begin
+        return int(cost[-1]), chosen[::-1]
 
 
 def tile(
@@ -78,11 +90,12 @@ def tile(
     structure = Structure.of(graph)
     if not budgets:
         return [Tiling([])]
+    offers = _Offers(found)
     tried: dict[int, tuple[int, list[Candidate]] | None] = {}
 
     def best(at: int) -> tuple[int, list[Candidate]] | None:
         if at not in tried:
-            tried[at] = _best(found, budgets[at])
+            tried[at] = offers.best(budgets[at])
         return tried[at]
 
     fastest = best(len(budgets) - 1)
@@ -103,19 +116,19 @@ def tile(
     else:
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
-    offers = [(budgets[at], *p) for at in sorted(tried) if (p := tried[at]) is not None]
+    met = [(budgets[at], *p) for at in sorted(tried) if (p := tried[at]) is not None]
     # What is fetched is plain when the array loads it.
     coded = {} if fetch_constants or stored is None else stored
-    points = _pareto(_as_stored(structure, offers, CostModel(graph, target, local=local, stored=coded)))
+    points = _pareto(_as_stored(structure, met, CostModel(graph, target, local=local, stored=coded)))
     return [_tiling(structure, items, points) for items in chosen]
 
 
 def _as_stored(
-    structure: Structure, offers: list[tuple[int, int, list[Candidate]]], costs: CostModel
+    structure: Structure, met: list[tuple[int, int, list[Candidate]]], costs: CostModel
 ) -> Iterable[tuple[int, int]]:
-    """The budgets of what is on offer, with cycles by prices that count weights as they are stored."""
+    """The budgets that were tried, with cycles by prices that count weights as they are stored."""
     known: dict[Candidate, int] = {}
-    for budget, cycles, items in offers:
+    for budget, cycles, items in met:
         if costs.stored:
             known.update((item, priced(structure, item, costs)) for item in items if item not in known)
             cycles = sum(known[item] for item in items)
