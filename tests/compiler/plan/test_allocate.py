@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from openneutron.compiler.l2 import Buffer, TaskList
-from openneutron.compiler.plan.allocate import allocate
+from openneutron.compiler.l2 import Buffer, Overlap, TaskList
+from openneutron.compiler.plan.allocate import Effort, allocate, lower_bound
 from openneutron.microcode.table import Region
 
 
@@ -31,6 +31,27 @@ def test_live_buffers_never_overlap(seed: int) -> None:
 def test_ping_pong_chain_reaches_the_bound() -> None:
     tasks = allocate(_tasks([(64, 0, 1), (128, 1, 2), (32, 2, 3), (256, 3, 4)]))
     assert tasks.scratch_bytes == tasks.lower_bound == 288
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_placement_is_below_the_bound_with_overlaps(seed: int) -> None:
+    rng = random.Random(seed)
+    sizes = [16 * rng.randint(1, 64) for _ in range(30)]
+    tasks = _tasks([(size, at, at + rng.randint(1, 2)) for at, size in enumerate(sizes)])
+    tasks.overlaps = [
+        Overlap(at, at + 1, 16 * rng.randint(0, 80), exact=rng.random() < 0.2, upward=rng.random() < 0.5)
+        for at in range(29)
+    ]
+    assert lower_bound(tasks.buffers, tasks.overlaps) <= lower_bound(tasks.buffers)
+    for effort in (Effort.GREEDY, Effort.CLIMB):
+        assert allocate(tasks, effort).scratch_bytes >= lower_bound(tasks.buffers, tasks.overlaps)
+
+
+def test_a_chain_of_overlaps_reaches_the_bound() -> None:
+    tasks = _tasks([(256, 0, 1), (128, 1, 2), (512, 2, 3)])
+    tasks.overlaps = [Overlap(0, 1, 64, exact=False), Overlap(1, 2, 32, exact=False, upward=True)]
+    assert lower_bound(tasks.buffers, tasks.overlaps) == 512  # less than the 640 that the last two take side by side
+    assert allocate(tasks).scratch_bytes == 512
 
 
 def test_nothing_to_place() -> None:

@@ -2,14 +2,14 @@
 
 Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life, then hill climbing
 on the order. A segment's dying input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in
-DMO and vMCU). The largest sum of live bytes is a lower bound where nothing overlaps: reaching it proves the result optimal.
+DMO and vMCU). The largest sum of live bytes, less what pairs of them may share, is a lower bound: reaching it proves the
+result optimal, and the search ends there.
 `--optimize max` lets CP-SAT improve on greedy.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
@@ -38,12 +38,25 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
 )
 
 
-def lower_bound(buffers: Sequence[Buffer]) -> int:
-    """Largest sum of bytes alive at one position."""
+def lower_bound(buffers: Sequence[Buffer], overlaps: Iterable[Overlap] = ()) -> int:
+    """Largest sum of bytes alive at one position, less what each two of them may share: no placement is lower.
+
+    A union is at least the sum of its parts less the intersections of all pairs of them.
+    """
     events: dict[int, int] = {}
+
+    def count(first: int, last: int, size: int) -> None:
+        events[first] = events.get(first, 0) + size
+        events[last + 1] = events.get(last + 1, 0) - size
+
     for b in buffers:
-        events[b.first] = events.get(b.first, 0) + b.size
-        events[b.last + 1] = events.get(b.last + 1, 0) - b.size
+        count(b.first, b.last, b.size)
+    for o in overlaps:
+        dying, born = buffers[o.dying], buffers[o.born]
+        shared = min(dying.size, born.size if o.exact else max(born.size - o.distance, 0))
+        first, last = max(dying.first, born.first), min(dying.last, born.last)
+        if first <= last:
+            count(first, last, -shared)
     most = alive = 0
     for position in sorted(events):
         alive += events[position]
@@ -55,12 +68,14 @@ class _Pairs:
     """Overlaps by the two buffers they join."""
 
     def __init__(self, overlaps: Sequence[Overlap], index: dict[int, int]) -> None:
+        self.each: list[Overlap] = []
         self.of: dict[tuple[int, int], Overlap] = {}
         self.partners: dict[int, dict[int, Overlap]] = {}
         for o in overlaps:
             if o.dying in index and o.born in index:
                 dying, born = index[o.dying], index[o.born]
                 pair = replace(o, dying=dying, born=born)
+                self.each.append(pair)
                 self.of[dying, born] = self.of[born, dying] = pair
                 self.partners.setdefault(dying, {})[born] = self.partners.setdefault(born, {})[dying] = pair
 
@@ -126,14 +141,19 @@ def _climb(
     pairs: _Pairs,
     neighbours: list[list[int]],
     start: tuple[int, list[int]],
+    least: int,
 ) -> tuple[int, list[int]]:
     """Hill climbing on the order: what reaches the top, or lies under it, is placed earlier (as Vela does).
 
-    A fixed number of steps and a generator of its own: the same result everywhere.
+    A fixed number of steps, or until the `least` height is reached, and a generator of its own: the same result everywhere.
     """
+    if start[0] <= least or len(buffers) > CLIMB_LIMIT:
+        return start
+    import random
+
     rng = random.Random(1)  # the same choices every time, no secret # nosec B311
     best, current = start, start
-    for _ in range(CLIMBS if len(buffers) <= CLIMB_LIMIT else 0):
+    for _ in range(CLIMBS):
         highest = [at for at, b in enumerate(buffers) if current[1][at] + b.size == current[0]]
         moved = rng.choice(highest)
         beneath = [n for n in neighbours[moved] if current[1][n] < current[1][moved]]
@@ -146,6 +166,8 @@ def _climb(
             current, order = attempt, attempt_order
         if current[0] < best[0]:
             best = current
+            if best[0] <= least:
+                break
     return best
 
 
@@ -170,13 +192,16 @@ def _region(
     for pairs in (_Pairs(overlaps, index), _Pairs((), {})):
         if best is not None and best[0] <= bound:
             break  # nothing placed without overlaps can be smaller
+        least = lower_bound(buffers, pairs.each)
         attempts: list[tuple[tuple[int, list[int]], list[int]]] = []
         for key in _ORDERS:
             order = sorted(range(len(buffers)), key=lambda at, key=key: (*key(buffers[at]), at))  # type: ignore[misc]
             attempts.append((_place(buffers, order, pairs, neighbours), order))
+            if attempts[-1][0][0] <= least:
+                break
         found, order = min(attempts, key=lambda attempt: attempt[0][0])
-        if effort is not Effort.GREEDY and (pairs.of or found[0] > bound):
-            found = _climb(buffers, order, pairs, neighbours, found)
+        if effort is not Effort.GREEDY:
+            found = _climb(buffers, order, pairs, neighbours, found, least)
         best = found if best is None or found[0] < best[0] else best
     assert best is not None
     if effort is Effort.EXACT:
@@ -191,6 +216,8 @@ def allocate(tasks: TaskList, effort: Effort = Effort.CLIMB) -> TaskList:
     for region in (Region.SCRATCH, Region.PREFETCH, Region.TCM):
         chosen = [at for at, b in enumerate(tasks.buffers) if b.region is region and b.first >= 0]
         index = {at: i for i, at in enumerate(chosen)}
+        if not chosen:
+            continue
         height, bound = _region([tasks.buffers[at] for at in chosen], tasks.overlaps, index, effort)
         if region is Region.PREFETCH:
             tasks.prefetch_bytes = height
