@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
-from openneutron.records import dataclass, field, fields, replace
+from openneutron.records import dataclass, field, fields
 from openneutron.terminal.sizes import parse_size
 
 CONVERTERS = ("open", "nxp")
@@ -55,7 +55,7 @@ class Option:
 def _option(default: Any, help: str, **more: Any) -> Any:
     kinds: dict[type, Kind] = {bool: "switch", tuple: "names", int: "count"}
     more.setdefault("kind", kinds.get(type(default), "text"))
-    return field(default=default, metadata={"option": Option(help, **more)})
+    return field(default=default, metadata={"help": help, **more})
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Options:
 
 
 SCHEMA: dict[str, Option] = {
-    one.name: replace(one.metadata["option"], name=one.name, default=one.default) for one in fields(Options)
+    one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options)
 }
 PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
 

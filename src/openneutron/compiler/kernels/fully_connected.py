@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -115,9 +116,13 @@ def _exact(op: OpSignature) -> ExactTable:
     x, w, y = required(op, 0), required(op, 1), op.outputs[0]
     assert w.quantization is not None
     low, high = clamp_of(op)
-    reals = [x.scale * scale / y.scale for scale in w.quantization.scale]
-    count = w.shape[0]
-    return exact_multipliers(reals * count if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+    reals = tuple(x.scale * scale / y.scale for scale in w.quantization.scale)
+    return _proved(reals * w.shape[0] if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+
+
+@lru_cache(maxsize=64)  # a layer is asked about when it is checked, compiled, and planned by stock rules
+def _proved(reals: tuple[float, ...], low: int, high: int) -> ExactTable:
+    return exact_multipliers(reals, low, high)
 
 
 @serves(
@@ -140,7 +145,6 @@ def _exact(op: OpSignature) -> ExactTable:
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, Fully connected: multipliers proved equal to double arithmetic."""
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
-    assert w.quantization is not None
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     outputs, inputs = weights.shape
     bias = state.constant(2).astype(np.int64).reshape(-1) if state.has(2) else np.zeros(outputs, np.int64)
@@ -153,8 +157,7 @@ def legalize(state: Legalizer) -> None:
         emit_fully_connected16(state, source, weights, bias, streams=streams)
         return
     low, high = clamp_of(state.signature)
-    reals = [x.scale * scale / y.scale for scale in w.quantization.scale]
-    exact = exact_multipliers(reals * outputs if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+    exact = _exact(state.signature)
     units, length = state.target.units, state.target.length
     folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     packed = pack_dense(weights.reshape(outputs, 1, inputs), units, length)
