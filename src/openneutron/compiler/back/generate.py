@@ -1,4 +1,4 @@
-"""Writes what comes from the tables: the C header, the target constants in C, the operators served, and the format page.
+"""Writes what comes from the tables: the C header, the targets in C and Python, the operators served, and the format page.
 
 Run `python -m openneutron.compiler.back.generate` after changing a table, a kernel's parameters or a target; a test
 compares the files with what this prints.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import tomllib
 from pathlib import Path
+from typing import Any
 
 from openneutron.compiler import kernels
 from openneutron.machine import structs, targets
@@ -122,12 +124,33 @@ def _roles() -> list[str]:
     return [*lines, ""]
 
 
+def _target_files() -> dict[str, dict[str, Any]]:
+    """The TOML files of the targets, by name."""
+    folder = Path(targets.__file__).parent
+    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.toml"))}
+
+
+def target_tables() -> str:
+    """`src/openneutron/machine/targets/tables.py`."""
+    head = [
+        '"""The TOML files beside this one as Python.',
+        "",
+        _NOTICE,
+        '"""',
+        "",
+        "from __future__ import annotations",
+    ]
+    rows = [f"    {name!r}: {table!r}," for name, table in _target_files().items()]
+    marks = ["# fmt: off", "# ruff: noqa: E501"]
+    lines = [*head, "", "from typing import Any", "", *marks, "TABLES: dict[str, dict[str, Any]] = {", *rows, "}", ""]
+    return "\n".join(lines)
+
+
 def c_targets() -> str:
     """`runtime/machine/generated/targets.inc`: the constants of every target, in the order of `nm_target`."""
     lines = [f"/* {_NOTICE} From src/openneutron/machine/targets. */"]
-    for name in targets.names():
-        target = targets.load(name)
-        values = structs.target_values(target)
+    for name, made in _target_files().items():
+        values = structs.target_values(targets.of_table(made))
         own = ", ".join(f"{value}u" for value in values[1 : len(structs.TARGET.fields)])
         cost = ", ".join(f"{value}u" for value in values[len(structs.TARGET.fields) :])
         lines.append(f'{{"{name}", {own}, {{{cost}}}}},')
@@ -204,6 +227,7 @@ def files() -> dict[str, str]:
         "runtime/include/generated/event.h": c_event(),
         "runtime/machine/generated/structs.h": c_machine(),
         "runtime/machine/generated/targets.inc": c_targets(),
+        "src/openneutron/machine/targets/tables.py": target_tables(),
         "src/openneutron/compiler/served.py": served(),
         "docs/format.md": format_page(),
     }

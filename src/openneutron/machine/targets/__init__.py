@@ -1,5 +1,7 @@
 """Targets are TOML files of capabilities; nothing else in the code knows a target by name.
 
+`tables.py` is generated from them: a parser of TOML takes longer to import than all else that is done with them.
+
 Example:
     >>> target = load("imxrt700")
     >>> target.macs_per_cycle
@@ -8,15 +10,13 @@ Example:
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from openneutron.errors import OptionError
+from openneutron.machine.targets.tables import TABLES
 from openneutron.records import dataclass
 
-_FOLDER = Path(__file__).parent  # importlib.resources would load zip and compression modules, 10 ms of every start
 # Names that NXP's converters accept but for which no figures are public.
 UNDOCUMENTED = ("imx943", "imx952", "mcxn54x", "s32k5", "s32n79")
 
@@ -77,10 +77,9 @@ class Target:
         return cycles / self.clock_hz * 1e3
 
 
-@cache
 def names() -> tuple[str, ...]:
     """Names of the targets that can be compiled for, in alphabetical order."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+    return tuple(TABLES)
 
 
 @cache
@@ -96,13 +95,8 @@ def named(text: str) -> str:
         return plain
     from fnmatch import fnmatch
 
-    found = [name for name in names() if any(fnmatch(plain, form) for form in _table(name)["aliases"])]
+    found = [name for name in names() if any(fnmatch(plain, form) for form in TABLES[name]["aliases"])]
     return found[0] if len(found) == 1 else text
-
-
-@cache
-def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads((_FOLDER / f"{name}.toml").read_text("utf-8"))
 
 
 @cache
@@ -119,6 +113,10 @@ def load(name: str) -> Target:
         near = [named(name)] if named(name) in names() else get_close_matches(name.lower(), names(), n=1)
         known = f"known targets: {', '.join(names())}"
         raise OptionError(f"unknown target {name!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known)
-    table = _table(name)
+    return of_table(TABLES[name])
+
+
+def of_table(table: dict[str, Any]) -> Target:
+    """The target that a TOML file describes."""
     named_so = {"name": table["name"], "description": table["description"]}
     return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]))
