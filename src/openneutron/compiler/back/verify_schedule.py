@@ -42,7 +42,20 @@ class _Access(NamedTuple):
     joined: bool  # rows follow each other on both sides
     rows: int
     demand: RowDemand | None
-    overwritten: bool  # whether the call must not write over what it reads here
+    overwritten: bool  # whether the call could write over what it reads here, and must not
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The bytes of its region that any of its rows could lie in."""
+        o = self.operand
+        row = (o.width - 1) * o.pixel + o.channels * ITEM_BYTES[o.dtype]
+        start = self.buffer.offset + o.offset
+        return start, start + (o.batch - 1) * o.plane + (o.ring - 1) * o.pitch + row
+
+
+def _meet(one: _Access, other: _Access) -> bool:
+    (low, high), (start, end) = one.reach, other.reach
+    return one.buffer.region is other.buffer.region and low < end and start < high
 
 
 class _Accesses(NamedTuple):
@@ -90,6 +103,9 @@ class _Replay:
         for written in found.writes:
             if written.buffer.region not in (Region.SCRATCH, Region.OUTPUT, Region.TCM, Region.STATE):
                 raise InternalError(f"node {call.node} writes to {written.buffer.region.name}")
+        for at, read in enumerate(found.reads):
+            if read.overwritten and not any(_meet(read, written) for written in found.writes):
+                found.reads[at] = read._replace(overwritten=False)
         return found
 
     def access(self, value: int, operand: Operand, demand: RowDemand | None, apart: bool) -> _Access:

@@ -56,7 +56,8 @@ def fold_zero_point(
 ) -> npt.NDArray[np.int64]:
     """Bias with -z_in * Σ(w - z_w) added, wrapped to INT32 as the accumulator wraps; `weights` has Cout first."""
     flat = weights.reshape(weights.shape[0], -1)
-    sums = flat.sum(axis=1, dtype=np.int64) - weights_zero * flat.shape[1]
+    # In half the time of INT64 sums; what wraps here wraps below anyway.
+    sums = flat.sum(axis=1, dtype=np.int32).astype(np.int64) - weights_zero * flat.shape[1]
     folded = bias.astype(np.int64) - zero_point * sums
     wrapped: npt.NDArray[np.int64] = (folded + (1 << 31)) % (1 << 32) - (1 << 31)
     return wrapped

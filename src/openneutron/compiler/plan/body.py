@@ -73,7 +73,7 @@ class Body:
             if pulling is None:
                 continue
             count = done[called] + 1
-            needed = max(reader.newest(count) for reader in pulling) - lead
+            needed = max([reader.newest(count) for reader in pulling]) - lead
             wanted = min(-(-needed // rows), parts)
             if made < wanted:
                 calls += self.calls[copied:at]
@@ -89,7 +89,7 @@ class Body:
                 made += 1
                 ring = max(ring, lead + made * rows - oldest)
             done[called] = count
-            oldest = min(reader.oldest(done[reader.node]) for reader in readers)
+            oldest = min([reader.oldest(done[reader.node]) for reader in readers])
         assert made == parts, "the last part is pulled by the reader that leads the most"
         self.calls = calls + self.calls[copied:]
         self.live, self.between = live + self.live[copied:], between + self.between[copied:]
