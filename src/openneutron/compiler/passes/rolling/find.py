@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.passes.rolling.body import Body, Place, Use, place_of
+from openneutron.records import replace
 
 LEAST_STEPS = 3  # fewer are not worth a loop
 MOST_BODY = 64  # nodes of a body: a loop's microcode stays at some kilobytes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from openneutron.compiler.kernels.copy import copy_node
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node, RowDemand, Value
 from openneutron.compiler.passes.rolling.body import Body, Use, place_of, row_of
+from openneutron.records import replace
 
 
 def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
