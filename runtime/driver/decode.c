@@ -89,35 +89,39 @@ uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, ui
     }
 }
 
-static void decode_operand(const nd_program *program, const nd_buffers *buffers,
-                           const NeutronOperandRecord *o, nk_operand *operand) {
-    memset(operand, 0, sizeof *operand);
-    if (o->channels == 0) return;
-    if (buffers) {
-        operand->data = nd_region_base(program, buffers, o->region, o->index) + o->offset;
-    } else { /* only checks ask how much there is */
+nk_operand nd_operand_of(const NeutronOperandRecord *o, uint8_t *base) {
+    if (o->channels == 0) return (nk_operand){0};
+    return (nk_operand){.data = base ? base + o->offset : NULL,
+                        .plane = o->plane,
+                        .pitch = o->pitch,
+                        .pixel = o->pixel,
+                        .ring = o->ring,
+                        .batch = o->batch,
+                        .height = o->height,
+                        .width = o->width,
+                        .channels = o->channels,
+                        .dtype = o->dtype,
+                        .region = o->region,
+                        .index = o->index,
+                        .present = 1};
+}
+
+static nk_operand decode_operand(const nd_program *program, const nd_buffers *buffers,
+                                 const NeutronOperandRecord *o) {
+    if (buffers) return nd_operand_of(o, nd_region_base(program, buffers, o->region, o->index));
+    nk_operand operand = nd_operand_of(o, NULL);
+    if (operand.present) { /* only checks ask how much there is */
         const uint64_t bytes = nd_region_bytes(program, o->region, o->index);
-        operand->available = bytes > o->offset ? (uint32_t)(bytes - o->offset) : 0;
+        operand.available = bytes > o->offset ? (uint32_t)(bytes - o->offset) : 0;
     }
-    operand->plane = o->plane;
-    operand->pitch = o->pitch;
-    operand->pixel = o->pixel;
-    operand->ring = o->ring;
-    operand->batch = o->batch;
-    operand->height = o->height;
-    operand->width = o->width;
-    operand->channels = o->channels;
-    operand->dtype = o->dtype;
-    operand->region = o->region;
-    operand->index = o->index;
-    operand->present = 1;
+    return operand;
 }
 
 void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at,
                     nk_call *call, NeutronCallRecord *record) {
     nd_body(at, record, sizeof *record);
     for (uint32_t operand = 0; operand < at->operands; operand++) {
-        decode_operand(program, buffers, operand_at(at, operand), &call->operands[operand]);
+        call->operands[operand] = decode_operand(program, buffers, operand_at(at, operand));
     }
     call->params = (const int32_t *)(const void *)operand_at(at, at->operands);
     call->place = program->microcode + at->offset;

@@ -67,7 +67,7 @@ enum { ND_PROFILE_RECORD_BYTES = 16 }; /* a start and a stop point of NXP's prof
  * somebody waits for that run. */
 enum { ND_IDLE, ND_CLAIMED, ND_RUNNING, ND_JOINING };
 
-typedef struct nd_plan nd_plan; /* cascade.h */
+typedef struct nd_script nd_script; /* script.h */
 
 struct NeutronModel {
     NeutronModelHandle handle;
@@ -92,7 +92,7 @@ struct NeutronModel {
     nd_text detail;
     char detail_text[ND_DETAIL_BYTES];
     nd_pool *pool; /* NULL: a run takes one thread */
-    nd_plan *plan; /* loops whose stripes run several at a time; NULL: none */
+    nd_script *script; /* what a run does that nobody watches; NULL: what the microcode says */
     nd_thread thread;
     NeutronDataConfig data;
     atomic_int state; /* ND_IDLE, or who has the model and where a non-blocking run stands */
@@ -207,6 +207,8 @@ NeutronOperandRecord nd_operand_record(const nd_instruction *at, uint32_t operan
 uint64_t nd_region_bytes(const nd_program *program, uint8_t region, uint8_t index);
 uint8_t *nd_region_base(const nd_program *program, const nd_buffers *buffers, uint8_t region,
                         uint8_t index);
+/* An operand in memory from `base` on; NULL: its data is nowhere. */
+nk_operand nd_operand_of(const NeutronOperandRecord *record, uint8_t *base);
 /* `buffers` NULL leaves data pointers NULL, as NK_CHECK expects them. */
 void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const nd_instruction *at,
                     nk_call *call, NeutronCallRecord *record);

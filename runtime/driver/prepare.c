@@ -1,7 +1,7 @@
 #include <string.h>
 
-#include "cascade.h"
 #include "model.h"
+#include "script.h"
 
 static size_t aligned(size_t size) {
     return (size + NEUTRON_ALIGNMENT - 1) / NEUTRON_ALIGNMENT * NEUTRON_ALIGNMENT;
@@ -162,9 +162,8 @@ NeutronError neutronModelPrepareChecked(const NeutronModelConfig *config,
         return refused;
     }
     struct NeutronModel *model = context;
-    if (window == 0) /* a plan runs calls out of their order, a window holds those of one */
-        model->plan =
-            nd_plan_make(&program, model->pool ? ND_SHARED_SHADOW_BYTES : ND_SHADOW_BYTES);
+    if (window == 0) /* a script runs calls out of their order, a window holds those of one */
+        model->script = nd_script_make(&model->program, model->pool != NULL);
 #endif
     *handle = made;
     return NEUTRON_NONE;
@@ -200,7 +199,7 @@ NeutronError neutronModelUnprepare(NeutronModelHandle handle) {
     }
 #if ND_THREADS
     nd_pool_free(model->pool);
-    nd_plan_free(model->plan);
+    nd_script_free(model->script);
 #endif
     nd_give(model->held);
     if (model->owned) neutronMemFree(model);

@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct {
-    _Alignas(16) uint8_t microcode[4096];
+    _Alignas(16) uint8_t microcode[8192];
     _Alignas(16) uint8_t weights[WEIGHTS];
     _Alignas(16) uint8_t kernels[16];
     uint32_t size;

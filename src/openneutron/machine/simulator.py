@@ -334,6 +334,8 @@ class Simulator:
     def memory(self, region: Region, index: int = 0) -> Array:
         """The bytes of a region as they are now: a view, not a copy.
 
+        Scratch holds what each call left only while somebody watches the run; otherwise rows may be held elsewhere.
+
         Example:
             >>> simulator.memory(Region.SCRATCH)[:16]
         """
