@@ -125,6 +125,7 @@ void nd_decode_call(const nd_program *program, const nd_buffers *buffers, const 
     }
     call->params = (const int32_t *)(const void *)operand_at(at, at->operands);
     call->place = program->microcode + at->offset;
+    call->model = NULL;
     call->operand_count = at->operands;
     call->param_count = at->words - (uint32_t)((const uint32_t *)call->params - at->plain);
     call->kernel = record->kernel;

@@ -91,7 +91,7 @@ struct NeutronModel {
     nd_text trace;
     nd_text detail;
     char detail_text[ND_DETAIL_BYTES];
-    nd_pool *pool; /* NULL: a run takes one thread */
+    nd_pool *pool;     /* NULL: a run takes one thread */
     nd_script *script; /* what a run does that nobody watches; NULL: what the microcode says */
     nd_thread thread;
     NeutronDataConfig data;

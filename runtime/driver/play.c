@@ -62,6 +62,7 @@ static void bind(const nd_runner *r, const nd_script *s, uint8_t *held, const nd
     }
     call->params = s->params + k->params;
     call->place = r->program->microcode + k->offset;
+    call->model = r->model->handle;
     call->operand_count = k->operand_count;
     call->param_count = k->param_count;
     call->kernel = k->kernel;

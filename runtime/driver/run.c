@@ -1,7 +1,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "nk_simd.h"
 #include "play.h"
 #include "runner.h"
 
@@ -115,6 +114,7 @@ static NeutronError account(run *r, kept *k, int32_t row0, int32_t row1) {
 static void decode(run *r, kept *k) {
     if (k->decoded) return;
     nd_decode_call(r->on.program, &r->on.buffers, &k->at, &k->call, &k->record);
+    k->call.model = r->on.model->handle;
     nd_kernel(k->record.kernel, &k->info);
     k->decoded = true;
 }
@@ -298,7 +298,6 @@ NeutronError nd_run(struct NeutronModel *model, const NeutronDataConfig *data) {
     share(&r);
     nd_clear_buffers(model, &r.on.buffers);
     nd_timeline_start(&model->timeline);
-    NK_NEW_RUN();
     error = run_all(&r);
     shared(&r, error);
     model->cycles = nd_timeline_end(&model->timeline);

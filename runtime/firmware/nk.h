@@ -26,6 +26,7 @@ typedef struct {
     nk_operand operands[NEUTRON_MAX_OPERANDS];
     const int32_t *params; /* cast to the kernel's own generated struct */
     const void *place;     /* of the instruction in the microcode: no other call has the same */
+    const void *model;     /* the prepared model's handle, NULL: none; no other ever has the same */
     uint32_t operand_count, param_count;
     uint32_t kernel;
     uint32_t units, length; /* M and N of the weight packing */

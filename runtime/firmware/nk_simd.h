@@ -63,17 +63,12 @@ NEUTRON_API bool neutronSetIsa(const char *name);
 /* Name of the instruction set in use. */
 NEUTRON_API const char *neutronGetIsa(void);
 
-/* The driver starts a run: what loops kept from the last one, on any thread, is void. */
-void nk_new_run(void);
-#define NK_NEW_RUN() nk_new_run()
-
 /* 1 when a SIMD loop has done the call. */
 #define NK_SIMD(kernel, ...) \
     (nk_simd_active() && nk_simd_active()->kernel && nk_simd_active()->kernel(__VA_ARGS__))
 
 #else
 #define NK_SIMD(kernel, ...) 0
-#define NK_NEW_RUN() ((void)0)
 #endif
 
 #endif

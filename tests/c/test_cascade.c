@@ -1,10 +1,19 @@
 /* Loops that run several stripes at a time leave what they leave one by one: every byte that
- * somebody reads and every cycle, in random programs, most of which no compiler would make. Whoever watches a run
- * sees its calls one by one, so a run with an event sink is the one to compare with. */
+ * somebody reads and every cycle, in random programs, most of which no compiler would make. Whoever
+ * watches a run sees its calls one by one, so a run with an event sink is the one to compare with.
+ */
 #include "build.h"
 #include "cascade.h"
 
-enum { ROWS = 12, PITCH = 4, TENSOR = ROWS * PITCH, ROOM = 256, CASES = 20000, CALLS = 3, FILL = 0xA5 };
+enum {
+    ROWS = 12,
+    PITCH = 4,
+    TENSOR = ROWS * PITCH,
+    ROOM = 256,
+    CASES = 20000,
+    CALLS = 3,
+    FILL = 0xA5
+};
 
 static uint64_t state = 0x9E3779B97F4A7C15u;
 
@@ -200,9 +209,8 @@ static void random_programs(void) {
     CHECK(fewer > CASES / 8);
 }
 
-static const NeutronDmaRecord all_of_scratch = {.source_region = NEUTRON_REGION_SCRATCH,
-                                                .target_region = NEUTRON_REGION_OUTPUT,
-                                                .bytes = ROOM};
+static const NeutronDmaRecord all_of_scratch = {
+    .source_region = NEUTRON_REGION_SCRATCH, .target_region = NEUTRON_REGION_OUTPUT, .bytes = ROOM};
 
 /* Three layers through small rings: one call each. */
 static void a_cascade_runs_at_once(void) {
@@ -257,7 +265,8 @@ static void sliding_tensors_run_at_once(void) {
     finish(&b, 19);
     CHECK(same_with_less(&b));
     CHECK_EQUAL(last.calls, 4);
-    for (uint32_t at = 0; at < 12; at++) CHECK_EQUAL(last.scratch[at], FILL); /* nothing came back */
+    for (uint32_t at = 0; at < 12; at++)
+        CHECK_EQUAL(last.scratch[at], FILL); /* nothing came back */
 }
 
 /* The same where somebody reads all of scratch afterwards. */

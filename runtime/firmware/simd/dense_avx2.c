@@ -177,10 +177,9 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     s->kept_step = kept_bytes(&used);
     const size_t size = nk_blocks(d->outputs, LANES) * s->kept_step;
     int fresh = 1;
-    /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
-    const int again = call->row1 - call->row0 < (int32_t)d->out->height;
+    const int stripe = call->row1 - call->row0 < (int32_t)d->out->height;
     uint8_t *kept =
-        again && size <= KEPT ? nk_memo(call, weights, table, number, size, &fresh) : NULL;
+        size <= KEPT ? nk_memo(call, weights, table, number, size, stripe, &fresh) : NULL;
     if (!kept && size <= KEPT) kept = own;
     if (kept && fresh) fill_kept(&used, kept);
     s->kept = kept;

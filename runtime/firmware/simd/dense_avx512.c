@@ -212,15 +212,14 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     int8_t own_broad[NK_BROAD_BYTES] __attribute__((aligned(64)));
     const size_t size = constants_bytes(d->outputs), thin_bytes = thin ? NK_THIN_BYTES : 0;
     int fresh = 1;
-    /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
-    const int again = call->row1 - call->row0 < (int32_t)d->out->height;
+    const int stripe = call->row1 - call->row0 < (int32_t)d->out->height;
     const uint64_t pixels =
         (uint64_t)d->out->batch * d->out->width * (uint32_t)(call->row1 - call->row0);
     const int direct = s->clamps.fast && s->clamps.open && !d->stage->lut;
     const uint32_t broad = direct ? nk_broad_outputs(d, pixels) : 0;
     const size_t broad_bytes = nk_broad_bytes(d, broad);
     uint8_t *kept =
-        again ? nk_memo(call, weights, table, part, size + thin_bytes + broad_bytes, &fresh) : NULL;
+        nk_memo(call, weights, table, part, size + thin_bytes + broad_bytes, stripe, &fresh);
     constants *k = kept ? (constants *)(void *)kept : &own;
     int8_t *thin_weights = kept ? (int8_t *)kept + size : own_weights;
     int8_t *broad_weights = kept ? thin_weights + thin_bytes : own_broad;

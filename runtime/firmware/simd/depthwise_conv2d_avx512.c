@@ -320,11 +320,9 @@ int nk_depthwise_conv2d_avx512(const nk_call *call, const nk_stage *stage) {
     const size_t all = nk_blocks(out->channels, LANES) * size +
                        (pixels ? (out->channels / NK_QUAD_BYTES + 1) * sizeof(nk_quads) : 0);
     w.fresh = 1;
-    /* A call for all rows is made once: keeping its prepared weights would serve no later call. */
-    w.kept = call->row1 - call->row0 == (int32_t)out->height
-                 ? NULL
-                 : nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],
-                           &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0, all, &w.fresh);
+    w.kept = nk_memo(call, &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS],
+                     &call->operands[NK_DEPTHWISE_CONV2D_TABLE], 0, all,
+                     call->row1 - call->row0 < (int32_t)out->height, &w.fresh);
     const int32_t most = (MAX_ROWS - extent) / p->stride_h + 1; /* output rows at a time */
     for (uint32_t image = 0; image < out->batch; ++image) {
         for (int32_t y = call->row0; y < call->row1; y += most) {

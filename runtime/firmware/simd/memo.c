@@ -2,12 +2,11 @@
 
 #if NK_HAS_SIMD
 
-#include <stdatomic.h>
-
-/* More than the constants of any cascade seen; when they do not fit, it starts over */
-#define BYTES 65536
+/* More than the constants of any cascade seen, all of DS-CNN's and ResNet-8's; when those of
+ * stripes do not fit, it starts over. */
+#define BYTES 131072
 #define MOST 24576 /* of one call: larger ones would drive out the others */
-#define SLOTS 128  /* several times the calls of a cascade's body */
+#define SLOTS 128  /* a power of two, more than the parts that fit in most networks */
 
 typedef struct {
     const void *place; /* NULL: empty */
@@ -15,38 +14,48 @@ typedef struct {
     uint32_t at, bytes;
 } slot;
 
-/* Counts runs of any thread: whatever was kept before the count moved is forgotten. */
-static atomic_uint runs;
-
 static _Thread_local struct {
-    unsigned run;
-    uint32_t used;
+    const void *model;
+    const nk_simd *set; /* whose loops filled it */
+    uint32_t used, entries;
     slot slots[SLOTS];
     uint8_t bytes[BYTES] __attribute__((aligned(64)));
 } memo;
 
-void nk_new_run(void) { atomic_fetch_add_explicit(&runs, 1, memory_order_relaxed); }
-
-static void forget(unsigned run) {
+static void forget(const void *model) {
     memset(memo.slots, 0, sizeof memo.slots);
-    memo.used = 0;
-    memo.run = run;
+    memo.used = memo.entries = 0;
+    memo.model = model;
+    memo.set = nk_simd_active();
+}
+
+/* The slot of a part, or an empty one: there always is one. */
+static slot *find(const void *place, uint32_t part, size_t bytes) {
+    for (uintptr_t at = ((uintptr_t)place >> 2) + part;; at++) {
+        slot *s = &memo.slots[at % SLOTS];
+        if (s->place == NULL || (s->place == place && s->part == part && s->bytes == bytes))
+            return s;
+    }
 }
 
 void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *table,
-              uint32_t part, size_t bytes, int *fresh) {
-    const unsigned run = atomic_load_explicit(&runs, memory_order_relaxed);
+              uint32_t part, size_t bytes, int stripe, int *fresh) {
     const size_t room = (bytes + 63) / 64 * 64;
     const int fixed =
         weights->region == NEUTRON_REGION_WEIGHTS && table->region == NEUTRON_REGION_WEIGHTS;
-    if (run == 0 || !fixed || room > MOST || call->place == NULL) return NULL;
-    if (memo.run != run) forget(run);
-    slot *s = &memo.slots[(((uintptr_t)call->place >> 2) + part) % SLOTS];
-    *fresh = s->place != call->place || s->part != part || s->bytes != bytes;
+    if (call->model == NULL || !fixed || room > MOST || call->place == NULL) return NULL;
+    if (memo.model != call->model || memo.set != nk_simd_active()) forget(call->model);
+    slot *s = find(call->place, part, bytes);
+    *fresh = s->place == NULL;
     if (!*fresh) return memo.bytes + s->at;
-    if (memo.used + room > BYTES) forget(run);
+    if (memo.used + room > BYTES || memo.entries + 1 == SLOTS) {
+        if (!stripe) return NULL;
+        forget(call->model);
+        s = find(call->place, part, bytes);
+    }
     *s = (slot){call->place, part, memo.used, (uint32_t)bytes};
     memo.used += (uint32_t)room;
+    memo.entries++;
     return memo.bytes + s->at;
 }
 
