@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from openneutron.errors import OptionError
@@ -43,3 +45,20 @@ def test_decoding_is_no_slower_than_loading(name: str) -> None:
     """Or coded weights could make a model slower."""
     cost = targets.load(name).cost
     assert 0 < cost.decode_byte <= min(cost.weight_byte, cost.dma_byte)
+
+
+def test_a_file_that_is_new_or_has_changed_is_read_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = (Path(targets.FOLDER) / "imxrt700.toml").read_text()
+    (tmp_path / "imxrt700.toml").write_text(text.replace("clock_hz = 324_000_000", "clock_hz = 200_000_000"))
+    (tmp_path / "mine.toml").write_text(text.replace('name = "imxrt700"', 'name = "mine"'))
+    monkeypatch.setattr(targets, "FOLDER", str(tmp_path))
+    asked = (targets.names, targets.load, targets._table, targets.named)
+    for one in asked:
+        one.cache_clear()
+    try:
+        assert targets.names() == ("imxrt700", "mine")
+        assert targets.load("imxrt700").clock_hz == 200_000_000
+        assert targets.load("mine").clock_hz == 324_000_000
+    finally:
+        for one in asked:
+            one.cache_clear()

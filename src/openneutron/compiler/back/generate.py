@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import tomllib
+import zlib
 from pathlib import Path
-from typing import Any
 
 from openneutron.compiler import kernels
 from openneutron.machine import structs, targets
@@ -124,33 +124,46 @@ def _roles() -> list[str]:
     return [*lines, ""]
 
 
-def _target_files() -> dict[str, dict[str, Any]]:
+def _target_files() -> dict[str, bytes]:
     """The TOML files of the targets, by name."""
     folder = Path(targets.__file__).parent
-    return {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.toml"))}
+    return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.toml"))}
 
 
 def target_tables() -> str:
     """`src/openneutron/machine/targets/tables.py`."""
     head = [
-        '"""The TOML files beside this one as Python.',
+        '"""The TOML files beside this one as Python, each with the checksum of its file.',
         "",
         _NOTICE,
         '"""',
         "",
         "from __future__ import annotations",
     ]
-    rows = [f"    {name!r}: {table!r}," for name, table in _target_files().items()]
+    rows = [
+        f"    {name!r}: ({zlib.crc32(data)}, {tomllib.loads(data.decode())!r}),"
+        for name, data in _target_files().items()
+    ]
     marks = ["# fmt: off", "# ruff: noqa: E501"]
-    lines = [*head, "", "from typing import Any", "", *marks, "TABLES: dict[str, dict[str, Any]] = {", *rows, "}", ""]
+    lines = [
+        *head,
+        "",
+        "from typing import Any",
+        "",
+        *marks,
+        "TABLES: dict[str, tuple[int, dict[str, Any]]] = {",
+        *rows,
+        "}",
+        "",
+    ]
     return "\n".join(lines)
 
 
 def c_targets() -> str:
     """`runtime/machine/generated/targets.inc`: the constants of every target, in the order of `nm_target`."""
     lines = [f"/* {_NOTICE} From src/openneutron/machine/targets. */"]
-    for name, made in _target_files().items():
-        values = structs.target_values(targets.of_table(made))
+    for name, data in _target_files().items():
+        values = structs.target_values(targets.of_table(tomllib.loads(data.decode())))
         own = ", ".join(f"{value}u" for value in values[1 : len(structs.TARGET.fields)])
         cost = ", ".join(f"{value}u" for value in values[len(structs.TARGET.fields) :])
         lines.append(f'{{"{name}", {own}, {{{cost}}}}},')

@@ -1,7 +1,8 @@
 """Kernels: one file each. A file registers its ABI, and for each LiteRT operator it serves its limits and its legalization.
 
 Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/kernels/test_k.py`; `make generate`
-lists which operators it serves, so that a compile imports the files of its model's operators alone.
+lists which operators it serves, so that a compile imports the files of its model's operators alone; what is on no list is
+looked for in all of them.
 """
 
 from __future__ import annotations
@@ -68,6 +69,8 @@ def rule_of(code: str) -> Rule | None:
     """
     if code not in _RULES and code in SERVED:
         import_module(f"{__name__}.{SERVED[code]}")
+    elif code not in _RULES:
+        rules()  # a kernel may be newer than the list
     return _RULES.get(code)
 
 
