@@ -165,7 +165,10 @@ static void wait_for_parts(nd_pool *pool) {
         nd_pause();
     }
     pthread_mutex_lock(&pool->lock);
-    atomic_store(&pool->waiting, true);
+    /* An exchange, for either this thread sees the last part done, or whoever does it sees this one
+     * wait. qemu-aarch64 lets a load overtake a store in front of it, also where both are in one
+     * order for all. */
+    atomic_exchange(&pool->waiting, true);
     while (atomic_load(&pool->left) != 0) pthread_cond_wait(&pool->finished, &pool->lock);
     atomic_store(&pool->waiting, false);
     pthread_mutex_unlock(&pool->lock);
