@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from openneutron.compiler.passes.rolling.find import LEAST_STEPS
 from openneutron.executorch.fx import note_unrolled, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY, is_zero
 
-LEAST_STEPS = 3  # as many as the compiler makes a loop of
 _WITH_WEIGHTS = "aten.linear.default"
 # They pick a part by number, and another one in each step.
 _PICKS = frozenset({"aten.select.int", "aten.slice.Tensor"})
@@ -64,7 +64,7 @@ def _recognize(model: GraphModule, calls: list[Node], place: dict[Node, int], re
     period = readers[1] - readers[0]
     if ROLE_KEY in calls[readers[0]].meta:
         return 0  # by another weight of the same steps
-    likeness = {at: _likeness(model, calls[at]) for at in range(readers[0], readers[-1] + 1)}
+    likeness: dict[int, Any] = {}
 
     def alike(at: int) -> bool:
         for one in (at, at + period):
