@@ -14,7 +14,7 @@
 #include <immintrin.h>
 
 #include "thin.h"
-#include "broad_avx512.h"
+#include "winograd_avx512.h"
 
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
 /* Pixels: fewer are done with four groups at a time, whose sums depend less on each other \ */
@@ -184,10 +184,15 @@ static void fill_bias(const nk_dense *d, constants *k) {
     }
 }
 
+/* What the products of an output add up to at most. */
+static int32_t most_sum(const nk_dense *d) {
+    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
+    return (int32_t)(terms * (d->flip ? 128 : 255) * 128);
+}
+
 /* The first `broad` channels have natural lanes, if all of them may take the float form. */
 static void fill_constants(const nk_dense *d, constants *k, uint32_t broad) {
-    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
-    const int32_t most = (int32_t)(terms * (d->flip ? 128 : 255) * 128);
+    const int32_t most = most_sum(d);
     int all = 1;
     fill_bias(d, k);
     for (uint32_t c = 0; c < d->outputs; c += 16) {
@@ -202,6 +207,32 @@ static void fill_constants(const nk_dense *d, constants *k, uint32_t broad) {
 /* Bytes of the constants of `outputs` channels. */
 static size_t constants_bytes(uint32_t outputs) {
     return offsetof(constants, lanes) + nk_blocks(outputs, 16) * sizeof(nk_lanes16);
+}
+
+/* The channels of `d` in tiles of 4 by 4, if that is faster and there is memory for the transformed
+ * weights: they are eight times as large as the packed ones, so they are made once, not per call. */
+static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_operand *weights,
+                                                  const nk_operand *table, const nk_dense *d,
+                                                  const shared *s, uint32_t part) {
+    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
+    if (!s->clamps.fast || !s->clamps.open || d->stage->lut || d->outputs % 16 ||
+        !nk_winograd_pays(d, rows))
+        return 0;
+    const size_t sixteen = nk_winograd_bytes(d);
+    const size_t bytes = 64 + d->outputs / 16 * sixteen;
+    int fresh = 1;
+    uint8_t *kept = nk_memo(call, weights, table, part, bytes, 1, &fresh);
+    if (!kept) return 0;
+    if (fresh) {
+        kept[0] = 1;
+        for (uint32_t c = 0; kept[0] && c < d->outputs; c += 16)
+            kept[0] = (uint8_t)nk_winograd_fill(
+                d, c, most_sum(d), (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
+    }
+    if (!kept[0]) return 0;
+    for (uint32_t image = 0; image < d->out->batch; ++image)
+        nk_winograd_rows(d, kept + 64, &s->clamps, image, call->row0, call->row1);
+    return 1;
 }
 
 /* The channels of `d`; `part` numbers them within the call. */
@@ -253,7 +284,8 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
     shared s;
     s.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
     const int thin = nk_thin_pays(&d, NK_BROAD_STEP);
-    const uint32_t slice = thin ? nk_thin_slice(&d, SLICE) : SLICE;
+    const uint32_t large = nk_winograd_pays(&d, out->height) ? nk_winograd_slice(&d, outputs) : 0;
+    const uint32_t slice = thin ? nk_thin_slice(&d, SLICE) : large ? large : SLICE;
     uint32_t part = 0;
     for (uint32_t group = 0; group < groups; ++group) {
         for (uint32_t c = 0; c < outputs; c += slice) {
@@ -262,7 +294,10 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
             d.outputs = outputs - c < slice ? outputs - c : slice;
             d.weights = (const int8_t *)weights->data +
                         ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
-            if (!run_slice(call, weights, table, &d, &s, part++, thin)) return 0;
+            if (!run_winograd(call, weights, table, &d, &s, part) &&
+                !run_slice(call, weights, table, &d, &s, part, thin))
+                return 0;
+            part++;
         }
     }
     return 1;
