@@ -230,8 +230,7 @@ static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_
                 d, c, most_sum(d), (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
     }
     if (!kept[0]) return 0;
-    for (uint32_t image = 0; image < d->out->batch; ++image)
-        nk_winograd_rows(d, kept + 64, &s->clamps, image, call->row0, call->row1);
+    nk_winograd_run(d, kept + 64, &s->clamps);
     return 1;
 }
 

@@ -28,8 +28,7 @@
 #define NK_WINOGRAD_CHUNK 16 /* channels of a register of INT16 */
 /* Transformed weights that are kept for one slice of a call: 64 channels to 64. */
 #define NK_WINOGRAD_MOST 294912
-/* Inputs transformed by columns: half of a first-level cache, and what a single row of tiles may take. */
-#define NK_WINOGRAD_GOAL 16384
+/* Inputs of a row of tiles, transformed by columns; wider images are cut. */
 #define NK_WINOGRAD_ROW 32768
 
 /* Transformed weights of 16 outputs: [6 columns][inputs / 2][6 rows][16 outputs][2 inputs]. */
@@ -104,99 +103,98 @@ static inline void nk_winograd_weights(const nk_dense *d, const int8_t *from, in
     }
 }
 
-static inline __attribute__((always_inline)) __m256i nk_twice8(__m256i x) {
-    return _mm256_add_epi16(x, x);
-}
+/* B' of six inputs, as INT16 vectors of any length. */
+#define NK_WINOGRAD_INPUTS1(x, to)                                       \
+    do {                                                                 \
+        const __typeof__((x)[0]) outer = (x)[4] - (x)[2],                \
+                                 inner = ((x)[3] - (x)[1]) * 2,          \
+                                 t = (x)[4] - (x)[2] * 4,                \
+                                 u = (x)[3] - (x)[1] * 4;                \
+        (to)[0] = ((x)[0] - (x)[2]) * 4 + outer;                         \
+        (to)[1] = t + u;                                                 \
+        (to)[2] = t - u;                                                 \
+        (to)[3] = outer + inner;                                         \
+        (to)[4] = outer - inner;                                         \
+        (to)[5] = (x)[5] - (x)[3] - inner * 2;                           \
+    } while (0)
 
-/* B' of six inputs, each 16 channels. */
-static inline __attribute__((always_inline)) void nk_winograd_inputs1(const __m256i x[6],
-                                                                      __m256i to[6]) {
-    const __m256i outer = _mm256_sub_epi16(x[4], x[2]),
-                  inner = nk_twice8(_mm256_sub_epi16(x[3], x[1]));
-    const __m256i t = _mm256_sub_epi16(x[4], _mm256_slli_epi16(x[2], 2)),
-                  u = _mm256_sub_epi16(x[3], _mm256_slli_epi16(x[1], 2));
-    to[0] = _mm256_add_epi16(_mm256_slli_epi16(_mm256_sub_epi16(x[0], x[2]), 2), outer);
-    to[1] = _mm256_add_epi16(t, u);
-    to[2] = _mm256_sub_epi16(t, u);
-    to[3] = _mm256_add_epi16(outer, inner);
-    to[4] = _mm256_sub_epi16(outer, inner);
-    to[5] = _mm256_sub_epi16(_mm256_sub_epi16(x[5], x[3]), nk_twice8(inner));
-}
+typedef int16_t nk_words16 __attribute__((vector_size(32)));
+typedef int16_t nk_words32 __attribute__((vector_size(64)));
 
 /* A row of tiles: six rows of the image, and the columns under its windows. */
 typedef struct {
     const uint8_t *at[6]; /* the first column inside the image */
-    size_t step[6];       /* from one chunk to the next; 0 for an absent row, which stands still */
+    size_t step[6];       /* to the next column; 0 for an absent row, which stands still */
+    int all;              /* no row is absent */
     nk_columns columns;
 } nk_winograd_strip;
 
-/* B' of `count` bytes of six rows, to rows of `row` elements. */
-static inline __attribute__((always_inline)) void nk_winograd_run(const nk_winograd_strip *s,
-                                                                  size_t skip, size_t count,
-                                                                  int16_t *to, size_t row,
-                                                                  const int is_signed) {
-    const uint8_t *at[6];
-#pragma GCC unroll 6
-    for (int i = 0; i < 6; ++i) at[i] = s->at[i] + (s->step[i] ? skip : 0);
-    for (const int16_t *end = to + count; to != end; to += NK_WINOGRAD_CHUNK) {
-        __m256i column[6], made[6];
+/* B' of 16 channels from `channel` on, of the columns inside the image. Rows lie in pairs, so that a
+ * register holds two: [3][columns][2][16]. */
+static inline __attribute__((always_inline)) void nk_winograd_chunk(const nk_winograd_strip *s,
+                                                                    uint32_t channel, int16_t *to,
+                                                                    size_t columns,
+                                                                    const int is_signed,
+                                                                    const int all) {
+    for (size_t x = 0; x < s->columns.inside; ++x, to += 32) {
+        nk_words16 column[6], made[6];
 #pragma GCC unroll 6
         for (int i = 0; i < 6; ++i) {
-            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at[i]);
-            column[i] = is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes);
-            at[i] += s->step[i];
+            const uint8_t *at = s->at[i] + x * s->step[all ? 0 : i] + channel;
+            const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+            column[i] = (nk_words16)(is_signed ? _mm256_cvtepi8_epi16(bytes)
+                                               : _mm256_cvtepu8_epi16(bytes));
         }
-        nk_winograd_inputs1(column, made);
+        NK_WINOGRAD_INPUTS1(column, made);
 #pragma GCC unroll 6
-        for (int i = 0; i < 6; ++i)
-            _mm256_storeu_si256((__m256i *)(void *)(to + i * row), made[i]);
+        for (uint32_t i = 0; i < 6; ++i)
+            memcpy(to + (size_t)(i / 2) * columns * 32 + i % 2 * 16, &made[i], sizeof made[i]);
     }
 }
 
-/* B' of a strip's columns, to [6 rows][columns][channels]. Columns outside the image are absent in
- * all six rows, for which B' is -6 times the value in its second row and 0 in the others. */
+/* The same of columns [x, end) outside the image: they are absent in all six rows, for which B' is -6
+ * times the value in its second row and 0 in the others. */
+static inline void nk_winograd_absent(const nk_dense *d, int16_t *to, size_t columns, size_t x,
+                                      size_t end) {
+    const nk_words16 none = {0}, value = none + (int16_t)(-6 * d->p->input_zero);
+    for (; x < end; ++x)
+        for (uint32_t i = 0; i < 6; ++i)
+            memcpy(to + ((size_t)(i / 2) * columns + x) * 32 + i % 2 * 16, i == 1 ? &value : &none,
+                   sizeof none);
+}
+
+/* B' of a strip, chunk by chunk. */
 static inline __attribute__((always_inline)) void nk_winograd_down(const nk_dense *d,
                                                                    const nk_winograd_strip *s,
                                                                    int16_t *to,
                                                                    const int is_signed) {
     const nk_columns *c = &s->columns;
-    const size_t depth = d->inputs, row = (c->before + c->inside + c->after) * depth;
-    const __m256i outside = _mm256_set1_epi16((int16_t)(-6 * d->p->input_zero));
-    for (uint32_t i = 0; i < 6; ++i)
-        for (size_t x = 0; x < (c->before + c->after) * depth; x += NK_WINOGRAD_CHUNK) {
-            const size_t at = x < c->before * depth ? x : x + c->inside * depth;
-            _mm256_storeu_si256((__m256i *)(void *)(to + i * row + at),
-                                i == 1 ? outside : _mm256_setzero_si256());
-        }
-    to += c->before * depth;
-    if (d->in->pixel == depth) {
-        nk_winograd_run(s, 0, c->inside * depth, to, row, is_signed);
-        return;
+    const size_t right = c->before + c->inside, columns = right + c->after;
+    for (uint32_t k = 0; k < d->inputs; k += NK_WINOGRAD_CHUNK, to += 3 * columns * 32) {
+        nk_winograd_absent(d, to, columns, 0, c->before);
+        nk_winograd_absent(d, to, columns, right, columns);
+        if (s->all)
+            nk_winograd_chunk(s, k, to + (size_t)c->before * 32, columns, is_signed, 1);
+        else nk_winograd_chunk(s, k, to + (size_t)c->before * 32, columns, is_signed, 0);
     }
-    for (uint32_t x = 0; x < c->inside; ++x, to += depth)
-        nk_winograd_run(s, (size_t)x * d->in->pixel, depth, to, row, is_signed);
 }
 
-/* B of one tile, six columns from `from` on in rows `row` apart, to [6 columns][chunks][6 rows]
- * [T tiles][16 channels]. */
-static inline __attribute__((always_inline)) void nk_winograd_across(uint32_t inputs,
-                                                                     const int16_t *from,
-                                                                     size_t row, int16_t *to,
-                                                                     const uint32_t T) {
-    const uint32_t chunks = inputs / NK_WINOGRAD_CHUNK;
-    for (uint32_t k = 0; k < chunks; ++k, from += NK_WINOGRAD_CHUNK) {
-        for (uint32_t i = 0; i < 6; ++i, to += (size_t)T * NK_WINOGRAD_CHUNK) {
-            __m256i x[6], made[6];
+/* Elements of a chunk of inputs of four tiles in one column: [tiles][6 rows][16 channels]. */
+#define NK_WINOGRAD_FOUR ((size_t)NK_WINOGRAD_TILES * 6 * NK_WINOGRAD_CHUNK)
+
+/* B of one tile, whose first column is at `from`, to [6 columns][chunks] of such. */
+static void nk_winograd_across(uint32_t chunks, const int16_t *from, size_t columns, int16_t *to) {
+    const size_t apart = chunks * NK_WINOGRAD_FOUR;
+    for (uint32_t k = 0; k < chunks; ++k, to += NK_WINOGRAD_FOUR) {
+#pragma GCC unroll 3
+        for (uint32_t pair = 0; pair < 3; ++pair, from += columns * 32) {
+            nk_words32 in[6], made[6];
+#pragma GCC unroll 6
+            for (uint32_t j = 0; j < 6; ++j) memcpy(&in[j], from + (size_t)j * 32, sizeof in[j]);
+            NK_WINOGRAD_INPUTS1(in, made);
 #pragma GCC unroll 6
             for (uint32_t j = 0; j < 6; ++j)
-                x[j] = _mm256_loadu_si256(
-                    (const __m256i *)(const void *)(from + i * row + (size_t)j * inputs));
-            nk_winograd_inputs1(x, made);
-#pragma GCC unroll 6
-            for (uint32_t j = 0; j < 6; ++j)
-                _mm256_storeu_si256(
-                    (__m256i *)(void *)(to + (size_t)j * chunks * 6 * T * NK_WINOGRAD_CHUNK),
-                    made[j]);
+                memcpy(to + j * apart + (size_t)pair * 32, &made[j], sizeof made[j]);
         }
     }
 }
@@ -293,42 +291,26 @@ static inline int nk_winograd_fill(const nk_dense *d, uint32_t channel, int32_t 
     return 1;
 }
 
-/* A block of outputs in the image, in tiles. */
+/* Where a tile is in the image, and how much of it is asked for. */
 typedef struct {
-    const int16_t *inputs; /* B' of them: [rows of tiles][6 rows][columns][channels] */
-    size_t row;            /* elements of a row */
-    uint32_t image, across; /* tiles in a row */
+    uint32_t image;
     int32_t y, x, rows, columns;
-} nk_winograd_block;
+} nk_winograd_place;
 
 /* Tiles whose sums wait for the rest of A' and the stage. */
 typedef struct {
     __m512i sums[NK_WINOGRAD_TILES][6][4];
+    nk_winograd_place places[NK_WINOGRAD_TILES];
     const nk_winograd *w;
-    const nk_winograd_block *block;
-    uint32_t first, tiles, channel;
+    uint32_t tiles, channel;
     uint32_t done; /* tiles */
 } nk_winograd_waiting;
-
-/* The tile at hand in the block: where it is, and how much of it is asked for. */
-typedef struct {
-    int32_t y, x, rows, columns;
-} nk_winograd_place;
-
-static inline nk_winograd_place nk_winograd_place_of(const nk_winograd_waiting *q) {
-    const nk_winograd_block *b = q->block;
-    const uint32_t tile = q->first + q->done;
-    const int32_t y = (int32_t)(tile / b->across * NK_WINOGRAD_SIDE),
-                  x = (int32_t)(tile % b->across * NK_WINOGRAD_SIDE);
-    return (nk_winograd_place){b->y + y, b->x + x, nk_min(NK_WINOGRAD_SIDE, b->rows - y),
-                               nk_min(NK_WINOGRAD_SIDE, b->columns - x)};
-}
 
 /* 1 when there is a tile at hand, all of it asked for. */
 static inline int nk_winograd_whole(const nk_winograd_waiting *q) {
     if (q->done == q->tiles) return 0;
-    const nk_winograd_place at = nk_winograd_place_of(q);
-    return at.rows == NK_WINOGRAD_SIDE && at.columns == NK_WINOGRAD_SIDE;
+    const nk_winograd_place *at = &q->places[q->done];
+    return at->rows == NK_WINOGRAD_SIDE && at->columns == NK_WINOGRAD_SIDE;
 }
 
 /* A' of a row of the tile's sums: 576 times four pixels, or 64 times. */
@@ -369,9 +351,11 @@ static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_
     return nk_winograd_bytes4(clamps, v);
 }
 
+/* A row of the tile at hand. */
 static inline uint8_t *nk_winograd_output(const nk_dense *d, const nk_winograd_waiting *q,
-                                          const nk_winograd_place *at, uint32_t row) {
-    return nk_row(d->out, q->block->image, at->y + (int32_t)row) + (size_t)at->x * d->out->pixel +
+                                          uint32_t row) {
+    const nk_winograd_place *at = &q->places[q->done];
+    return nk_row(d->out, at->image, at->y + (int32_t)row) + (size_t)at->x * d->out->pixel +
            d->first_out + q->channel;
 }
 
@@ -384,14 +368,14 @@ static inline __attribute__((always_inline)) void nk_winograd_put(uint8_t *to, s
 /* The tile at hand in the integer form. */
 static __attribute__((noinline)) void nk_winograd_again(const nk_dense *d, const nk_clamps *clamps,
                                                         const nk_winograd_waiting *q) {
-    const nk_winograd_place at = nk_winograd_place_of(q);
+    const nk_winograd_place at = q->places[q->done];
     for (uint32_t row = 0; row < (uint32_t)at.rows; ++row) {
         __m512i v[4];
         nk_winograd_turn(q, row, v, 1);
         for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(&q->w->lanes, _mm512_srai_epi32(v[j], 6));
         const __m512i bytes =
             nk_bytes4(clamps, nk_turn_words(v[0], v[1]), nk_turn_words(v[2], v[3]), 0, 0);
-        nk_winograd_put(nk_winograd_output(d, q, &at, row), d->out->pixel, (uint32_t)at.columns,
+        nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, (uint32_t)at.columns,
                         bytes);
     }
 }
@@ -410,13 +394,13 @@ static inline __attribute__((always_inline)) void nk_winograd_end(const nk_dense
 /* The tile at hand, on its own. */
 static __attribute__((noinline)) void nk_winograd_finish(const nk_dense *d, const nk_clamps *clamps,
                                                          nk_winograd_waiting *q) {
-    const nk_winograd_place at = nk_winograd_place_of(q);
+    const nk_winograd_place at = q->places[q->done];
     __m512i least = _mm512_set1_epi32(-1);
     for (uint32_t row = 0; row < (uint32_t)at.rows; ++row) {
         __m512i acc[4];
         if (q->w->far) nk_winograd_turn(q, row, acc, 1);
         else nk_winograd_turn(q, row, acc, 0);
-        nk_winograd_put(nk_winograd_output(d, q, &at, row), d->out->pixel, (uint32_t)at.columns,
+        nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, (uint32_t)at.columns,
                         nk_winograd_stage(q, clamps, acc, &least, 0));
     }
     nk_winograd_end(d, clamps, q, least);
@@ -431,7 +415,7 @@ static inline __attribute__((always_inline)) void nk_winograd_step(const int16_t
     for (int i = 0; i < 6; ++i) {
         const __m512i w = _mm512_loadu_si512(weights + 32 * i);
 #pragma GCC unroll 4
-        for (int t = 0; t < T; ++t) nk_dot2(&sum[i][t], w, inputs + (i * T + t) * 16);
+        for (int t = 0; t < T; ++t) nk_dot2(&sum[i][t], w, inputs + (t * 6 + i) * 16);
     }
 }
 
@@ -441,7 +425,6 @@ static inline __attribute__((always_inline)) void nk_winograd_both(
     const nk_dense *d, const nk_clamps *clamps, const int16_t *inputs, const int16_t *weights,
     __m512i sum[6][NK_WINOGRAD_TILES], nk_winograd_waiting *q, const int T, const int relu,
     const int far) {
-    const nk_winograd_place at = nk_winograd_place_of(q);
     __m512i least = _mm512_set1_epi32(-1);
 #pragma GCC unroll 4
     for (uint32_t row = 0; row < NK_WINOGRAD_SIDE; ++row) {
@@ -449,7 +432,7 @@ static inline __attribute__((always_inline)) void nk_winograd_both(
         nk_winograd_step(inputs + 4 * row, weights + 12 * 32 * row, sum, T);
         nk_winograd_turn(q, row, acc, far);
         nk_winograd_step(inputs + 4 * row + 2, weights + 12 * 32 * row + 6 * 32, sum, T);
-        nk_winograd_put(nk_winograd_output(d, q, &at, row), d->out->pixel, NK_WINOGRAD_SIDE,
+        nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, NK_WINOGRAD_SIDE,
                         nk_winograd_stage(q, clamps, acc, &least, relu));
     }
     nk_winograd_end(d, clamps, q, least);
@@ -468,7 +451,7 @@ static inline __attribute__((always_inline)) void nk_winograd_sums(
         for (int i = 0; i < 6; ++i)
 #pragma GCC unroll 4
             for (int t = 0; t < T; ++t) sum[i][t] = _mm512_setzero_si512();
-        for (uint32_t c = 0; c < chunks; ++c, inputs += 6 * T * 16, weights += 8 * 6 * 32) {
+        for (uint32_t c = 0; c < chunks; ++c, inputs += NK_WINOGRAD_FOUR, weights += 8 * 6 * 32) {
             if (T == NK_WINOGRAD_TILES && nk_winograd_whole(q)) {
                 nk_winograd_both(d, clamps, inputs, weights, sum, q, T, relu, far);
                 continue;
@@ -491,11 +474,6 @@ typedef void (*nk_winograd_sums_function)(const nk_dense *d, const nk_clamps *cl
                                           nk_winograd_waiting *q);
 
 // clang-format off
-#define NK_WINOGRAD_ACROSS(T)                                                                                     \
-    static void nk_winograd_across_##T(uint32_t inputs, const int16_t *from, size_t row, int16_t *to) {           \
-        nk_winograd_across(inputs, from, row, to, T);                                                             \
-    }
-NK_WINOGRAD_ACROSS(1) NK_WINOGRAD_ACROSS(2) NK_WINOGRAD_ACROSS(3) NK_WINOGRAD_ACROSS(4)
 #define NK_WINOGRAD_SUMS(T, relu, far)                                                                            \
     static void nk_winograd_sums_##T##_##relu##_##far(const nk_dense *d, const nk_clamps *clamps,                 \
                                                       const int16_t *inputs, nk_winograd_waiting *to,             \
@@ -505,11 +483,6 @@ NK_WINOGRAD_ACROSS(1) NK_WINOGRAD_ACROSS(2) NK_WINOGRAD_ACROSS(3) NK_WINOGRAD_AC
 NK_WINOGRAD_SUMS(1, 0, 0) NK_WINOGRAD_SUMS(2, 0, 0) NK_WINOGRAD_SUMS(3, 0, 0)
 NK_WINOGRAD_SUMS(4, 0, 0) NK_WINOGRAD_SUMS(4, 1, 0) NK_WINOGRAD_SUMS(4, 0, 1)
 // clang-format on
-
-/* By tiles at a time. */
-static void (*const nk_winograd_across_of[])(uint32_t inputs, const int16_t *from, size_t row,
-                                             int16_t *to) = {
-    NULL, nk_winograd_across_1, nk_winograd_across_2, nk_winograd_across_3, nk_winograd_across_4};
 
 /* By tiles at a time, and by what waits: only whole fours of tiles finish it on the way. */
 static inline nk_winograd_sums_function nk_winograd_sums_of(uint32_t tiles,
@@ -523,31 +496,36 @@ static inline nk_winograd_sums_function nk_winograd_sums_of(uint32_t tiles,
                                      : nk_winograd_sums_4_0_0;
 }
 
-static void nk_winograd_tiles(const nk_dense *d, const uint8_t *made, const nk_clamps *clamps,
-                              const nk_winograd_block *b) {
-    const uint32_t tiles = nk_blocks((uint32_t)b->rows, NK_WINOGRAD_SIDE) * b->across;
+/* A call's outputs, tile by tile. */
+typedef struct {
+    const nk_dense *d;
+    const nk_clamps *clamps;
+    const uint8_t *made; /* an nk_winograd for every 16 outputs */
+    uint32_t tiles;      /* at hand, transformed */
+    uint32_t turn;       /* which of the two below is filled; the other one is finished */
+    nk_winograd_waiting waiting[2];
+    nk_winograd_place places[NK_WINOGRAD_TILES];
     int16_t inputs[36 * NK_WINOGRAD_TILES * NK_WINOGRAD_INPUTS] __attribute__((aligned(64)));
-    nk_winograd_waiting waiting[2]; /* one is filled, the other finished */
-    uint32_t turn = 0;
-    waiting[1].tiles = waiting[1].done = 0;
-    for (uint32_t first = 0, count; first < tiles; first += count) {
-        count = nk_least(NK_WINOGRAD_TILES, tiles - first);
-        for (uint32_t t = 0; t < count; ++t) {
-            const size_t y = (size_t)(first + t) / b->across,
-                         x = (size_t)(first + t) % b->across * NK_WINOGRAD_SIDE;
-            nk_winograd_across_of[count](d->inputs, b->inputs + y * 6 * b->row + x * d->inputs,
-                                         b->row, inputs + t * NK_WINOGRAD_CHUNK);
-        }
-        for (uint32_t c = 0; c < d->outputs; c += 16, turn ^= 1) {
-            nk_winograd_waiting *q = &waiting[turn];
-            q->w = (const nk_winograd *)(const void *)(made + c / 16 * nk_winograd_bytes(d));
-            q->block = b, q->first = first, q->tiles = count, q->channel = c, q->done = 0;
-            nk_winograd_sums_of(count, &waiting[turn ^ 1])(d, clamps, inputs, q,
-                                                           &waiting[turn ^ 1]);
-        }
+} nk_winograd_work;
+
+/* Products of the tiles at hand. */
+static void nk_winograd_multiply(nk_winograd_work *work) {
+    const nk_dense *d = work->d;
+    for (uint32_t c = 0; c < d->outputs; c += 16, work->turn ^= 1) {
+        nk_winograd_waiting *q = &work->waiting[work->turn], *other = &work->waiting[!work->turn];
+        q->w = (const nk_winograd *)(const void *)(work->made + c / 16 * nk_winograd_bytes(d));
+        q->tiles = work->tiles, q->channel = c, q->done = 0;
+        memcpy(q->places, work->places, sizeof q->places);
+        nk_winograd_sums_of(work->tiles, other)(d, work->clamps, work->inputs, q, other);
     }
-    nk_winograd_waiting *last = &waiting[turn ^ 1];
-    while (last->done < last->tiles) nk_winograd_finish(d, clamps, last);
+    work->tiles = 0;
+}
+
+/* What is left at the end. */
+static void nk_winograd_flush(nk_winograd_work *work) {
+    if (work->tiles) nk_winograd_multiply(work);
+    nk_winograd_waiting *last = &work->waiting[!work->turn];
+    while (last->done < last->tiles) nk_winograd_finish(work->d, work->clamps, last);
 }
 
 /* The row of tiles whose first input row is y; rows from `end` on are not asked for, and may not be
@@ -555,49 +533,58 @@ static void nk_winograd_tiles(const nk_dense *d, const uint8_t *made, const nk_c
 static inline nk_winograd_strip nk_winograd_strip_of(const nk_dense *d, uint32_t image, int32_t y,
                                                      int32_t end, const nk_columns *columns,
                                                      const uint8_t *absent) {
-    nk_winograd_strip s = {.columns = *columns};
+    nk_winograd_strip s = {.all = 1, .columns = *columns};
     for (int32_t i = 0; i < 6; ++i) {
         const int inside = y + i >= 0 && y + i < nk_min(end, (int32_t)d->in->height);
         s.at[i] = absent, s.step[i] = 0;
+        s.all &= inside;
         if (!inside || !columns->inside) continue;
         s.at[i] = nk_row(d->in, image, y + i) + (size_t)columns->first * d->in->pixel + d->first_in;
-        s.step[i] = NK_WINOGRAD_CHUNK;
+        s.step[i] = d->in->pixel;
     }
     return s;
 }
 
-/* Rows [row0, row1) of one image; `made` has an nk_winograd for every 16 outputs. */
-static void nk_winograd_rows(const nk_dense *d, const uint8_t *made, const nk_clamps *clamps,
-                             uint32_t image, int32_t row0, int32_t row1) {
+/* Tiles of output rows [y, row1), four at most, and columns from x on; B' of their inputs goes to
+ * `made`. */
+static void nk_winograd_row(nk_winograd_work *work, uint32_t image, int32_t y, int32_t row1,
+                            int32_t x, int32_t columns, int16_t *made) {
     enum { SIDE = NK_WINOGRAD_SIDE, HALO = NK_WINOGRAD_SPAN - NK_WINOGRAD_SIDE };
-    int16_t inputs[NK_WINOGRAD_ROW / 2] __attribute__((aligned(64)));
-    uint8_t absent[NK_WINOGRAD_CHUNK];
-    const int32_t width = (int32_t)d->out->width, column = 6 * 2 * (int32_t)d->inputs;
-    const int32_t most = (NK_WINOGRAD_ROW / column - HALO) / SIDE * SIDE,
-                  columns = nk_min(most, (int32_t)nk_blocks((uint32_t)width, SIDE) * SIDE);
-    const int32_t down = NK_WINOGRAD_GOAL / (column * (columns + HALO)),
-                  rows = SIDE * (down > 0 ? down : 1);
-    memset(absent, (uint8_t)d->p->input_zero, sizeof absent);
-    for (int32_t y = row0; y < row1; y += rows) {
-        for (int32_t x = 0; x < width; x += columns) {
-            if (nk_stopped(d->call)) return;
-            nk_winograd_block b = {.inputs = inputs, .image = image, .y = y, .x = x};
-            b.rows = nk_min(rows, row1 - y), b.columns = nk_min(columns, width - x);
-            b.across = nk_blocks((uint32_t)b.columns, SIDE);
-            const uint32_t filled = b.across * SIDE + HALO;
-            b.row = (size_t)filled * d->inputs;
-            const nk_columns c = nk_columns_of(d, x - d->p->pad_left, 1, filled);
-            for (int32_t r = 0; r < b.rows; r += SIDE) {
-                const nk_winograd_strip strip =
-                    nk_winograd_strip_of(d, image, y + r - d->p->pad_top,
-                                         y + b.rows + HALO - d->p->pad_top, &c, absent);
-                int16_t *to = inputs + (size_t)(r / SIDE) * 6 * b.row;
-                if (d->flip) nk_winograd_down(d, &strip, to, 1);
-                else nk_winograd_down(d, &strip, to, 0);
-            }
-            nk_winograd_tiles(d, made, clamps, &b);
-        }
+    const nk_dense *d = work->d;
+    const int32_t rows = nk_min(SIDE, row1 - y), top = y - d->p->pad_top;
+    const uint32_t filled = nk_blocks((uint32_t)columns, SIDE) * SIDE + HALO;
+    uint8_t absent[NK_WINOGRAD_INPUTS];
+    memset(absent, (uint8_t)d->p->input_zero, d->inputs);
+    const nk_columns c = nk_columns_of(d, x - d->p->pad_left, 1, filled);
+    const nk_winograd_strip strip =
+        nk_winograd_strip_of(d, image, top, top + rows + HALO, &c, absent);
+    if (d->flip) nk_winograd_down(d, &strip, made, 1);
+    else nk_winograd_down(d, &strip, made, 0);
+    for (int32_t at = 0; at < columns; at += SIDE) {
+        const uint32_t t = work->tiles++;
+        work->places[t] = (nk_winograd_place){image, y, x + at, rows, nk_min(SIDE, columns - at)};
+        nk_winograd_across(d->inputs / NK_WINOGRAD_CHUNK, made + (size_t)at * 32, filled,
+                           work->inputs + (size_t)t * 6 * NK_WINOGRAD_CHUNK);
+        if (work->tiles == NK_WINOGRAD_TILES) nk_winograd_multiply(work);
     }
+}
+
+/* All of a call's rows; `weights` has an nk_winograd for every 16 outputs. */
+static void nk_winograd_run(const nk_dense *d, const uint8_t *weights, const nk_clamps *clamps) {
+    enum { SIDE = NK_WINOGRAD_SIDE, HALO = NK_WINOGRAD_SPAN - NK_WINOGRAD_SIDE };
+    int16_t made[NK_WINOGRAD_ROW / 2] __attribute__((aligned(64)));
+    nk_winograd_work work;
+    work.d = d, work.clamps = clamps, work.made = weights;
+    work.tiles = work.turn = work.waiting[1].tiles = work.waiting[1].done = 0;
+    const int32_t width = (int32_t)d->out->width, row1 = d->call->row1,
+                  most = (NK_WINOGRAD_ROW / 12 / (int32_t)d->inputs - HALO) / SIDE * SIDE;
+    for (uint32_t image = 0; image < d->out->batch; ++image)
+        for (int32_t y = d->call->row0; y < row1; y += SIDE)
+            for (int32_t x = 0; x < width; x += most) {
+                if (nk_stopped(d->call)) return;
+                nk_winograd_row(&work, image, y, row1, x, nk_min(most, width - x), made);
+            }
+    nk_winograd_flush(&work);
 }
 
 #endif
