@@ -185,16 +185,15 @@ static inline __attribute__((always_inline)) void nk_winograd_down(const nk_dens
 /* B of one tile, whose first column is at `from`, to [6 columns][chunks] of such. */
 static void nk_winograd_across(uint32_t chunks, const int16_t *from, size_t columns, int16_t *to) {
     const size_t apart = chunks * NK_WINOGRAD_FOUR;
-    for (uint32_t k = 0; k < chunks; ++k, to += NK_WINOGRAD_FOUR) {
-#pragma GCC unroll 3
-        for (uint32_t pair = 0; pair < 3; ++pair, from += columns * 32) {
+    for (uint32_t k = 0; k < chunks; ++k, to += NK_WINOGRAD_FOUR - 96) {
+        for (uint32_t pair = 0; pair < 3; ++pair, from += columns * 32, to += 32) {
             nk_words32 in[6], made[6];
 #pragma GCC unroll 6
             for (uint32_t j = 0; j < 6; ++j) memcpy(&in[j], from + (size_t)j * 32, sizeof in[j]);
             NK_WINOGRAD_INPUTS1(in, made);
 #pragma GCC unroll 6
             for (uint32_t j = 0; j < 6; ++j)
-                memcpy(to + j * apart + (size_t)pair * 32, &made[j], sizeof made[j]);
+                memcpy(to + j * apart, &made[j], sizeof made[j]);
         }
     }
 }
@@ -325,17 +324,6 @@ static inline __attribute__((always_inline)) void nk_winograd_turn(const nk_wino
     for (int j = 0; far && j < 4; ++j) acc[j] = nk_winograd_ninth(acc[j]);
 }
 
-/* Upper words of four pixels to bytes, clamped to INT8; natural lanes. */
-static inline __attribute__((always_inline)) __m512i nk_winograd_bytes4(const nk_clamps *c,
-                                                                        const __m512i v[4]) {
-    const __m512i pixels =
-        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i front = _mm512_packs_epi32(_mm512_srai_epi32(v[0], 16), _mm512_srai_epi32(v[1], 16)),
-                  back = _mm512_packs_epi32(_mm512_srai_epi32(v[2], 16), _mm512_srai_epi32(v[3], 16));
-    return _mm512_permutexvar_epi32(pixels, _mm512_packs_epi16(_mm512_adds_epi16(front, c->zero),
-                                                               _mm512_adds_epi16(back, c->zero)));
-}
-
 /* Four pixels in the float form; `least` collects what nk_winograd_doubtful looks at. */
 static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_winograd_waiting *q,
                                                                        const nk_clamps *clamps,
@@ -348,7 +336,7 @@ static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_
         v[j] = nk_rescale16_float(&q->w->lanes, acc[j], relu);
         *least = _mm512_min_epu16(*least, v[j]);
     }
-    return nk_winograd_bytes4(clamps, v);
+    return nk_upper_bytes(clamps, v, 0);
 }
 
 /* A row of the tile at hand. */
