@@ -4,7 +4,7 @@
  * factors as real numbers: F = M * 2^(shift - 11) * Mo * 2^(shift_o - 31). Each input's two
  * roundings are off by at most 1 together, their sum by 2; the output's factor shrinks that to 2 *
  * 2^-eo, and its own first rounding adds 2^-eo / 2, eo = -shift_o. The definition rounds that
- * number to the nearest integer. Here i = (Y + 1/2) * 2^16 + half is computed in float and
+ * number to the nearest integer. Here i = (Y + zero point + 1/2) * 2^16 + half is computed in float and
  * truncated; `half` bounds the distance between the two: 2.5 * 2^(16-eo), 2^-24 of each number that
  * is rounded, 1 for the truncation. Where i mod 2^16 is at least 2 * half, no integer lies between
  * them, nor does a tie, and i >> 16 is the rounded sum. Where it is not, the integer loop does the
@@ -39,7 +39,7 @@ static int constants_of(const nk_call *call, constants *k) {
     const double out = ldexp(p->output_multiplier, p->output_shift - 31 + 16);
     const double f1 = ldexp(p->multiplier1, p->shift1 - 11) * out;
     const double f2 = ldexp(p->multiplier2, p->shift2 - 11) * out * (p->subtract ? -1.0 : 1.0);
-    const double rest = 32768.0 - p->zero1 * f1 - p->zero2 * f2;
+    const double rest = 65536.0 * zero + 32768.0 - p->zero1 * f1 - p->zero2 * f2;
     const double x = down ? 255 : 128, a1 = x * fabs(f1), a2 = x * fabs(f2),
                  a3 = fabs(rest) + MOST_DOUBT;
     /* Rounded to nearest: each factor with its term, the constant, the inner sum, the outer one. */
@@ -50,11 +50,9 @@ static int constants_of(const nk_call *call, constants *k) {
     k->second = _mm512_set1_ps((float)f2);
     k->rest = _mm512_set1_ps((float)(rest + half));
     k->doubt = _mm512_set1_epi16((int16_t)(2 * half));
-    k->clamps.zero = _mm512_set1_epi16((int16_t)zero);
     k->clamps.low = _mm512_set1_epi8((char)low);
     k->clamps.high = _mm512_set1_epi8((char)high);
     k->clamps.flip = _mm512_set1_epi8((char)down);
-    k->clamps.fast = 1;
     k->clamps.open = !down && low == -128 && high == 127;
     return 1;
 }
@@ -84,7 +82,7 @@ static inline __attribute__((always_inline)) int block(const constants *k, const
         _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
     if (__builtin_expect(_mm512_mask_cmplt_epu16_mask(0x55555555, least, k->doubt) != 0, 0))
         return 0;
-    const __m512i bytes = nk_upper_bytes(&k->clamps, v, 0);
+    const __m512i bytes = nk_upper_bytes(v, 0);
     const nk_clamps *c = &k->clamps;
     *sums =
         open ? bytes

@@ -81,7 +81,7 @@ static __attribute__((noinline)) __m512i nk_broad_exact(const nk_broad *t, const
                                                         const int G) {
     __m512i v[4];
     for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(t->lanes + (G == 2 ? j % 2 : 0), acc[j]);
-    return nk_bytes4(t->clamps, nk_turn_words(v[0], v[1]), nk_turn_words(v[2], v[3]), 0, 0);
+    return nk_bytes4(t->clamps, nk_turn_words(t->clamps, v[0], v[1]), nk_turn_words(t->clamps, v[2], v[3]), 0, 0);
 }
 
 /* Four registers of sums to bytes in their order. */
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) __m512i nk_broad_staged(const nk_br
         const __m512i again[4] = {acc[0], acc[1], acc[2], acc[3]};
         return nk_broad_exact(t, again, G);
     }
-    return nk_upper_bytes(t->clamps, v, 0);
+    return nk_upper_bytes(v, 0);
 }
 
 /* Pixels first, first + 1 and so on of P: two of 32 channels or four of 16. */

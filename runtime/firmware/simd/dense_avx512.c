@@ -191,17 +191,18 @@ static int32_t most_sum(const nk_dense *d) {
 }
 
 /* The first `broad` channels have natural lanes, if all of them may take the float form. */
-static void fill_constants(const nk_dense *d, constants *k, uint32_t broad) {
+static void fill_constants(const nk_dense *d, const nk_clamps *clamps, constants *k,
+                           uint32_t broad) {
     const int32_t most = most_sum(d);
     int all = 1;
     fill_bias(d, k);
     for (uint32_t c = 0; c < d->outputs; c += 16) {
         k->lanes[c / 16] =
-            nk_lanes16_of(d->stage, d->first_out + c, d->outputs - c, c >= broad, most);
+            nk_lanes16_of(d->stage, clamps, d->first_out + c, d->outputs - c, c >= broad, most);
         all &= c >= broad || k->lanes[c / 16].form == NK_FLOAT;
     }
     k->broad = broad;
-    if (!all) fill_constants(d, k, 0);
+    if (!all) fill_constants(d, clamps, k, 0);
 }
 
 /* Bytes of the constants of `outputs` channels. */
@@ -227,7 +228,7 @@ static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_
         kept[0] = 1;
         for (uint32_t c = 0; kept[0] && c < d->outputs; c += 16)
             kept[0] = (uint8_t)nk_winograd_fill(
-                d, c, most_sum(d), (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
+                d, &s->clamps, c, most_sum(d), (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
     }
     if (!kept[0]) return 0;
     nk_winograd_run(d, kept + 64, &s->clamps);
@@ -255,7 +256,7 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     int8_t *broad_weights = kept ? thin_weights + thin_bytes : own_broad;
     const nk_dense used = thin ? nk_thin(d, thin_weights, fresh) : *d;
     if (fresh) {
-        fill_constants(&used, k, broad);
+        fill_constants(&used, &s->clamps, k, broad);
         nk_broad_fill(&used, k->broad, broad_weights);
     }
     s->constants = k;

@@ -152,7 +152,8 @@ static inline __m512i tap(const int8_t *low, const int8_t *high, size_t at) {
 }
 
 /* Weights of a column side by side, and the accumulators' start: bias - 128 * sum(w). */
-static void fill_constants(const block *b, const int8_t *packed, constants *k) {
+static void fill_constants(const block *b, const nk_clamps *clamps, const int8_t *packed,
+                           constants *k) {
     const uint32_t kh = (uint32_t)b->p->kernel_h, kw = (uint32_t)b->p->kernel_w;
     const size_t taps = (size_t)kh * kw;
     const int8_t *low = packed + b->channel / 8 * taps * 8,
@@ -176,7 +177,7 @@ static void fill_constants(const block *b, const int8_t *packed, constants *k) {
         }
     }
     k->start = _mm512_sub_epi32(bias, sum);
-    k->lanes = nk_lanes16_of(b->stage, b->channel, b->count, 0, (int32_t)taps * 255 * 128);
+    k->lanes = nk_lanes16_of(b->stage, clamps, b->channel, b->count, 0, (int32_t)taps * 255 * 128);
 }
 
 /* Rows of an operand from y on, NULL outside the image; finding them once saves each block of
@@ -263,7 +264,7 @@ static void lane_blocks(work *w, uint32_t channel, uint32_t end, uint8_t *kept, 
         b->count = end - b->channel < LANES ? end - b->channel : LANES;
         b->mask = nk_first_lanes(b->count);
         constants *k = kept ? (constants *)(void *)kept : &single;
-        if (w->fresh || !kept) fill_constants(b, w->weights, k);
+        if (w->fresh || !kept) fill_constants(b, &w->q.clamps, w->weights, k);
         if (kept) kept += size;
         b->k = k;
         block_rows(b, &w->q, w->under, w->own, w->rows, w->absent);
@@ -286,7 +287,7 @@ static void all_blocks(work *w, uint32_t pixels, size_t size) {
         if (left < period && (left < GO_BACK || channels % 8)) break;
         if (left < period) channel = channels - period;
         nk_quads *k = kept ? (nk_quads *)(void *)kept : &single;
-        if (w->fresh || !kept) nk_quads_fill(w->b.stage, w->weights, channel, period, w->b.flip, k);
+        if (w->fresh || !kept) nk_quads_fill(w->b.stage, &w->q.clamps, w->weights, channel, period, w->b.flip, k);
         if (kept) kept += sizeof *k;
         if (!quad_rows(w, k, channel, pixels))
             lane_blocks(w, channel, channel + period, NULL, size);

@@ -88,8 +88,8 @@ static inline __m512i nk_quad_tap(const int8_t *weights, size_t group_bytes, uin
 }
 
 /* Constants of `period` channels from `channel` on, a multiple of 8; weights are packed. */
-static inline void nk_quads_fill(const nk_stage *stage, const int8_t *packed, uint32_t channel,
-                                 uint32_t period, __m512i flip, nk_quads *k) {
+static inline void nk_quads_fill(const nk_stage *stage, const nk_clamps *c, const int8_t *packed,
+                                 uint32_t channel, uint32_t period, __m512i flip, nk_quads *k) {
     const size_t group_bytes = 9 * 8;
     const int8_t *weights = packed + channel / 8 * group_bytes;
     uint8_t table[3 * 4 * NK_QUAD_BYTES];
@@ -110,16 +110,16 @@ static inline void nk_quads_fill(const nk_stage *stage, const int8_t *packed, ui
         __m512i sum = _mm512_setzero_si512();
         for (uint32_t x = 0; x < 3; ++x) sum = _mm512_dpbusd_epi32(sum, flip, k->weights[x][j]);
         k->start[j] = _mm512_sub_epi32(_mm512_loadu_si512(table + (size_t)64 * j), sum);
-        k->lanes[j] = nk_lanes16_of(&ordered, (size_t)16 * j, 16, 0, 9 * 255 * 128);
+        k->lanes[j] = nk_lanes16_of(&ordered, c, (size_t)16 * j, 16, 0, 9 * 255 * 128);
         k->usable &= k->lanes[j].form == NK_FLOAT;
     }
 }
 
+/* Words, with the zero point in them, to bytes. */
 static inline __attribute__((always_inline)) __m512i nk_quad_clamped(const nk_clamps *c,
                                                                      __m512i front, __m512i back,
                                                                      const int open) {
-    const __m512i bytes =
-        _mm512_packs_epi16(_mm512_adds_epi16(front, c->zero), _mm512_adds_epi16(back, c->zero));
+    const __m512i bytes = _mm512_packs_epi16(front, back);
     if (open) return bytes;
     return _mm512_xor_si512(_mm512_min_epi8(_mm512_max_epi8(bytes, c->low), c->high), c->flip);
 }
@@ -129,7 +129,8 @@ static __attribute__((noinline)) __m512i nk_quad_exact(const nk_quads *k, const 
                                                        const __m512i *acc) {
     __m512i v[4];
     for (uint32_t j = 0; j < 4; ++j) v[j] = nk_rescale16(&k->lanes[j], acc[j]);
-    return nk_quad_clamped(c, _mm512_packs_epi32(v[0], v[1]), _mm512_packs_epi32(v[2], v[3]), 0);
+    return nk_quad_clamped(c, _mm512_adds_epi16(_mm512_packs_epi32(v[0], v[1]), c->zero),
+                           _mm512_adds_epi16(_mm512_packs_epi32(v[2], v[3]), c->zero), 0);
 }
 
 /* Sums to bytes. */

@@ -5,12 +5,12 @@
  * Float with 16 fraction bits, checked. With m = M * 2^-(31+e) and g = 2^-(e+1) (0 for e = 0) the
  * definition's two roundings are one: out = floor(y) for y = acc * m + g + 1/2 where acc >= 0 and y
  * = acc * m - g + 1/2 where acc < 0; by nested floors, h >= k * 2^e - 2^(e-1) [+ 1 for h < 0]
- * solved for acc. What is computed is i = y * 2^16 + 4 as an integer: converting acc, rounding m,
- * and the fma err by 2^-24 of 2^16 * |y| each, the last conversion by 1/2, all rounding to nearest
- * by their own encoding; that is below 4 in all while |y| <= 256.5, and beyond that every byte
- * clamps alike. So if i mod 2^16 is at least 8, no multiple of 2^16 lies between i and y * 2^16,
- * and i >> 16 is floor(y). If not, for one output in 8192 by chance, all pixels at hand are done
- * anew:
+ * solved for acc. With the zero point z, what is computed is i = (y + z) * 2^16 + 4 as an integer.
+ * Outputs that do not clamp have |y + z| <= 129, so |y| <= 257: converting acc and rounding m err by
+ * 2^-24 of 2^16 * |y| each, the fma by 2^-24 of 2^16 * |y + z|, the constant and the last conversion
+ * by 1/2 each, all rounding to nearest by their own encoding; that is below 4 in all. So if i mod
+ * 2^16 is at least 8, no multiple of 2^16 lies between i and (y + z) * 2^16, and i >> 16 is
+ * floor(y + z). If not, for one output in 8192 by chance, all pixels at hand are done anew:
  *
  * Integer. u = acc + 2^31 is unsigned; with the doubled multiplier 2M < 2^32, u * 2M = acc * 2M + M
  * * 2^32, so the upper half of u * 2M + 2^31 is ((acc * M + 2^30) >> 31) + M = h + M for every acc;
@@ -42,13 +42,15 @@ enum { NK_SLOW, NK_INTEGER, NK_FLOAT };
 /* Constants of 16 channels. */
 typedef struct {
     __m512i multiplier, shift;
-    __m512 factor, up, down; /* 2^16 times m, 1/2 + g and 1/2 - g, the latter two plus 4 */
+    __m512 factor, nudge;   /* 2^16 times m and g */
+    __m512 middle, up;      /* 2^16 times z + 1/2 and z + 1/2 + g, plus 4 */
     int paired, relu, form;
 } nk_lanes16;
 
 /* What all channels of a stage share. */
 typedef struct {
     __m512i zero;            /* INT16 lanes */
+    float middle;            /* 2^16 times z + 1/2, plus 4 */
     __m512i low, high, flip; /* bytes */
     int fast, open; /* open: the clamp is the INT8 range, which packing saturates to anyway */
 } nk_clamps;
@@ -68,6 +70,7 @@ static inline nk_clamps nk_clamps_of(const nk_stage *stage, int is_signed) {
     const int32_t zero = stage->zero - down, low = stage->low - down, high = stage->high - down;
     nk_clamps c;
     c.zero = _mm512_set1_epi16((int16_t)zero);
+    c.middle = (float)zero * 0x1p16f + 0x1p15f + NK_DOUBT / 2.0f;
     c.low = _mm512_set1_epi8((char)low);
     c.high = _mm512_set1_epi8((char)high);
     c.flip = _mm512_set1_epi8((char)down);
@@ -78,9 +81,9 @@ static inline nk_clamps nk_clamps_of(const nk_stage *stage, int is_signed) {
 }
 
 /* Constants of channels [channel, channel + count) of a stage whose sums of products are at most
- * `most` in magnitude. */
-static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, uint32_t count,
-                                       int paired, int32_t most) {
+ * `most` in magnitude; `c` are the stage's own. */
+static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, const nk_clamps *c, size_t channel,
+                                       uint32_t count, int paired, int32_t most) {
     const __mmask16 mask = nk_first_lanes(count);
     const uint8_t *at = stage->table + 4 * channel;
     const __m512i none = _mm512_setzero_si512();
@@ -100,11 +103,12 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, ui
         _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127 - 15), exponent), 23));
     const __m512 factor =
         _mm512_mul_round_ps(_mm512_cvt_roundepi32_ps(m, NK_NEAREST), power, NK_NEAREST);
-    /* 2^16 of head room covers the rounding of this bound itself and the constants added. */
+    /* The zero point is at most 2^23 here; 2^18 cover the rounding of this bound itself and the other
+     * constants added. */
     const __m512 reach =
         _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(size, _mm512_set1_epi32(most))), factor);
     const int short_enough =
-        !_mm512_cmp_ps_mask(reach, _mm512_set1_ps(0x1p31f - 0x1p18f), _CMP_NLT_UQ);
+        !_mm512_cmp_ps_mask(reach, _mm512_set1_ps(0x1p31f - 0x1p23f - 0x1p18f), _CMP_NLT_UQ);
     lanes.form = !fits ? NK_SLOW : short_enough ? NK_FLOAT : NK_INTEGER;
     lanes.multiplier = paired ? nk_pair_lanes(m) : m;
     lanes.shift = paired ? nk_pair_lanes(exponent) : exponent;
@@ -113,10 +117,9 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, size_t channel, ui
     /* 2^16 * g = 2^(15-e) */
     const __m512 nudge = _mm512_castsi512_ps(
         _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127 + 15), lanes.shift), 23));
-    const __m512 g = _mm512_maskz_mov_ps(_mm512_cmpgt_epi32_mask(lanes.shift, none), nudge),
-                 middle = _mm512_set1_ps(0x1p15f + NK_DOUBT / 2.0f);
-    lanes.up = _mm512_add_ps(middle, g);
-    lanes.down = _mm512_sub_ps(middle, g);
+    lanes.nudge = _mm512_maskz_mov_ps(_mm512_cmpgt_epi32_mask(lanes.shift, none), nudge);
+    lanes.middle = _mm512_set1_ps(c->middle);
+    lanes.up = _mm512_add_ps(lanes.middle, lanes.nudge);
     return lanes;
 }
 
@@ -139,8 +142,10 @@ static inline __m512i nk_rescale16(const nk_lanes16 *k, __m512i acc) {
 static inline __attribute__((always_inline)) __m512i nk_rescale16_float(const nk_lanes16 *k,
                                                                         __m512i acc,
                                                                         const int relu) {
-    const __m512 rest =
-        relu ? k->up : _mm512_mask_blend_ps(_mm512_movepi32_mask(acc), k->up, k->down);
+    /* g with the sign of acc: bits of the second where the third is set, else of the first */
+    const __m512 nudge = _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+        _mm512_castps_si512(k->nudge), acc, _mm512_set1_epi32(INT32_MIN), 0xD8));
+    const __m512 rest = relu ? k->up : _mm512_add_round_ps(k->middle, nudge, NK_NEAREST);
     const __m512 y = _mm512_fmadd_round_ps(_mm512_cvt_roundepi32_ps(acc, NK_NEAREST), k->factor,
                                            rest, NK_NEAREST);
     return _mm512_cvt_roundps_epi32(y, NK_NEAREST);
@@ -154,7 +159,7 @@ static inline __attribute__((always_inline)) int nk_doubtful(const __m512i v[4])
 }
 
 /* Words of two pixels taking turns, twice, to bytes: one pixel per 128 bits, channels in their
- * natural order. */
+ * natural order. The zero point is in them already. */
 static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *c, __m512i front,
                                                                __m512i back, const int paired,
                                                                const int open) {
@@ -169,8 +174,7 @@ static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *
     const __m512i natural_words =
         _mm512_set_epi16(31, 30, 23, 22, 15, 14, 7, 6, 29, 28, 21, 20, 13, 12, 5, 4, 27, 26, 19, 18,
                          11, 10, 3, 2, 25, 24, 17, 16, 9, 8, 1, 0);
-    __m512i bytes =
-        _mm512_packs_epi16(_mm512_adds_epi16(front, c->zero), _mm512_adds_epi16(back, c->zero));
+    __m512i bytes = _mm512_packs_epi16(front, back);
     if (!open)
         bytes = _mm512_xor_si512(_mm512_min_epi8(_mm512_max_epi8(bytes, c->low), c->high), c->flip);
     bytes = _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(together));
@@ -179,8 +183,7 @@ static inline __attribute__((always_inline)) __m512i nk_bytes4(const nk_clamps *
 
 /* Upper words of four registers, of natural or paired lanes, to bytes in their order, clamped to
  * INT8. */
-static inline __attribute__((always_inline)) __m512i nk_upper_bytes(const nk_clamps *c,
-                                                                    const __m512i v[4],
+static inline __attribute__((always_inline)) __m512i nk_upper_bytes(const __m512i v[4],
                                                                     const int paired) {
     const __m512i paired_words =
         _mm512_set_epi16(63, 59, 55, 51, 47, 43, 39, 35, 61, 57, 53, 49, 45, 41, 37, 33, 31, 27, 23,
@@ -189,10 +192,10 @@ static inline __attribute__((always_inline)) __m512i nk_upper_bytes(const nk_cla
         _mm512_set_epi16(63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27,
                          25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
     const __m512i words = paired ? paired_words : natural_words;
-    const __m512i front = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]), c->zero);
-    const __m512i back = _mm512_adds_epi16(_mm512_permutex2var_epi16(v[2], words, v[3]), c->zero);
-    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
-                                    _mm512_packs_epi16(front, back));
+    return _mm512_permutexvar_epi64(
+        _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+        _mm512_packs_epi16(_mm512_permutex2var_epi16(v[0], words, v[1]),
+                           _mm512_permutex2var_epi16(v[2], words, v[3])));
 }
 
 /* Two pixels' words: one's where they are, the other's moved down from the upper halves. */
@@ -200,12 +203,13 @@ static inline __attribute__((always_inline)) __m512i nk_upper_words(__m512i even
     return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(even, 16), odd);
 }
 
-/* Saturate to 16 bits, then as above. */
-static inline __m512i nk_turn_words(__m512i even, __m512i odd) {
+/* Saturate to 16 bits, then as above, with the zero point. */
+static inline __m512i nk_turn_words(const nk_clamps *c, __m512i even, __m512i odd) {
     const __m512i low = _mm512_set1_epi32(INT16_MIN), high = _mm512_set1_epi32(INT16_MAX);
     const __m512i a = _mm512_min_epi32(_mm512_max_epi32(even, low), high),
                   b = _mm512_min_epi32(_mm512_max_epi32(odd, low), high);
-    return _mm512_mask_blend_epi16(0xAAAAAAAA, a, _mm512_slli_epi32(b, 16));
+    return _mm512_adds_epi16(
+        _mm512_mask_blend_epi16(0xAAAAAAAA, a, _mm512_slli_epi32(b, 16)), c->zero);
 }
 
 static __attribute__((noinline)) __m512i nk_stage16_exact(const nk_clamps *c, const nk_lanes16 *k,
@@ -214,7 +218,7 @@ static __attribute__((noinline)) __m512i nk_stage16_exact(const nk_clamps *c, co
     __m512i v[4];
     for (uint32_t j = 0; j < 4; ++j)
         v[j] = nk_rescale16(k, _mm512_loadu_si512(acc + (j < left ? j : 0) * stride));
-    const __m512i front = nk_turn_words(v[0], v[1]), back = nk_turn_words(v[2], v[3]);
+    const __m512i front = nk_turn_words(c, v[0], v[1]), back = nk_turn_words(c, v[2], v[3]);
     return k->paired ? nk_bytes4(c, front, back, 1, 0) : nk_bytes4(c, front, back, 0, 0);
 }
 

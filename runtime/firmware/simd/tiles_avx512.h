@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) void nk_stage_next(nk_waiting *q, c
     for (int j = 0; j < 4; ++j)
         v[j] = nk_rescale16_float(q->lanes, _mm512_load_si512(acc + 16 * j), relu);
     q->doubt |= (uint32_t)nk_doubtful(v) << four;
-    nk_put4(q, four, nk_upper_bytes(q->clamps, v, 1));
+    nk_put4(q, four, nk_upper_bytes(v, 1));
 }
 
 static __attribute__((noinline)) void nk_stage_again(nk_waiting *q) {

@@ -277,10 +277,10 @@ static inline __m512 nk_winograd_factor(const nk_lanes16 *k, int32_t times) {
 
 /* The 16 outputs from `channel` on, whose products add up to `most` at most; 0 when they need another
  * way. */
-static inline int nk_winograd_fill(const nk_dense *d, uint32_t channel, int32_t most,
-                                   nk_winograd *to) {
+static inline int nk_winograd_fill(const nk_dense *d, const nk_clamps *clamps, uint32_t channel,
+                                   int32_t most, nk_winograd *to) {
     const uint32_t first = d->first_out + channel;
-    to->lanes = nk_lanes16_of(d->stage, first, 16, 0, most);
+    to->lanes = nk_lanes16_of(d->stage, clamps, first, 16, 0, most);
     to->far = !nk_winograd_fits(d, channel, 576);
     if (to->lanes.form != NK_FLOAT || (to->far && !nk_winograd_fits(d, channel, 64))) return 0;
     to->lanes.factor = nk_winograd_factor(&to->lanes, to->far ? 64 : 576);
@@ -326,7 +326,6 @@ static inline __attribute__((always_inline)) void nk_winograd_turn(const nk_wino
 
 /* Four pixels in the float form; `least` collects what nk_winograd_doubtful looks at. */
 static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_winograd_waiting *q,
-                                                                       const nk_clamps *clamps,
                                                                        const __m512i acc[4],
                                                                        __m512i *least,
                                                                        const int relu) {
@@ -336,7 +335,7 @@ static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_
         v[j] = nk_rescale16_float(&q->w->lanes, acc[j], relu);
         *least = _mm512_min_epu16(*least, v[j]);
     }
-    return nk_upper_bytes(clamps, v, 0);
+    return nk_upper_bytes(v, 0);
 }
 
 /* A row of the tile at hand. */
@@ -362,7 +361,7 @@ static __attribute__((noinline)) void nk_winograd_again(const nk_dense *d, const
         nk_winograd_turn(q, row, v, 1);
         for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(&q->w->lanes, _mm512_srai_epi32(v[j], 6));
         const __m512i bytes =
-            nk_bytes4(clamps, nk_turn_words(v[0], v[1]), nk_turn_words(v[2], v[3]), 0, 0);
+            nk_bytes4(clamps, nk_turn_words(clamps, v[0], v[1]), nk_turn_words(clamps, v[2], v[3]), 0, 0);
         nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, (uint32_t)at.columns,
                         bytes);
     }
@@ -389,7 +388,7 @@ static __attribute__((noinline)) void nk_winograd_finish(const nk_dense *d, cons
         if (q->w->far) nk_winograd_turn(q, row, acc, 1);
         else nk_winograd_turn(q, row, acc, 0);
         nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, (uint32_t)at.columns,
-                        nk_winograd_stage(q, clamps, acc, &least, 0));
+                        nk_winograd_stage(q, acc, &least, 0));
     }
     nk_winograd_end(d, clamps, q, least);
 }
@@ -421,7 +420,7 @@ static inline __attribute__((always_inline)) void nk_winograd_both(
         nk_winograd_turn(q, row, acc, far);
         nk_winograd_step(inputs + 4 * row + 2, weights + 12 * 32 * row + 6 * 32, sum, T);
         nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, NK_WINOGRAD_SIDE,
-                        nk_winograd_stage(q, clamps, acc, &least, relu));
+                        nk_winograd_stage(q, acc, &least, relu));
     }
     nk_winograd_end(d, clamps, q, least);
 }
