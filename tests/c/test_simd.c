@@ -219,20 +219,10 @@ static uint32_t out_size(uint32_t in, int32_t kernel, int32_t stride, int32_t di
     return room < 0 ? 1 : (uint32_t)(room / stride + 1);
 }
 
-static void make_conv2d(scene *s) {
-    start(s, NK_CONV2D_OUTPUT, nk_conv2d);
+/* The operands of a convolution whose window is given; `usual` ones are such as networks have. */
+static void fill_conv2d(scene *s, uint32_t height, uint32_t width, uint32_t inputs,
+                        uint32_t outputs, int usual) {
     nk_conv2d_params *p = (nk_conv2d_params *)(void *)s->params;
-    const int pointwise = one_in(3), big = one_in(4), usual = one_in(2);
-    p->kernel_h = pointwise ? 1 : between(1, 5), p->kernel_w = pointwise ? 1 : between(1, 5);
-    p->stride_h = one_in(2) ? 1 : between(1, 3), p->stride_w = one_in(2) ? 1 : between(1, 3);
-    p->dilation_h = one_in(5) ? between(1, 3) : 1, p->dilation_w = one_in(5) ? between(1, 3) : 1;
-    p->groups = one_in(5) ? between(1, 3) : 1;
-    const uint32_t inputs =
-        (uint32_t)(one_in(2) ? ANY_OF(1, 3, 8, 16, 24, 40) : between(1, big ? 300 : 40));
-    const uint32_t outputs =
-        (uint32_t)(one_in(2) ? ANY_OF(1, 8, 16, 24, 32, 40, 48) : between(1, big ? 120 : 50));
-    const uint32_t height = (uint32_t)between(1, 9),
-                   width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
     const uint32_t batch = one_in(5) ? 2 : 1, groups = (uint32_t)p->groups;
     const uint32_t oh = out_size(height, p->kernel_h, p->stride_h, p->dilation_h, &p->pad_top);
     const uint32_t ow = out_size(width, p->kernel_w, p->stride_w, p->dilation_w, &p->pad_left);
@@ -256,6 +246,51 @@ static void make_conv2d(scene *s) {
     if (usual) {
         p->output_zero = one_in(2) ? -128 : between(-128, 127);
         p->clamp_low = -128, p->clamp_high = 127;
+    }
+}
+
+static void make_conv2d(scene *s) {
+    start(s, NK_CONV2D_OUTPUT, nk_conv2d);
+    nk_conv2d_params *p = (nk_conv2d_params *)(void *)s->params;
+    const int pointwise = one_in(3), big = one_in(4), usual = one_in(2);
+    p->kernel_h = pointwise ? 1 : between(1, 5), p->kernel_w = pointwise ? 1 : between(1, 5);
+    p->stride_h = one_in(2) ? 1 : between(1, 3), p->stride_w = one_in(2) ? 1 : between(1, 3);
+    p->dilation_h = one_in(5) ? between(1, 3) : 1, p->dilation_w = one_in(5) ? between(1, 3) : 1;
+    p->groups = one_in(5) ? between(1, 3) : 1;
+    const uint32_t inputs =
+        (uint32_t)(one_in(2) ? ANY_OF(1, 3, 8, 16, 24, 40) : between(1, big ? 300 : 40));
+    const uint32_t outputs =
+        (uint32_t)(one_in(2) ? ANY_OF(1, 8, 16, 24, 32, 40, 48) : between(1, big ? 120 : 50));
+    const uint32_t height = (uint32_t)between(1, 9),
+                   width = (uint32_t)(one_in(6) ? between(40, 120) : between(1, 30));
+    fill_conv2d(s, height, width, inputs, outputs, usual);
+}
+
+/* Windows that are cut into tiles of 4 by 4. */
+static void make_conv2d_3x3(scene *s) {
+    start(s, NK_CONV2D_OUTPUT, nk_conv2d);
+    nk_conv2d_params *p = (nk_conv2d_params *)(void *)s->params;
+    p->kernel_h = p->kernel_w = 3;
+    p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
+    p->groups = one_in(6) ? 2 : 1;
+    const int extreme = one_in(8); /* sums as large as they can be */
+    const uint32_t inputs = (uint32_t)(extreme     ? 128
+                                       : one_in(3) ? 8 * between(2, 16)
+                                                   : 16 * between(1, 3)),
+                   outputs = (uint32_t)(one_in(2) ? 16 * between(1, 4) : between(16, 80));
+    fill_conv2d(s, (uint32_t)between(4, 14),
+                (uint32_t)(one_in(8) ? between(30, 90) : between(3, 14)), inputs, outputs, 1);
+    nk_operand *o = s->call.operands;
+    const size_t padded = o[NK_CONV2D_TABLE].available / 12;
+    for (size_t c = 0; c < padded; ++c) { /* sums take the float form */
+        const int32_t shift = -between(10, 14);
+        memcpy(o[NK_CONV2D_TABLE].data + 4 * (2 * padded + c), &shift, 4);
+    }
+    if (extreme) {
+        memset(o[NK_CONV2D_INPUT].data,
+               o[NK_CONV2D_INPUT].dtype == NEUTRON_DTYPE_INT8 ? 0x80 : 0xFF,
+               o[NK_CONV2D_INPUT].available);
+        memset(o[NK_CONV2D_WEIGHTS].data, 0x80, o[NK_CONV2D_WEIGHTS].available);
     }
 }
 
@@ -454,6 +489,7 @@ static const struct {
     const char *name;
     void (*make)(scene *s);
 } kernels[] = {{"conv2d", make_conv2d},
+               {"conv2d of 3 x 3", make_conv2d_3x3},
                {"depthwise_conv2d", make_depthwise_conv2d},
                {"fully_connected", make_fully_connected},
                {"max_pool2d", make_max_pool2d},

@@ -4,11 +4,11 @@
  * factors as real numbers: F = M * 2^(shift - 11) * Mo * 2^(shift_o - 31). Each input's two
  * roundings are off by at most 1 together, their sum by 2; the output's factor shrinks that to 2 *
  * 2^-eo, and its own first rounding adds 2^-eo / 2, eo = -shift_o. The definition rounds that
- * number to the nearest integer. Here i = (Y + zero point + 1/2) * 2^16 + half is computed in float and
- * truncated; `half` bounds the distance between the two: 2.5 * 2^(16-eo), 2^-24 of each number that
- * is rounded, 1 for the truncation. Where i mod 2^16 is at least 2 * half, no integer lies between
- * them, nor does a tie, and i >> 16 is the rounded sum. Where it is not, the integer loop does the
- * block. */
+ * number to the nearest integer. Here i = (Y + zero point + 1/2) * 2^16 + half is computed in float
+ * and truncated; `half` bounds the distance between the two: 2.5 * 2^(16-eo), 2^-24 of each number
+ * that is rounded, 1 for the truncation. Where i mod 2^16 is at least 2 * half, no integer lies
+ * between them, nor does a tie, and i >> 16 is the rounded sum. Where it is not, the integer loop
+ * does the block. */
 #include "loops.h"
 
 #if NK_HAS_X86

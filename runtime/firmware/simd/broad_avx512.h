@@ -81,7 +81,8 @@ static __attribute__((noinline)) __m512i nk_broad_exact(const nk_broad *t, const
                                                         const int G) {
     __m512i v[4];
     for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(t->lanes + (G == 2 ? j % 2 : 0), acc[j]);
-    return nk_bytes4(t->clamps, nk_turn_words(t->clamps, v[0], v[1]), nk_turn_words(t->clamps, v[2], v[3]), 0, 0);
+    return nk_bytes4(t->clamps, nk_turn_words(t->clamps, v[0], v[1]),
+                     nk_turn_words(t->clamps, v[2], v[3]), 0, 0);
 }
 
 /* Four registers of sums to bytes in their order. */

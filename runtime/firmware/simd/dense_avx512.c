@@ -211,7 +211,8 @@ static size_t constants_bytes(uint32_t outputs) {
 }
 
 /* The channels of `d` in tiles of 4 by 4, if that is faster and there is memory for the transformed
- * weights: they are eight times as large as the packed ones, so they are made once, not per call. */
+ * weights: they are eight times as large as the packed ones, so they are made once, not per call.
+ */
 static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_operand *weights,
                                                   const nk_operand *table, const nk_dense *d,
                                                   const shared *s, uint32_t part) {
@@ -227,8 +228,9 @@ static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_
     if (fresh) {
         kept[0] = 1;
         for (uint32_t c = 0; kept[0] && c < d->outputs; c += 16)
-            kept[0] = (uint8_t)nk_winograd_fill(
-                d, &s->clamps, c, most_sum(d), (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
+            kept[0] =
+                (uint8_t)nk_winograd_fill(d, &s->clamps, c, most_sum(d),
+                                          (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
     }
     if (!kept[0]) return 0;
     nk_winograd_run(d, kept + 64, &s->clamps);

@@ -287,7 +287,8 @@ static void all_blocks(work *w, uint32_t pixels, size_t size) {
         if (left < period && (left < GO_BACK || channels % 8)) break;
         if (left < period) channel = channels - period;
         nk_quads *k = kept ? (nk_quads *)(void *)kept : &single;
-        if (w->fresh || !kept) nk_quads_fill(w->b.stage, &w->q.clamps, w->weights, channel, period, w->b.flip, k);
+        if (w->fresh || !kept)
+            nk_quads_fill(w->b.stage, &w->q.clamps, w->weights, channel, period, w->b.flip, k);
         if (kept) kept += sizeof *k;
         if (!quad_rows(w, k, channel, pixels))
             lane_blocks(w, channel, channel + period, NULL, size);

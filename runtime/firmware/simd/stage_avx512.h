@@ -6,11 +6,11 @@
  * definition's two roundings are one: out = floor(y) for y = acc * m + g + 1/2 where acc >= 0 and y
  * = acc * m - g + 1/2 where acc < 0; by nested floors, h >= k * 2^e - 2^(e-1) [+ 1 for h < 0]
  * solved for acc. With the zero point z, what is computed is i = (y + z) * 2^16 + 4 as an integer.
- * Outputs that do not clamp have |y + z| <= 129, so |y| <= 257: converting acc and rounding m err by
- * 2^-24 of 2^16 * |y| each, the fma by 2^-24 of 2^16 * |y + z|, the constant and the last conversion
- * by 1/2 each, all rounding to nearest by their own encoding; that is below 4 in all. So if i mod
- * 2^16 is at least 8, no multiple of 2^16 lies between i and (y + z) * 2^16, and i >> 16 is
- * floor(y + z). If not, for one output in 8192 by chance, all pixels at hand are done anew:
+ * Outputs that do not clamp have |y + z| <= 129, so |y| <= 257: converting acc and rounding m err
+ * by 2^-24 of 2^16 * |y| each, the fma by 2^-24 of 2^16 * |y + z|, the constant and the last
+ * conversion by 1/2 each, all rounding to nearest by their own encoding; that is below 4 in all. So
+ * if i mod 2^16 is at least 8, no multiple of 2^16 lies between i and (y + z) * 2^16, and i >> 16
+ * is floor(y + z). If not, for one output in 8192 by chance, all pixels at hand are done anew:
  *
  * Integer. u = acc + 2^31 is unsigned; with the doubled multiplier 2M < 2^32, u * 2M = acc * 2M + M
  * * 2^32, so the upper half of u * 2M + 2^31 is ((acc * M + 2^30) >> 31) + M = h + M for every acc;
@@ -42,8 +42,8 @@ enum { NK_SLOW, NK_INTEGER, NK_FLOAT };
 /* Constants of 16 channels. */
 typedef struct {
     __m512i multiplier, shift;
-    __m512 factor, nudge;   /* 2^16 times m and g */
-    __m512 middle, up;      /* 2^16 times z + 1/2 and z + 1/2 + g, plus 4 */
+    __m512 factor, nudge; /* 2^16 times m and g */
+    __m512 middle, up;    /* 2^16 times z + 1/2 and z + 1/2 + g, plus 4 */
     int paired, relu, form;
 } nk_lanes16;
 
@@ -103,8 +103,8 @@ static inline nk_lanes16 nk_lanes16_of(const nk_stage *stage, const nk_clamps *c
         _mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127 - 15), exponent), 23));
     const __m512 factor =
         _mm512_mul_round_ps(_mm512_cvt_roundepi32_ps(m, NK_NEAREST), power, NK_NEAREST);
-    /* The zero point is at most 2^23 here; 2^18 cover the rounding of this bound itself and the other
-     * constants added. */
+    /* The zero point is at most 2^23 here; 2^18 cover the rounding of this bound itself and the
+     * other constants added. */
     const __m512 reach =
         _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(size, _mm512_set1_epi32(most))), factor);
     const int short_enough =
@@ -208,8 +208,8 @@ static inline __m512i nk_turn_words(const nk_clamps *c, __m512i even, __m512i od
     const __m512i low = _mm512_set1_epi32(INT16_MIN), high = _mm512_set1_epi32(INT16_MAX);
     const __m512i a = _mm512_min_epi32(_mm512_max_epi32(even, low), high),
                   b = _mm512_min_epi32(_mm512_max_epi32(odd, low), high);
-    return _mm512_adds_epi16(
-        _mm512_mask_blend_epi16(0xAAAAAAAA, a, _mm512_slli_epi32(b, 16)), c->zero);
+    return _mm512_adds_epi16(_mm512_mask_blend_epi16(0xAAAAAAAA, a, _mm512_slli_epi32(b, 16)),
+                             c->zero);
 }
 
 static __attribute__((noinline)) __m512i nk_stage16_exact(const nk_clamps *c, const nk_lanes16 *k,

@@ -22,9 +22,9 @@
 #if NK_HAS_X86
 
 #define NK_WINOGRAD_INPUTS 128 /* more would take more stack: nk_winograd_tiles */
-#define NK_WINOGRAD_SIDE 4 /* of a tile of outputs */
-#define NK_WINOGRAD_SPAN 6 /* of its inputs, and of products */
-#define NK_WINOGRAD_TILES 4 /* at a time: 24 accumulators, which leaves 6 registers for weights */
+#define NK_WINOGRAD_SIDE 4     /* of a tile of outputs */
+#define NK_WINOGRAD_SPAN 6     /* of its inputs, and of products */
+#define NK_WINOGRAD_TILES 4  /* at a time: 24 accumulators, which leaves 6 registers for weights */
 #define NK_WINOGRAD_CHUNK 16 /* channels of a register of INT16 */
 /* Transformed weights that are kept for one slice of a call: 64 channels to 64. */
 #define NK_WINOGRAD_MOST 294912
@@ -36,12 +36,12 @@ static inline size_t nk_winograd_weights_bytes(const nk_dense *d) {
     return (size_t)36 * 2 * 16 * d->inputs;
 }
 
-/* 1 when this takes less time than products of bytes, for `rows` rows: with 16 channels a tile takes
- * as long as 10 pixels do, with more it takes less. */
+/* 1 when this takes less time than products of bytes, for `rows` rows: with 16 channels a tile
+ * takes as long as 10 pixels do, with more it takes less. */
 static inline int nk_winograd_pays(const nk_dense *d, uint32_t rows) {
     const nk_conv2d_params *p = d->p;
-    const uint64_t tiles = (uint64_t)nk_blocks(rows, NK_WINOGRAD_SIDE) *
-                           nk_blocks(d->out->width, NK_WINOGRAD_SIDE);
+    const uint64_t tiles =
+        (uint64_t)nk_blocks(rows, NK_WINOGRAD_SIDE) * nk_blocks(d->out->width, NK_WINOGRAD_SIDE);
     return p->kernel_h == 3 && p->kernel_w == 3 && p->stride_h == 1 && p->stride_w == 1 &&
            p->dilation_h == 1 && p->dilation_w == 1 && d->inputs % NK_WINOGRAD_CHUNK == 0 &&
            d->inputs <= NK_WINOGRAD_INPUTS && tiles > 1 &&
@@ -104,18 +104,16 @@ static inline void nk_winograd_weights(const nk_dense *d, const int8_t *from, in
 }
 
 /* B' of six inputs, as INT16 vectors of any length. */
-#define NK_WINOGRAD_INPUTS1(x, to)                                       \
-    do {                                                                 \
-        const __typeof__((x)[0]) outer = (x)[4] - (x)[2],                \
-                                 inner = ((x)[3] - (x)[1]) * 2,          \
-                                 t = (x)[4] - (x)[2] * 4,                \
-                                 u = (x)[3] - (x)[1] * 4;                \
-        (to)[0] = ((x)[0] - (x)[2]) * 4 + outer;                         \
-        (to)[1] = t + u;                                                 \
-        (to)[2] = t - u;                                                 \
-        (to)[3] = outer + inner;                                         \
-        (to)[4] = outer - inner;                                         \
-        (to)[5] = (x)[5] - (x)[3] - inner * 2;                           \
+#define NK_WINOGRAD_INPUTS1(x, to) \
+    do { \
+        const __typeof__((x)[0]) outer = (x)[4] - (x)[2], inner = ((x)[3] - (x)[1]) * 2, \
+                                 t = (x)[4] - (x)[2] * 4, u = (x)[3] - (x)[1] * 4; \
+        (to)[0] = ((x)[0] - (x)[2]) * 4 + outer; \
+        (to)[1] = t + u; \
+        (to)[2] = t - u; \
+        (to)[3] = outer + inner; \
+        (to)[4] = outer - inner; \
+        (to)[5] = (x)[5] - (x)[3] - inner * 2; \
     } while (0)
 
 typedef int16_t nk_words16 __attribute__((vector_size(32)));
@@ -129,8 +127,8 @@ typedef struct {
     nk_columns columns;
 } nk_winograd_strip;
 
-/* B' of 16 channels from `channel` on, of the columns inside the image. Rows lie in pairs, so that a
- * register holds two: [3][columns][2][16]. */
+/* B' of 16 channels from `channel` on, of the columns inside the image. Rows lie in pairs, so that
+ * a register holds two: [3][columns][2][16]. */
 static inline __attribute__((always_inline)) void nk_winograd_chunk(const nk_winograd_strip *s,
                                                                     uint32_t channel, int16_t *to,
                                                                     size_t columns,
@@ -142,8 +140,8 @@ static inline __attribute__((always_inline)) void nk_winograd_chunk(const nk_win
         for (int i = 0; i < 6; ++i) {
             const uint8_t *at = s->at[i] + x * s->step[all ? 0 : i] + channel;
             const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-            column[i] = (nk_words16)(is_signed ? _mm256_cvtepi8_epi16(bytes)
-                                               : _mm256_cvtepu8_epi16(bytes));
+            column[i] =
+                (nk_words16)(is_signed ? _mm256_cvtepi8_epi16(bytes) : _mm256_cvtepu8_epi16(bytes));
         }
         NK_WINOGRAD_INPUTS1(column, made);
 #pragma GCC unroll 6
@@ -152,8 +150,8 @@ static inline __attribute__((always_inline)) void nk_winograd_chunk(const nk_win
     }
 }
 
-/* The same of columns [x, end) outside the image: they are absent in all six rows, for which B' is -6
- * times the value in its second row and 0 in the others. */
+/* The same of columns [x, end) outside the image: they are absent in all six rows, for which B' is
+ * -6 times the value in its second row and 0 in the others. */
 static inline void nk_winograd_absent(const nk_dense *d, int16_t *to, size_t columns, size_t x,
                                       size_t end) {
     const nk_words16 none = {0}, value = none + (int16_t)(-6 * d->p->input_zero);
@@ -173,8 +171,7 @@ static inline __attribute__((always_inline)) void nk_winograd_down(const nk_dens
     for (uint32_t k = 0; k < d->inputs; k += NK_WINOGRAD_CHUNK, to += 3 * columns * 32) {
         nk_winograd_absent(d, to, columns, 0, c->before);
         nk_winograd_absent(d, to, columns, right, columns);
-        if (s->all)
-            nk_winograd_chunk(s, k, to + (size_t)c->before * 32, columns, is_signed, 1);
+        if (s->all) nk_winograd_chunk(s, k, to + (size_t)c->before * 32, columns, is_signed, 1);
         else nk_winograd_chunk(s, k, to + (size_t)c->before * 32, columns, is_signed, 0);
     }
 }
@@ -192,8 +189,7 @@ static void nk_winograd_across(uint32_t chunks, const int16_t *from, size_t colu
             for (uint32_t j = 0; j < 6; ++j) memcpy(&in[j], from + (size_t)j * 32, sizeof in[j]);
             NK_WINOGRAD_INPUTS1(in, made);
 #pragma GCC unroll 6
-            for (uint32_t j = 0; j < 6; ++j)
-                memcpy(to + j * apart, &made[j], sizeof made[j]);
+            for (uint32_t j = 0; j < 6; ++j) memcpy(to + j * apart, &made[j], sizeof made[j]);
         }
     }
 }
@@ -214,8 +210,8 @@ static inline __attribute__((always_inline)) void nk_winograd_outputs1(const __m
                                                                        __m512i start,
                                                                        __m512i to[4]) {
     const __m512i from = _mm512_add_epi32(x[1], start), a = _mm512_add_epi32(from, x[2]),
-                  b = _mm512_sub_epi32(from, x[2]),
-                  c = _mm512_add_epi32(x[3], x[4]), d = _mm512_sub_epi32(x[3], x[4]);
+                  b = _mm512_sub_epi32(from, x[2]), c = _mm512_add_epi32(x[3], x[4]),
+                  d = _mm512_sub_epi32(x[3], x[4]);
     const __m512i last = _mm512_add_epi32(x[5], _mm512_slli_epi32(d, 2));
     to[0] = _mm512_add_epi32(_mm512_add_epi32(x[0], a), c);
     to[1] = _mm512_add_epi32(b, _mm512_add_epi32(d, d));
@@ -223,7 +219,8 @@ static inline __attribute__((always_inline)) void nk_winograd_outputs1(const __m
     to[3] = _mm512_add_epi32(b, _mm512_add_epi32(last, last));
 }
 
-/* 16 outputs: their weights, 576 times the bias, and the stage for 576 or 64 times the accumulator. */
+/* 16 outputs: their weights, 576 times the bias, and the stage for 576 or 64 times the accumulator.
+ */
 typedef struct {
     __m512i start;
     nk_lanes16 lanes;
@@ -275,8 +272,8 @@ static inline __m512 nk_winograd_factor(const nk_lanes16 *k, int32_t times) {
     return _mm512_mul_ps(both, power);
 }
 
-/* The 16 outputs from `channel` on, whose products add up to `most` at most; 0 when they need another
- * way. */
+/* The 16 outputs from `channel` on, whose products add up to `most` at most; 0 when they need
+ * another way. */
 static inline int nk_winograd_fill(const nk_dense *d, const nk_clamps *clamps, uint32_t channel,
                                    int32_t most, nk_winograd *to) {
     const uint32_t first = d->first_out + channel;
@@ -368,8 +365,8 @@ static __attribute__((noinline)) void nk_winograd_again(const nk_dense *d, const
         if (!nk_winograd_doubtful(least)) continue;
         nk_winograd_turn(q, row, v, 1);
         for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(&q->w->lanes, _mm512_srai_epi32(v[j], 6));
-        const __m512i bytes =
-            nk_bytes4(clamps, nk_turn_words(clamps, v[0], v[1]), nk_turn_words(clamps, v[2], v[3]), 0, 0);
+        const __m512i bytes = nk_bytes4(clamps, nk_turn_words(clamps, v[0], v[1]),
+                                        nk_turn_words(clamps, v[2], v[3]), 0, 0);
         nk_winograd_put(nk_winograd_output(d, q, row), d->out->pixel, (uint32_t)at.columns, bytes);
     }
 }
@@ -399,10 +396,8 @@ static __attribute__((noinline)) void nk_winograd_finish(const nk_dense *d, cons
 }
 
 /* Products of two inputs of T tiles. */
-static inline __attribute__((always_inline)) void nk_winograd_step(const int16_t *inputs,
-                                                                   const int16_t *weights,
-                                                                   __m512i sum[6][NK_WINOGRAD_TILES],
-                                                                   const int T) {
+static inline __attribute__((always_inline)) void nk_winograd_step(
+    const int16_t *inputs, const int16_t *weights, __m512i sum[6][NK_WINOGRAD_TILES], const int T) {
 #pragma GCC unroll 6
     for (int i = 0; i < 6; ++i) {
         const __m512i w = _mm512_loadu_si512(weights + 32 * i);
@@ -412,7 +407,8 @@ static inline __attribute__((always_inline)) void nk_winograd_step(const int16_t
 }
 
 /* A chunk of inputs, and a whole tile that waits. Multiply-adds and the rest run in different parts
- * of the processor, whose window of some 50 instructions overlaps them only when they take turns. */
+ * of the processor, whose window of some 50 instructions overlaps them only when they take turns.
+ */
 static inline __attribute__((always_inline)) void nk_winograd_both(
     const nk_dense *d, const nk_clamps *clamps, const int16_t *inputs, const int16_t *weights,
     __m512i sum[6][NK_WINOGRAD_TILES], nk_winograd_waiting *q, const int T, const int relu,
@@ -430,8 +426,8 @@ static inline __attribute__((always_inline)) void nk_winograd_both(
     nk_winograd_end(d, clamps, q, least);
 }
 
-/* Products of T tiles and 16 outputs: sums over all inputs, and A' of their columns. `relu` and `far`
- * are those of what waits. */
+/* Products of T tiles and 16 outputs: sums over all inputs, and A' of their columns. `relu` and
+ * `far` are those of what waits. */
 static inline __attribute__((always_inline)) void nk_winograd_sums(
     const nk_dense *d, const nk_clamps *clamps, const int16_t *inputs, nk_winograd_waiting *to,
     nk_winograd_waiting *q, const int T, const int relu, const int far) {
@@ -474,11 +470,11 @@ typedef void (*nk_winograd_sums_function)(const nk_dense *d, const nk_clamps *cl
     }
 NK_WINOGRAD_SUMS(1, 0, 0) NK_WINOGRAD_SUMS(2, 0, 0) NK_WINOGRAD_SUMS(3, 0, 0)
 NK_WINOGRAD_SUMS(4, 0, 0) NK_WINOGRAD_SUMS(4, 1, 0) NK_WINOGRAD_SUMS(4, 0, 1)
-// clang-format on
+    // clang-format on
 
-/* By tiles at a time, and by what waits: only whole fours of tiles finish it on the way. */
-static inline nk_winograd_sums_function nk_winograd_sums_of(uint32_t tiles,
-                                                            const nk_winograd_waiting *q) {
+    /* By tiles at a time, and by what waits: only whole fours of tiles finish it on the way. */
+    static inline nk_winograd_sums_function
+    nk_winograd_sums_of(uint32_t tiles, const nk_winograd_waiting *q) {
     static const nk_winograd_sums_function few[] = {NULL, nk_winograd_sums_1_0_0,
                                                     nk_winograd_sums_2_0_0, nk_winograd_sums_3_0_0};
     return tiles < NK_WINOGRAD_TILES ? few[tiles]
