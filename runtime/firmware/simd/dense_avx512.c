@@ -14,6 +14,7 @@
 #include <immintrin.h>
 
 #include "thin.h"
+#include "broad_avx512.h"
 #include "winograd_avx512.h"
 
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
@@ -210,16 +211,11 @@ static size_t constants_bytes(uint32_t outputs) {
     return offsetof(constants, lanes) + nk_blocks(outputs, 16) * sizeof(nk_lanes16);
 }
 
-/* The channels of `d` in tiles of 4 by 4, if that is faster and there is memory for the transformed
- * weights: they are eight times as large as the packed ones, so they are made once, not per call.
- */
+/* The channels of `d` in tiles of 4 by 4, if there is memory for the transformed weights: they are
+ * eight times as large as the packed ones, so they are made once, not per call. */
 static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_operand *weights,
                                                   const nk_operand *table, const nk_dense *d,
                                                   const shared *s, uint32_t part) {
-    const uint32_t rows = (uint32_t)(call->row1 - call->row0);
-    if (!s->clamps.fast || !s->clamps.open || d->stage->lut || d->outputs % 16 ||
-        !nk_winograd_pays(d, rows))
-        return 0;
     const size_t sixteen = nk_winograd_bytes(d);
     const size_t bytes = 64 + d->outputs / 16 * sixteen;
     int fresh = 1;
@@ -286,20 +282,20 @@ static int run(const nk_call *call, const nk_operand *weights, const nk_operand 
     shared s;
     s.clamps = nk_clamps_of(stage, out->dtype == NEUTRON_DTYPE_INT8);
     const int thin = nk_thin_pays(&d, NK_BROAD_STEP);
-    const uint32_t large = nk_winograd_pays(&d, out->height) ? nk_winograd_slice(&d, outputs) : 0;
-    const uint32_t slice = thin ? nk_thin_slice(&d, SLICE) : large ? large : SLICE;
+    const uint32_t slice = thin ? nk_thin_slice(&d, SLICE) : SLICE;
+    const int winograd = s.clamps.fast && s.clamps.open && !stage->lut &&
+                         nk_winograd_pays(&d, (uint32_t)(call->row1 - call->row0));
     uint32_t part = 0;
     for (uint32_t group = 0; group < groups; ++group) {
-        for (uint32_t c = 0; c < outputs; c += slice) {
+        for (uint32_t c = 0; c < outputs; c += d.outputs, ++part) {
             d.first_in = group * inputs;
             d.first_out = group * outputs + c;
-            d.outputs = outputs - c < slice ? outputs - c : slice;
             d.weights = (const int8_t *)weights->data +
                         ((size_t)group * nk_blocks(outputs, NK_PACK) + c / NK_PACK) * d.group_bytes;
-            if (!run_winograd(call, weights, table, &d, &s, part) &&
-                !run_slice(call, weights, table, &d, &s, part, thin))
-                return 0;
-            part++;
+            d.outputs = winograd ? nk_winograd_slice(&d, outputs - c) : 0;
+            if (d.outputs && run_winograd(call, weights, table, &d, &s, part)) continue;
+            d.outputs = nk_least(outputs - c, slice);
+            if (!run_slice(call, weights, table, &d, &s, part, thin)) return 0;
         }
     }
     return 1;
