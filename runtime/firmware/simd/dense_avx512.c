@@ -18,7 +18,7 @@
 #include "winograd_avx512.h"
 
 #define CHUNK 48 /* pixels whose accumulators wait for the stage: 6 KiB */
-/* Pixels: fewer are done with four groups at a time, whose sums depend less on each other \ */
+/* Pixels: fewer are done with four groups at a time, whose sums depend less on each other. */
 #define FEW 3
 
 /* Channels of a call that are done at a time. */

@@ -14,7 +14,8 @@
 
 /* `bytes` of memory for part `part` of a call, 64-byte aligned; NULL when there is none. *fresh
  * says whether the caller has to fill it. A call for some of its rows (`stripe`) comes again soon,
- * so it gets memory that others have; one for all of them gets what is free. Valid until the next
+ * and one that fills it in far less time than it then saves may ask as if it did: it gets memory
+ * that others have. One for all of its rows gets what is free. Valid until the next
  * call of this function on this thread that asks for another part. */
 void *nk_memo(const nk_call *call, const nk_operand *weights, const nk_operand *table,
               uint32_t part, size_t bytes, int stripe, int *fresh);
