@@ -129,7 +129,7 @@ def main() -> None:
         except OpenNeutronError as error:
             table.add_row(model.name, str(error))
     table.caption = f"delegate overhead: {delegate * 1e6:.1f} µs (smallest delegated graph minus one portable operator)"
-    Console(width=120).print(table)
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":
