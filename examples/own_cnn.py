@@ -41,7 +41,8 @@ def main() -> on.Program:
 
     for node in program.verdicts:
         if not node.delegated and node.code != "border":
-            print(f"{node.name} stays on the CPU: {node.reason} ({node.source.strip()})")
+            line = f" ({node.source.strip()})" if node.source else ""  # nodes that quantization added have none
+            print(f"{node.name} stays on the CPU: {node.reason}{line}")
 
     (scores,) = program.run(images[:1])
     error = (scores - model(images[:1])).abs().max().item()

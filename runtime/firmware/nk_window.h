@@ -30,20 +30,34 @@ NK_BEGINS_WITH_WINDOW(nk_depthwise_conv2d_params);
 NK_BEGINS_WITH_WINDOW(nk_conv2d16_params);
 NK_BEGINS_WITH_WINDOW(nk_depthwise_conv2d16_params);
 
+static inline const nk_window *nk_window_first(const nk_call *call) {
+    return (const nk_window *)(const void *)call->params;
+}
+
+/* Parameters of these, as of max_pool2d, begin with a window without dilation. */
+#define NK_BEGINS_WITH_UNDILATED(params) \
+    _Static_assert(offsetof(params, pad_left) == offsetof(nk_max_pool2d_params, pad_left), \
+                   "the window comes first, without dilation")
+NK_BEGINS_WITH_UNDILATED(nk_avg_pool2d_params);
+NK_BEGINS_WITH_UNDILATED(nk_transpose_conv2d_params);
+NK_BEGINS_WITH_UNDILATED(nk_transpose_conv2d16_params);
+
+static inline nk_window nk_undilated(const nk_call *call) {
+    const nk_max_pool2d_params *p = (const nk_max_pool2d_params *)(const void *)call->params;
+    return (nk_window){p->kernel_h, p->kernel_w, p->stride_h, p->stride_w,
+                       1,           1,           p->pad_top,  p->pad_left};
+}
+
 /* The window under which output row y is computed from input rows y * stride_h - pad_top and on; 0
  * for kernels without one. */
 static inline int nk_window_of(const nk_call *call, nk_window *w) {
-    const nk_max_pool2d_params *pool = (const nk_max_pool2d_params *)(const void *)call->params;
     switch (call->kernel) {
     case NEUTRON_KERNEL_CONV2D:
     case NEUTRON_KERNEL_DEPTHWISE_CONV2D:
     case NEUTRON_KERNEL_CONV2D16:
-    case NEUTRON_KERNEL_DEPTHWISE_CONV2D16: memcpy(w, call->params, sizeof *w); return 1;
+    case NEUTRON_KERNEL_DEPTHWISE_CONV2D16: *w = *nk_window_first(call); return 1;
     case NEUTRON_KERNEL_MAX_POOL2D:
-    case NEUTRON_KERNEL_AVG_POOL2D: /* both begin alike, without dilation */
-        *w = (nk_window){pool->kernel_h, pool->kernel_w, pool->stride_h, pool->stride_w, 1, 1,
-                         pool->pad_top,  pool->pad_left};
-        return 1;
+    case NEUTRON_KERNEL_AVG_POOL2D: *w = nk_undilated(call); return 1;
     default: return 0;
     }
 }
@@ -151,6 +165,56 @@ static inline int32_t nk_check_array(nk_call *call, const nk_operand *in, const 
     return 0;
 }
 
+/* Check of a dense convolution: its window, its groups, and weights for both. */
+static inline int32_t nk_check_dense(nk_call *call, int32_t groups, const nk_operand *in,
+                                     const nk_operand *weights, const nk_operand *out) {
+    const nk_window *w = nk_window_first(call);
+    const uint32_t parts = (uint32_t)groups;
+    if (!nk_window_ok(w, in, out)) return nk_refuse(call, "the window is out of range");
+    if (groups < 1 || in->channels % parts || out->channels % parts)
+        return nk_refuse(call, "the groups do not divide the channels");
+    const uint64_t taps = (uint64_t)w->kernel_h * (uint32_t)w->kernel_w;
+    const uint64_t bytes = nk_dense_bytes(call, out->channels / parts, taps, in->channels / parts);
+    if (!nk_inside_flat(weights, nk_times(bytes, parts)))
+        return nk_refuse(call, "the weights leave their region");
+    return 0;
+}
+
+/* Check of a depth-wise convolution: its window, its channels, and weights for both. */
+static inline int32_t nk_check_depthwise(nk_call *call, int32_t depth_multiplier,
+                                         const nk_operand *in, const nk_operand *weights,
+                                         const nk_operand *out) {
+    const nk_window *w = nk_window_first(call);
+    if (!nk_window_ok(w, in, out)) return nk_refuse(call, "the window is out of range");
+    if (depth_multiplier < 1 || nk_times(in->channels, (uint32_t)depth_multiplier) != out->channels)
+        return nk_refuse(call, "output channels are not input channels times the depth multiplier");
+    const uint64_t taps = (uint64_t)w->kernel_h * (uint32_t)w->kernel_w;
+    const uint64_t channels = (uint64_t)nk_blocks(out->channels, call->units) * call->units;
+    if (!nk_inside_flat(weights, nk_times(taps, channels)))
+        return nk_refuse(call, "the weights leave their region");
+    return 0;
+}
+
+/* Check of a transposed convolution: its window, which runs over the output, and its weights. */
+static inline int32_t nk_check_transposed(nk_call *call, const nk_operand *in,
+                                          const nk_operand *weights, const nk_operand *out) {
+    const nk_window w = nk_undilated(call);
+    if (!nk_window_ok(&w, out, in)) return nk_refuse(call, "the window is out of range");
+    const uint64_t taps = (uint64_t)w.kernel_h * (uint32_t)w.kernel_w;
+    if (!nk_inside_flat(weights, nk_dense_bytes(call, out->channels, taps, in->channels)))
+        return nk_refuse(call, "the weights leave their region");
+    return 0;
+}
+
+/* The input position of a transposed convolution behind output position `at` and filter position
+ * `k`; -1 when there is none. */
+static inline int32_t nk_source_of(int32_t at, int32_t pad, int32_t k, int32_t stride,
+                                   uint32_t size) {
+    const int32_t shifted = at + pad - k;
+    if (shifted < 0 || shifted % stride != 0 || (uint32_t)(shifted / stride) >= size) return -1;
+    return shifted / stride;
+}
+
 /* Positions [first, last) of a window that lie inside the image; empty when first >= last. */
 typedef struct {
     int32_t first, last;
@@ -160,22 +224,6 @@ static inline nk_span nk_span_of(int32_t at, int32_t stride, int32_t pad, int32_
                                  uint32_t size) {
     const int32_t start = at * stride - pad;
     return (nk_span){nk_max(start, 0), nk_min(start + kernel, (int32_t)size)};
-}
-
-/* Check of a pool: one type of 8 or 16 bits, same channels and batch, a window that fits. */
-static inline int32_t nk_check_pool(nk_call *call, const nk_window *window, const nk_operand *in,
-                                    const nk_operand *lut, const nk_operand *out) {
-    if ((!nk_is_byte(in) || !nk_is_byte(out)) && !nk_same_type(in, out))
-        return nk_refuse(call, "input and output must be of 8 bits, or both of 16");
-    if (nk_is_wide(out) && lut->present)
-        return nk_refuse(call, "elements of 16 bits take no table");
-    if (in->batch != out->batch || in->channels != out->channels)
-        return nk_refuse(call, "input and output differ in batch or channels");
-    if (call->units < 1) return nk_refuse(call, "the packing has no units");
-    if (!nk_window_ok(window, in, out)) return nk_refuse(call, "the window is out of range");
-    if (!nk_inside(in) || !nk_inside(out) || !nk_lut_ok(lut))
-        return nk_refuse(call, "an operand leaves its region");
-    return 0;
 }
 
 /* Load up to N inputs as values; lanes beyond `count` become 0, and a missing pixel is all

@@ -19,6 +19,12 @@ def test_every_command_explains_itself_with_an_example_and_has_json(command, nam
     assert "as_json" in inspect.signature(callback).parameters
 
 
+@pytest.mark.parametrize("name", sorted(filter(None, COMMANDS)))
+def test_help_calls_values_by_what_they_are(command, name: str) -> None:
+    options = command(name, "--help").out.split("Options:", 1)[1]
+    assert "list[" not in options and " range>" not in options  # what typer says without a metavar
+
+
 def test_the_ten_commands_around_a_model_are_there() -> None:
     wanted = {"compile", "run", "report", "profile", "verify", "evaluate", "bisect", "check", "inspect", "compare"}
     assert wanted <= set(COMMANDS)

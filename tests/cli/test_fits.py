@@ -25,7 +25,7 @@ def test_one_screen_for_all_chips(model: str, capsys: pytest.CaptureFixture[str]
     assert run(["fits", model]) == 0
     text = capsys.readouterr().out
     assert all(name in text for name in ("imx95", "imxrt700", "mcxn94x", "stock", "open", "44,768"))
-    assert "A board sees the column of NXP's converter" in text
+    assert "stock: what NXP's converter makes today, all that a board runs" in text
 
 
 def test_the_exit_code_says_no_and_the_text_why(model: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,7 +27,7 @@ def test_a_grid_from_the_command_line(folder: Path, capsys: pytest.CaptureFixtur
     ]
     assert run(words) == 0
     text = capsys.readouterr().out
-    assert "4 of 4 variants ok, 0 known before; out/index.html" in text and "A board sees" in text
+    assert "4 of 4 variants ok, 0 known before; out/index.html" in text and "all that a board runs" in text
     assert "open ms of a LiteRT file are the NPU's alone" in text
     assert {"results.csv", "results.jsonl", "index.html"} <= {file.name for file in Path("out").iterdir()}
     assert run([*words, "--json"]) == 0

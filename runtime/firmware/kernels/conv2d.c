@@ -2,30 +2,15 @@
  * input's zero point, which is already folded into the bias. */
 #include "nk_simd.h"
 
-static nk_window window_of(const nk_conv2d_params *p) {
-    return (nk_window){p->kernel_h,   p->kernel_w,   p->stride_h, p->stride_w,
-                       p->dilation_h, p->dilation_w, p->pad_top,  p->pad_left};
-}
-
 static int32_t check(nk_call *call, const nk_conv2d_params *p) {
     const nk_operand *in = &call->operands[NK_CONV2D_INPUT],
                      *out = &call->operands[NK_CONV2D_OUTPUT];
-    const nk_window window = window_of(p);
     const int32_t common = nk_check_array(call, in, &call->operands[NK_CONV2D_TABLE],
                                           &call->operands[NK_CONV2D_LUT], out);
     if (common) return common;
-    if (!nk_window_ok(&window, in, out)) return nk_refuse(call, "the window is out of range");
-    const uint32_t groups = (uint32_t)p->groups;
-    if (p->groups < 1 || in->channels % groups || out->channels % groups)
-        return nk_refuse(call, "the groups do not divide the channels");
     if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero))
         return nk_refuse(call, "a zero point is out of range");
-    const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    const uint64_t bytes =
-        nk_dense_bytes(call, out->channels / groups, taps, in->channels / groups);
-    if (!nk_inside_flat(&call->operands[NK_CONV2D_WEIGHTS], nk_times(bytes, groups)))
-        return nk_refuse(call, "the weights leave their region");
-    return 0;
+    return nk_check_dense(call, p->groups, in, &call->operands[NK_CONV2D_WEIGHTS], out);
 }
 
 /* Accumulate all taps of one output pixel for one block of M channels; `first` is the group's first

@@ -4,22 +4,13 @@
 static int32_t check(nk_call *call, const nk_depthwise_conv2d_params *p) {
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D_INPUT],
                      *out = &call->operands[NK_DEPTHWISE_CONV2D_OUTPUT];
-    const nk_window window = {p->kernel_h,   p->kernel_w,   p->stride_h, p->stride_w,
-                              p->dilation_h, p->dilation_w, p->pad_top,  p->pad_left};
     const int32_t common = nk_check_array(call, in, &call->operands[NK_DEPTHWISE_CONV2D_TABLE],
                                           &call->operands[NK_DEPTHWISE_CONV2D_LUT], out);
     if (common) return common;
-    if (!nk_window_ok(&window, in, out)) return nk_refuse(call, "the window is out of range");
-    if (p->depth_multiplier < 1 ||
-        nk_times(in->channels, (uint32_t)p->depth_multiplier) != out->channels)
-        return nk_refuse(call, "output channels are not input channels times the depth multiplier");
     if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero))
         return nk_refuse(call, "a zero point is out of range");
-    const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    const uint64_t channels = (uint64_t)nk_blocks(out->channels, call->units) * call->units;
-    if (!nk_inside_flat(&call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS], nk_times(taps, channels)))
-        return nk_refuse(call, "the weights leave their region");
-    return 0;
+    return nk_check_depthwise(call, p->depth_multiplier, in,
+                              &call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS], out);
 }
 
 /* acc[m] += input * weight for one tap of `count` channels from `channel` on. */

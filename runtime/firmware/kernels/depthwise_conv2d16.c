@@ -5,20 +5,11 @@
 static int32_t check(nk_call *call, const nk_depthwise_conv2d16_params *p) {
     const nk_operand *in = &call->operands[NK_DEPTHWISE_CONV2D16_INPUT];
     const nk_operand *out = &call->operands[NK_DEPTHWISE_CONV2D16_OUTPUT];
-    const nk_window window = {p->kernel_h,   p->kernel_w,   p->stride_h, p->stride_w,
-                              p->dilation_h, p->dilation_w, p->pad_top,  p->pad_left};
     const int32_t common = nk_check_wide(call, in, &call->operands[NK_DEPTHWISE_CONV2D16_TABLE],
                                          out, p->narrow, p->clamp_low, p->clamp_high);
     if (common) return common;
-    if (!nk_window_ok(&window, in, out)) return nk_refuse(call, "the window is out of range");
-    if (p->depth_multiplier < 1 ||
-        nk_times(in->channels, (uint32_t)p->depth_multiplier) != out->channels)
-        return nk_refuse(call, "output channels are not input channels times the depth multiplier");
-    const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    const uint64_t channels = (uint64_t)nk_blocks(out->channels, call->units) * call->units;
-    if (!nk_inside_flat(&call->operands[NK_DEPTHWISE_CONV2D16_WEIGHTS], nk_times(taps, channels)))
-        return nk_refuse(call, "the weights leave their region");
-    return 0;
+    return nk_check_depthwise(call, p->depth_multiplier, in,
+                              &call->operands[NK_DEPTHWISE_CONV2D16_WEIGHTS], out);
 }
 
 /* Positions [first, last) of a row of the window that lie inside the image, for output column x. */

@@ -6,27 +6,12 @@
 static int32_t check(nk_call *call, const nk_transpose_conv2d_params *p) {
     const nk_operand *in = &call->operands[NK_TRANSPOSE_CONV2D_INPUT],
                      *out = &call->operands[NK_TRANSPOSE_CONV2D_OUTPUT];
-    const nk_window window = {p->kernel_h, p->kernel_w, p->stride_h, p->stride_w,
-                              1,           1,           p->pad_top,  p->pad_left};
     const int32_t common = nk_check_array(call, in, &call->operands[NK_TRANSPOSE_CONV2D_TABLE],
                                           &call->operands[NK_TRANSPOSE_CONV2D_LUT], out);
     if (common) return common;
-    /* The window runs over the output here. */
-    if (!nk_window_ok(&window, out, in)) return nk_refuse(call, "the window is out of range");
     if (!nk_zero_ok(p->input_zero) || !nk_zero_ok(p->weights_zero))
         return nk_refuse(call, "a zero point is out of range");
-    const uint64_t taps = (uint64_t)p->kernel_h * (uint32_t)p->kernel_w;
-    if (!nk_inside_flat(&call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS],
-                        nk_dense_bytes(call, out->channels, taps, in->channels)))
-        return nk_refuse(call, "the weights leave their region");
-    return 0;
-}
-
-/* The input position behind output position `at` and filter position `k`; -1 when there is none. */
-static int32_t source(int32_t at, int32_t pad, int32_t k, int32_t stride, uint32_t size) {
-    const int32_t shifted = at + pad - k;
-    if (shifted < 0 || shifted % stride != 0 || (uint32_t)(shifted / stride) >= size) return -1;
-    return shifted / stride;
+    return nk_check_transposed(call, in, &call->operands[NK_TRANSPOSE_CONV2D_WEIGHTS], out);
 }
 
 static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p,
@@ -42,9 +27,10 @@ static void pixel_of(const nk_call *call, const nk_transpose_conv2d_params *p,
          * weight zero point. */
         uint32_t acc[NK_MAX_UNITS] = {0}, zeros[NK_MAX_UNITS] = {0}, sum = 0;
         for (int32_t ky = 0; ky < p->kernel_h; ++ky) {
-            const int32_t iy = source(y, p->pad_top, ky, p->stride_h, in->height);
+            const int32_t iy = nk_source_of(y, p->pad_top, ky, p->stride_h, in->height);
             for (int32_t kx = 0; kx < p->kernel_w; ++kx, weights += tap_bytes) {
-                const int32_t ix = iy < 0 ? -1 : source(x, p->pad_left, kx, p->stride_w, in->width);
+                const int32_t ix =
+                    iy < 0 ? -1 : nk_source_of(x, p->pad_left, kx, p->stride_w, in->width);
                 if (ix < 0) continue;
                 const uint8_t *pixel = nk_row(in, image, iy) + (size_t)ix * in->pixel;
                 sum += nk_dot(call, pixel, nk_flip(in), 0, in->channels, weights, acc);

@@ -4,16 +4,13 @@
 #if NK_HAS_X86
 
 #include "mbqm_avx2.h"
+#include "runs.h"
 
 #define LANES 16
 
-/* How an input comes to the common scale: the larger one's factor is 1/2, which of 15 bits of head
- * room leaves 14; any other; or scales that are powers of two, where it is a shift. */
-enum { HALVED, SCALED, SHIFTED };
-
 typedef struct {
     nk_scale8 scale;
-    int how;
+    int way; /* NK_HALVED, NK_SCALED or NK_SHIFTED */
 } side;
 
 typedef struct {
@@ -26,14 +23,14 @@ typedef struct {
 static side side_of(const nk_add16_params *p, int32_t multiplier, int32_t shift) {
     side s;
     s.scale = nk_scale8_of(multiplier, shift);
-    s.how = p->shifts_only ? SHIFTED : multiplier == 1 << 30 && shift == 0 ? HALVED : SCALED;
+    s.way = nk_add16_way(p, multiplier, shift);
     return s;
 }
 
 static inline __attribute__((always_inline)) __m256i common(const side *s, const uint8_t *at) {
     const __m256i x = nk_halves8(at);
-    if (s->how == HALVED) return _mm256_slli_epi32(x, 14);
-    if (s->how == SHIFTED) return nk_rdp8(&s->scale, x);
+    if (s->way == NK_HALVED) return _mm256_slli_epi32(x, 14);
+    if (s->way == NK_SHIFTED) return nk_rdp8(&s->scale, x);
     return nk_mbqm8(&s->scale, _mm256_slli_epi32(x, 15));
 }
 
@@ -44,27 +41,18 @@ static inline __attribute__((always_inline)) __m256i sum8(const constants *k, co
     return k->shifts_only ? sum : nk_mbqm8(&k->out, sum);
 }
 
-static inline __attribute__((always_inline)) __m256i block(const constants *k, const uint8_t *a,
-                                                           const uint8_t *b) {
-    return nk_words16(sum8(k, a, b), sum8(k, a + LANES, b + LANES), k->low, k->high);
+static inline __attribute__((always_inline)) void block(const void *constants_of_run,
+                                                        const uint8_t *a, const uint8_t *b,
+                                                        uint8_t *out) {
+    const constants *k = constants_of_run;
+    const __m256i words = nk_words16(sum8(k, a, b), sum8(k, a + LANES, b + LANES), k->low, k->high);
+    _mm256_storeu_si256((__m256i *)(void *)out, words);
 }
 
 static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
                     uint32_t step_b, uint8_t *out, uint32_t count) {
     const constants k = *(const constants *)call->context;
-    uint8_t left[2 * LANES], right[2 * LANES], result[2 * LANES];
-    for (uint32_t m = 0; m < LANES && !step_a; ++m) memcpy(left + 2 * m, a, 2);
-    for (uint32_t m = 0; m < LANES && !step_b; ++m) memcpy(right + 2 * m, b, 2);
-    if (!step_a) a = left;
-    if (!step_b) b = right;
-    const size_t by_a = (size_t)step_a * LANES, by_b = (size_t)step_b * LANES;
-    for (; count >= LANES; count -= LANES, a += by_a, b += by_b, out += 2 * LANES)
-        _mm256_storeu_si256((__m256i *)(void *)out, block(&k, a, b));
-    if (!count) return;
-    if (step_a) memset(left, 0, sizeof left), memcpy(left, a, 2 * (size_t)count);
-    if (step_b) memset(right, 0, sizeof right), memcpy(right, b, 2 * (size_t)count);
-    _mm256_storeu_si256((__m256i *)(void *)result, block(&k, left, right));
-    memcpy(out, result, 2 * (size_t)count);
+    nk_run_blocks2(block, &k, LANES, a, step_a, b, step_b, out, count);
 }
 
 int nk_add16_avx2(const nk_call *call) {

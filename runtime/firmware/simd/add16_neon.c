@@ -3,17 +3,14 @@
 
 #if NK_HAS_NEON
 
+#include "runs.h"
 #include "stage_neon.h"
 
 #define LANES 8
 
-/* How an input comes to the common scale: the larger one's factor is 1/2, which of 15 bits of head
- * room leaves 14; any other; or scales that are powers of two, where it is a shift. */
-enum { HALVED, SCALED, SHIFTED };
-
 typedef struct {
     nk_lanes4 lanes;
-    int how;
+    int way; /* NK_HALVED, NK_SCALED or NK_SHIFTED */
 } side;
 
 typedef struct {
@@ -26,7 +23,7 @@ typedef struct {
 static side side_of(const nk_add16_params *p, int32_t multiplier, int32_t shift) {
     side s;
     s.lanes = nk_lanes4_of(vdupq_n_s32(multiplier), vdupq_n_s32(shift));
-    s.how = p->shifts_only ? SHIFTED : multiplier == 1 << 30 && shift == 0 ? HALVED : SCALED;
+    s.way = nk_add16_way(p, multiplier, shift);
     return s;
 }
 
@@ -37,9 +34,9 @@ NK_INLINE int32x4_t shifted(const nk_lanes4 *k, int32x4_t x) {
 
 NK_INLINE void common(const side *s, const uint8_t *at, int32x4_t d[2]) {
     const int16x8_t x = vreinterpretq_s16_u8(vld1q_u8(at));
-    if (s->how == HALVED) {
+    if (s->way == NK_HALVED) {
         d[0] = vshll_n_s16(vget_low_s16(x), 14), d[1] = vshll_high_n_s16(x, 14);
-    } else if (s->how == SCALED) {
+    } else if (s->way == NK_SCALED) {
         d[0] = nk_rescale4(&s->lanes, vshll_n_s16(vget_low_s16(x), 15), 0);
         d[1] = nk_rescale4(&s->lanes, vshll_high_n_s16(x, 15), 0);
     } else {
@@ -48,7 +45,9 @@ NK_INLINE void common(const side *s, const uint8_t *at, int32x4_t d[2]) {
     }
 }
 
-NK_INLINE int16x8_t block(const constants *k, const uint8_t *a, const uint8_t *b) {
+NK_INLINE void block(const void *constants_of_run, const uint8_t *a, const uint8_t *b,
+                     uint8_t *out) {
+    const constants *k = constants_of_run;
     int32x4_t x[2], y[2];
     common(&k->a, a, x);
     common(&k->b, b, y);
@@ -58,25 +57,13 @@ NK_INLINE int16x8_t block(const constants *k, const uint8_t *a, const uint8_t *b
         if (!k->shifts_only) x[i] = nk_rescale4(&k->out, x[i], 0);
     }
     const int16x8_t words = vqmovn_high_s32(vqmovn_s32(x[0]), x[1]);
-    return vminq_s16(vmaxq_s16(words, k->low), k->high);
+    vst1q_u8(out, vreinterpretq_u8_s16(vminq_s16(vmaxq_s16(words, k->low), k->high)));
 }
 
 static void add_run(const nk_call *call, const uint8_t *a, uint32_t step_a, const uint8_t *b,
                     uint32_t step_b, uint8_t *out, uint32_t count) {
     const constants k = *(const constants *)call->context;
-    uint8_t left[2 * LANES], right[2 * LANES], result[2 * LANES];
-    for (uint32_t m = 0; m < LANES && !step_a; ++m) memcpy(left + 2 * m, a, 2);
-    for (uint32_t m = 0; m < LANES && !step_b; ++m) memcpy(right + 2 * m, b, 2);
-    if (!step_a) a = left;
-    if (!step_b) b = right;
-    const size_t by_a = (size_t)step_a * LANES, by_b = (size_t)step_b * LANES;
-    for (; count >= LANES; count -= LANES, a += by_a, b += by_b, out += 2 * LANES)
-        vst1q_u8(out, vreinterpretq_u8_s16(block(&k, a, b)));
-    if (!count) return;
-    if (step_a) memset(left, 0, sizeof left), memcpy(left, a, 2 * (size_t)count);
-    if (step_b) memset(right, 0, sizeof right), memcpy(right, b, 2 * (size_t)count);
-    vst1q_u8(result, vreinterpretq_u8_s16(block(&k, left, right)));
-    memcpy(out, result, 2 * (size_t)count);
+    nk_run_blocks2(block, &k, LANES, a, step_a, b, step_b, out, count);
 }
 
 int nk_add16_neon(const nk_call *call) {

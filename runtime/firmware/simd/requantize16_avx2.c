@@ -4,12 +4,14 @@
 #if NK_HAS_X86
 
 #include "mbqm_avx2.h"
+#include "runs.h"
 
 #define LANES 16
 
 typedef struct {
     nk_scale8 scale;
     __m256i zero_in, zero_out, low, high;
+    uint8_t from, to; /* element types */
 } constants;
 
 static inline __attribute__((always_inline)) __m256i widen(const uint8_t *from, uint8_t dtype) {
@@ -24,12 +26,13 @@ static inline __attribute__((always_inline)) __m256i rescaled(const constants *k
 }
 
 /* Packing saturates to 16 bits, which the clamp hides. */
-static inline __attribute__((always_inline)) void block(const constants *k, const uint8_t *in,
-                                                        uint8_t from, uint8_t *out, uint8_t to) {
-    const size_t half = from == NEUTRON_DTYPE_INT16 ? LANES : LANES / 2;
-    const __m256i words = nk_words16(rescaled(k, widen(in, from)),
-                                     rescaled(k, widen(in + half, from)), k->low, k->high);
-    if (to == NEUTRON_DTYPE_INT16) {
+static inline __attribute__((always_inline)) void block(const void *constants_of_run,
+                                                        const uint8_t *in, uint8_t *out) {
+    const constants *k = constants_of_run;
+    const size_t half = k->from == NEUTRON_DTYPE_INT16 ? LANES : LANES / 2;
+    const __m256i words = nk_words16(rescaled(k, widen(in, k->from)),
+                                     rescaled(k, widen(in + half, k->from)), k->low, k->high);
+    if (k->to == NEUTRON_DTYPE_INT16) {
         _mm256_storeu_si256((__m256i *)(void *)out, words);
         return;
     }
@@ -40,21 +43,16 @@ static inline __attribute__((always_inline)) void block(const constants *k, cons
 
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     const constants k = *(const constants *)call->context;
-    const nk_operand *x = &call->operands[NK_REQUANTIZE_INPUT],
-                     *y = &call->operands[NK_REQUANTIZE_OUTPUT];
-    const size_t item_in = nk_item(x), item_out = nk_item(y);
-    uint8_t rest[2 * LANES] = {0}, result[2 * LANES];
-    for (; count >= LANES; count -= LANES, in += LANES * item_in, out += LANES * item_out)
-        block(&k, in, x->dtype, out, y->dtype);
-    if (!count) return;
-    memcpy(rest, in, count * item_in);
-    block(&k, rest, x->dtype, result, y->dtype);
-    memcpy(out, result, count * item_out);
+    const size_t item_in = nk_item(&call->operands[NK_REQUANTIZE_INPUT]),
+                 item_out = nk_item(&call->operands[NK_REQUANTIZE_OUTPUT]);
+    nk_run_blocks1(block, &k, LANES, in, item_in, out, item_out, count);
 }
 
 int nk_requantize16_avx2(const nk_call *call) {
     const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
     constants k;
+    k.from = call->operands[NK_REQUANTIZE_INPUT].dtype;
+    k.to = call->operands[NK_REQUANTIZE_OUTPUT].dtype;
     k.scale = nk_scale8_of(p->multiplier, p->shift);
     k.zero_in = _mm256_set1_epi32(p->input_zero), k.zero_out = _mm256_set1_epi32(p->output_zero);
     k.low = _mm256_set1_epi16((int16_t)p->clamp_low);

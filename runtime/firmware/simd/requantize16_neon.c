@@ -3,6 +3,7 @@
 
 #if NK_HAS_NEON
 
+#include "runs.h"
 #include "stage_neon.h"
 
 #define LANES 8
@@ -11,6 +12,7 @@ typedef struct {
     nk_lanes4 lanes;
     int32x4_t zero_in, zero_out;
     int16x8_t low, high;
+    uint8_t from, to; /* element types */
 } constants;
 
 NK_INLINE int16x8_t widen(const uint8_t *from, uint8_t dtype) {
@@ -25,35 +27,29 @@ NK_INLINE int32x4_t rescaled(const constants *k, int32x4_t x) {
 }
 
 /* Narrowing saturates to 16 bits, which the clamp hides. */
-NK_INLINE void block(const constants *k, const uint8_t *in, uint8_t from, uint8_t *out,
-                     uint8_t to) {
-    const int16x8_t x = widen(in, from);
+NK_INLINE void block(const void *constants_of_run, const uint8_t *in, uint8_t *out) {
+    const constants *k = constants_of_run;
+    const int16x8_t x = widen(in, k->from);
     const int32x4_t low = rescaled(k, vmovl_s16(vget_low_s16(x))),
                     high = rescaled(k, vmovl_high_s16(x));
     const int16x8_t words = vqmovn_high_s32(vqmovn_s32(low), high);
     const int16x8_t clamped = vminq_s16(vmaxq_s16(words, k->low), k->high);
-    if (to == NEUTRON_DTYPE_INT16) vst1q_u8(out, vreinterpretq_u8_s16(clamped));
+    if (k->to == NEUTRON_DTYPE_INT16) vst1q_u8(out, vreinterpretq_u8_s16(clamped));
     else vst1_u8(out, vmovn_u16(vreinterpretq_u16_s16(clamped)));
 }
 
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     const constants k = *(const constants *)call->context;
-    const nk_operand *x = &call->operands[NK_REQUANTIZE_INPUT],
-                     *y = &call->operands[NK_REQUANTIZE_OUTPUT];
-    const size_t item_in = nk_item(x), item_out = nk_item(y);
-    const uint8_t from = x->dtype, to = y->dtype;
-    uint8_t rest[2 * LANES] = {0}, result[2 * LANES];
-    for (; count >= LANES; count -= LANES, in += LANES * item_in, out += LANES * item_out)
-        block(&k, in, from, out, to);
-    if (!count) return;
-    memcpy(rest, in, count * item_in);
-    block(&k, rest, from, result, to);
-    memcpy(out, result, count * item_out);
+    const size_t item_in = nk_item(&call->operands[NK_REQUANTIZE_INPUT]),
+                 item_out = nk_item(&call->operands[NK_REQUANTIZE_OUTPUT]);
+    nk_run_blocks1(block, &k, LANES, in, item_in, out, item_out, count);
 }
 
 int nk_requantize16_neon(const nk_call *call) {
     const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
     constants k;
+    k.from = call->operands[NK_REQUANTIZE_INPUT].dtype;
+    k.to = call->operands[NK_REQUANTIZE_OUTPUT].dtype;
     k.lanes = nk_lanes4_of(vdupq_n_s32(p->multiplier), vdupq_n_s32(p->shift));
     k.zero_in = vdupq_n_s32(p->input_zero), k.zero_out = vdupq_n_s32(p->output_zero);
     k.low = vdupq_n_s16((int16_t)p->clamp_low), k.high = vdupq_n_s16((int16_t)p->clamp_high);

@@ -3,6 +3,7 @@
 
 #if NK_HAS_X86
 
+#include "runs.h"
 #include "stage_avx2.h"
 
 #define LANES 32
@@ -28,6 +29,16 @@ static inline __attribute__((always_inline)) void block(const constants *k, cons
     _mm256_storeu_si256((__m256i *)(void *)out, nk_bytes32(&k->clamps, v[0], v[1], v[2], v[3]));
 }
 
+static inline __attribute__((always_inline)) void signed_block(const void *constants_of_run,
+                                                               const uint8_t *in, uint8_t *out) {
+    block(constants_of_run, in, out, 1);
+}
+
+static inline __attribute__((always_inline)) void unsigned_block(const void *constants_of_run,
+                                                                 const uint8_t *in, uint8_t *out) {
+    block(constants_of_run, in, out, 0);
+}
+
 static constants constants_of(const nk_call *call, int *fits) {
     const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
     constants k = {.zero = _mm256_set1_epi32(p->input_zero)};
@@ -40,11 +51,6 @@ static constants constants_of(const nk_call *call, int *fits) {
                       p->output_zero, p->clamp_low, p->clamp_high) &&
         p->shift <= LEFT_MOST;
     return k;
-}
-
-/* A factor of 1, as from UINT8 to INT8 of the same scale: mbqm is the identity then. */
-static int is_shift_of_zero(const nk_requantize_params *p) {
-    return p->multiplier == 1 << 30 && p->shift == 1;
 }
 
 static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
@@ -65,31 +71,20 @@ static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint
         _mm_storeu_si128((__m128i *)(void *)(out + i),
                          _mm_xor_si128(_mm_min_epi8(_mm_max_epi8(packed, low), high), flip));
     }
-    for (; i < count; ++i) {
-        const int32_t v = nk_value(in[i], is_signed ? 128 : 0) - p->input_zero + p->output_zero;
-        out[i] = (uint8_t)nk_clamp(v, p->clamp_low, p->clamp_high);
-    }
+    nk_move_zero(p, is_signed, in + i, out + i, count - i);
 }
 
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     int fits;
     const constants k = constants_of(call, &fits);
-    uint32_t i = 0;
-    if (k.is_signed)
-        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 1);
-    else
-        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 0);
-    if (i == count) return;
-    uint8_t rest[LANES] = {0}, result[LANES];
-    memcpy(rest, in + i, count - i);
-    block(&k, rest, result, k.is_signed);
-    memcpy(out + i, result, count - i);
+    if (k.is_signed) nk_run_blocks1(signed_block, &k, LANES, in, 1, out, 1, count);
+    else nk_run_blocks1(unsigned_block, &k, LANES, in, 1, out, 1, count);
 }
 
 int nk_requantize_avx2(const nk_call *call) {
     int fits;
     constants_of(call, &fits);
-    const int moves = is_shift_of_zero((const nk_requantize_params *)(const void *)call->params);
+    const int moves = nk_moves_zero((const nk_requantize_params *)(const void *)call->params);
     const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT],
                      *out = &call->operands[NK_REQUANTIZE_OUTPUT];
     if (fits) nk_walk1(call, in, out, moves ? move_zero : rescale);

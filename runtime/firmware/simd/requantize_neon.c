@@ -3,6 +3,7 @@
 
 #if NK_HAS_NEON
 
+#include "runs.h"
 #include "stage_neon.h"
 
 #define LANES 16
@@ -26,6 +27,14 @@ NK_INLINE void block(const constants *k, const uint8_t *in, uint8_t *out, const 
     vst1q_u8(out, nk_bytes16(&k->clamps, v0, v1, v2, v3, plain, 0));
 }
 
+NK_INLINE void plain_block(const void *constants_of_run, const uint8_t *in, uint8_t *out) {
+    block(constants_of_run, in, out, 1);
+}
+
+NK_INLINE void any_block(const void *constants_of_run, const uint8_t *in, uint8_t *out) {
+    block(constants_of_run, in, out, 0);
+}
+
 static constants constants_of(const nk_call *call, int *fits) {
     const nk_requantize_params *p = (const nk_requantize_params *)(const void *)call->params;
     const int is_signed = call->operands[NK_REQUANTIZE_INPUT].dtype == NEUTRON_DTYPE_INT8;
@@ -38,11 +47,6 @@ static constants constants_of(const nk_call *call, int *fits) {
         nk_clamps_of(&k.clamps, call->operands[NK_REQUANTIZE_OUTPUT].dtype == NEUTRON_DTYPE_INT8,
                      p->output_zero, p->clamp_low, p->clamp_high, k.plain);
     return k;
-}
-
-/* A factor of 1, as from UINT8 to INT8 of the same scale: mbqm is the identity then. */
-static int is_shift_of_zero(const nk_requantize_params *p) {
-    return p->multiplier == 1 << 30 && p->shift == 1;
 }
 
 static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
@@ -62,32 +66,20 @@ static void move_zero(const nk_call *call, const uint8_t *in, uint8_t *out, uint
         const int8x16_t kept = vminq_s8(vmaxq_s8(bytes, low), high);
         vst1q_u8(out + i, veorq_u8(vreinterpretq_u8_s8(kept), flip));
     }
-    for (; i < count; ++i) {
-        const int32_t v = nk_value(in[i], is_signed ? 128 : 0) - p->input_zero + p->output_zero;
-        out[i] = (uint8_t)nk_clamp(v, p->clamp_low, p->clamp_high);
-    }
+    nk_move_zero(p, is_signed, in + i, out + i, count - i);
 }
 
 static void rescale(const nk_call *call, const uint8_t *in, uint8_t *out, uint32_t count) {
     int fits;
     const constants k = constants_of(call, &fits);
-    uint32_t i = 0;
-    if (k.plain)
-        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 1);
-    else
-        for (; i + LANES <= count; i += LANES) block(&k, in + i, out + i, 0);
-    if (i == count) return;
-    uint8_t rest[LANES] = {0}, result[LANES];
-    memcpy(rest, in + i, count - i);
-    if (k.plain) block(&k, rest, result, 1);
-    else block(&k, rest, result, 0);
-    memcpy(out + i, result, count - i);
+    if (k.plain) nk_run_blocks1(plain_block, &k, LANES, in, 1, out, 1, count);
+    else nk_run_blocks1(any_block, &k, LANES, in, 1, out, 1, count);
 }
 
 int nk_requantize_neon(const nk_call *call) {
     int fits;
     constants_of(call, &fits);
-    const int moves = is_shift_of_zero((const nk_requantize_params *)(const void *)call->params);
+    const int moves = nk_moves_zero((const nk_requantize_params *)(const void *)call->params);
     const nk_operand *in = &call->operands[NK_REQUANTIZE_INPUT],
                      *out = &call->operands[NK_REQUANTIZE_OUTPUT];
     if (fits) nk_walk1(call, in, out, moves ? move_zero : rescale);

@@ -28,15 +28,18 @@ def bisect_model(
         ),
     ],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Without, the calibration data is used.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Use only this many samples, from the first on.")] = 32,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Use only this many samples, from the first on.")] = 32,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     target: Annotated[
-        str, typer.Option(help="The chip for which 16-bit activations are priced; empty: they are not compiled.")
+        str,
+        typer.Option(
+            metavar="CHIP", help="The chip for which 16-bit activations are priced; empty: they are not compiled."
+        ),
     ] = "imxrt700",
-    top: Annotated[int, typer.Option(min=1, help="How many layers to show.")] = 10,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many layers to show.")] = 10,
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:

@@ -76,6 +76,7 @@ def compare_files(
     target: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="CHIP",
             help="The chip to compile a model for; give two for one model on both, or one for each model.",
             autocompletion=target_names,
         ),
@@ -83,7 +84,7 @@ def compare_files(
     rounding: Annotated[
         str, typer.Option(help="silicon: also run both with the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -51,7 +51,7 @@ def compile_model(
     everything: Annotated[
         bool, typer.Option("--all", help="Print every reason for which something stays on the CPU.")
     ] = False,
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     sandbox: Annotated[bool, typer.Option("--sandbox", help=SANDBOX_HELP)] = False,
     sandbox_limits: Annotated[str, typer.Option(help=SANDBOX_LIMITS_HELP)] = "",
@@ -107,10 +107,18 @@ def _value(option: Option, given: Any) -> Any:
     return read_text(option, given) if option.kind in ("bytes", "count") else given
 
 
+def _value_name(option: Option) -> str | None:
+    """What help calls a value, where typer would say no more than its type in Python."""
+    kinds: dict[str, str] = {"names": "NAME", "bytes": "BYTES"}
+    return {"target": "CHIP", "precision": "PATTERN=int16"}.get(option.name, kinds.get(option.kind))
+
+
 def parameter(option: Option) -> inspect.Parameter:
     """An option of the schema as typer sees it."""
     types: dict[str, Any] = {"switch": bool, "text": str, "names": list[str] | None}
-    shown = typer.Option(option.flag, help=option.help, autocompletion=_COMPLETIONS.get(option.name))
+    shown = typer.Option(
+        option.flag, metavar=_value_name(option), help=option.help, autocompletion=_COMPLETIONS.get(option.name)
+    )
     default = option.default if option.kind in ("switch", "text") else None
     annotation: Any = Annotated[types.get(option.kind, str | None), shown]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -41,14 +41,16 @@ def evaluate_model(
         str, typer.Argument(help="What `openneutron compile` takes, or a .pte.", autocompletion=model_names)
     ],
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} Zoo models may have their own.")] = None,
-    limit: Annotated[int, typer.Option(min=0, help="Use only this many samples, from the first on; 0 for all.")] = 0,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Use only this many samples, from the first on; 0 for all.")
+    ] = 0,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     target: Annotated[
-        str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
+        str, typer.Option(metavar="CHIP", help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = "imxrt700",
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     rounding: Annotated[
         str, typer.Option(help="silicon: also with the board's 16-bit multipliers, assumed where not public.")
@@ -57,12 +59,16 @@ def evaluate_model(
         str, typer.Option(help="int16: compare a version with 16-bit activations too (PyTorch models).")
     ] = "int8",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that share the data.")] = 1,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that share the data.")] = 1,
     scheduler: Annotated[str, typer.Option(help="A Dask scheduler, e.g. tcp://host:8786, instead of processes.")] = "",
-    shard_size: Annotated[int, typer.Option(min=1, help="Samples that are read and scored at a time.")] = 256,
+    shard_size: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Samples that are read and scored at a time.")
+    ] = 256,
     decide: Annotated[
         float | None,
-        typer.Option(min=0, help="Stop once it is sure whether each form is this many points below the first."),
+        typer.Option(
+            metavar="POINTS", min=0, help="Stop once it is sure whether each form is this many points below the first."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     **quantizing: Any,

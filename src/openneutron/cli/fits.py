@@ -21,12 +21,13 @@ ALL = "all"
 def fits_model(
     source: Annotated[str, typer.Argument(help="What `openneutron compile` takes.", autocompletion=model_names)],
     target: Annotated[
-        list[str] | None, typer.Option(help="The chip, repeatable, or all of them.", autocompletion=target_names)
+        list[str] | None,
+        typer.Option(metavar="CHIP", help="The chip, repeatable, or all of them.", autocompletion=target_names),
     ] = None,
     sram: Annotated[str, typer.Option(help="SRAM it may use, e.g. 512K; else what the chip has.")] = "",
     flash: Annotated[str, typer.Option(help="Flash it may use, e.g. 2M; else what the chip has.")] = "",
     latency: Annotated[str, typer.Option(help="Time it may take, e.g. 20ms; the upper end must keep within it.")] = "",
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -150,7 +151,7 @@ def _print(rows: list[Row]) -> None:
     from rich.text import Text
 
     from openneutron.analyze.fits import spoken
-    from openneutron.report.columns import WHICH
+    from openneutron.report.columns import WHICH_WORD
     from openneutron.report.latency import latency
     from openneutron.terminal import console
 
@@ -186,4 +187,4 @@ def _print(rows: list[Row]) -> None:
             screen.print(Text(f"  {change.change}{option}: {answer}"))
         if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
-    screen.print(Text(WHICH, style="dim"))
+    screen.print(Text(WHICH_WORD, style="dim"))

@@ -24,11 +24,13 @@ def profile_file(
     trace: Annotated[
         Path | None, typer.Option(help="Write a trace for ui.perfetto.dev or chrome://tracing (.json).")
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many kernels to show.")] = 20,
+    top: Annotated[int, typer.Option(metavar="N", min=1, help="How many kernels to show.")] = 20,
     bundle: Annotated[
         Path | None, typer.Option(help="Debug bundle that names the layers (default: NAME.debug beside the file).")
     ] = None,
-    target: Annotated[str, typer.Option(help="The chip to compile an uncompiled .tflite for.")] = "imxrt700",
+    target: Annotated[
+        str, typer.Option(metavar="CHIP", help="The chip to compile an uncompiled .tflite for.")
+    ] = "imxrt700",
     stream: Annotated[Path | None, typer.Option(help=STREAM_HELP)] = None,
     front_end: Annotated[str, typer.Option(help=FRONT_END_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the measured report as JSON.")] = False,

@@ -28,7 +28,7 @@ def write_report(
     ] = "",
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .html file to write.")] = None,
     target: Annotated[
-        str, typer.Option(help="The chip (`openneutron targets`).", autocompletion=target_names)
+        str, typer.Option(metavar="CHIP", help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = "imxrt700",
     optimize: Annotated[
         str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
@@ -37,7 +37,7 @@ def write_report(
     per_channel: Annotated[
         bool, typer.Option("--per-channel", help="A weight scale for each output channel of PyTorch models.")
     ] = False,
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     what_if: Annotated[bool, typer.Option(help="Compile again with changes, to show what they give.")] = True,
     accuracy: Annotated[

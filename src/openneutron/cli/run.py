@@ -30,13 +30,16 @@ def run_file(
     check: Annotated[
         Path | None, typer.Option(help="Run this .tflite in LiteRT's reference kernels; exit 1 unless 0 LSB apart.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random data.")] = 0,
-    target: Annotated[str, typer.Option(help="Refuse a file that was compiled for another target.")] = "",
+    seed: Annotated[int, typer.Option(metavar="SEED", min=0, help="Seed of the random data.")] = 0,
+    target: Annotated[
+        str, typer.Option(metavar="CHIP", help="Refuse a file that was compiled for another target.")
+    ] = "",
     rounding: Annotated[
         str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
     timeout: Annotated[
-        int | None, typer.Option(min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number.")
+        int | None,
+        typer.Option(metavar="SECONDS", min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number."),
     ] = None,
     sandbox: Annotated[bool, typer.Option("--sandbox", help=SANDBOX_HELP)] = False,
     sandbox_limits: Annotated[str, typer.Option(help=SANDBOX_LIMITS_HELP)] = "",

@@ -22,8 +22,8 @@ _AXES = tuple(one for one in PUBLIC if one.flag and one.name not in ("dump_kerne
 _MANY = {"switch": "no,yes", "names": "none,a+b", "bytes": "none,64K"}
 _TABLE_ROWS = 40  # one screen; the files have all
 _ALWAYS = {
-    "stock_ms": "stock ms", "stock_arena_bytes": "arena", "stock_flash_bytes": "flash", "open_ms": "open ms",
-    "open_sram_bytes": "SRAM", "sqnr_db": "SQNR dB",
+    "stock_ms": "stock ms", "stock_arena_bytes": "stock arena", "stock_flash_bytes": "stock flash", "open_ms": "open ms",
+    "open_sram_bytes": "open SRAM", "sqnr_db": "SQNR dB",
 }  # fmt: skip
 _FIGURES = {**_ALWAYS, "accuracy": "accuracy", "float_accuracy": "in float"}
 
@@ -34,19 +34,26 @@ def sweep_models(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of results; a sweep goes on from it.")],
     argument: Annotated[
-        list[str] | None, typer.Option(help="Values for an argument of factories: width=0.25,0.5,1.0; repeatable.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES", help="Values for an argument of factories: width=0.25,0.5,1.0; repeatable."
+        ),
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes; 0: one for each core.", min=0)] = 0,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes; 0: one for each core.", min=0)] = 0,
     scheduler: Annotated[str, typer.Option(help="A Dask scheduler, e.g. tcp://host:8786, instead of processes.")] = "",
-    timeout: Annotated[float, typer.Option(help="Seconds a variant may take; 0: any.", min=0)] = 600.0,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", help="Seconds a variant may take; 0: any.", min=0)
+    ] = 600.0,
     no_reports: Annotated[bool, typer.Option("--no-reports", help="No HTML report for each variant.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Compile also what the folder has.")] = False,
     data: Annotated[str, typer.Option(help=f"{DATA_HELP} zoo: what each network of the zoo brings.")] = "",
-    limit: Annotated[int, typer.Option(min=0, help="Use only this many samples, from the first on; 0 for all.")] = 0,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Use only this many samples, from the first on; 0 for all.")
+    ] = 0,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Also write results.parquet.")] = False,
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
@@ -149,7 +156,7 @@ def _print(found: Sweep) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.report.columns import WHICH
+    from openneutron.report.columns import WHICH_WORD
     from openneutron.sweeps.plan import shown
     from openneutron.sweeps.task import OK
     from openneutron.terminal import console
@@ -163,7 +170,7 @@ def _print(found: Sweep) -> None:
         table.add_column(_FIGURES[name], justify="right")
     front = {row["key"] for row in found.pareto("stock_ms", "stock_arena_bytes")}
     for row in found[:_TABLE_ROWS]:
-        cells = [_figure(row[name]) for name in known]
+        cells = [_figure(row[name], digits=1 if name == "sqnr_db" else 3) for name in known]
         style = "bold" if row["key"] in front else ""
         table.add_row(row["model"], *(shown(row[name]) for name in axes), *cells, style=style)
     screen = console.stdout()
@@ -176,19 +183,24 @@ def _print(found: Sweep) -> None:
             screen.print(Text(f"{which}: {row['status']}: {row['reason']}", style="red"), soft_wrap=True)
     good = sum(row["status"] == OK for row in found)
     screen.print(Text(f"{good} of {len(found)} variants ok, {found.known} known before; {found.folder}/index.html"))
+    if not good:
+        return
     if any(str(row["model"]).endswith(".tflite") for row in found):
         screen.print(Text("open ms of a LiteRT file are the NPU's alone, stock ms the whole model's", style="dim"))
-    screen.print(Text(WHICH, style="dim"))
+    if screen.is_terminal and len(front) < good:
+        screen.print(Text("bold: no other variant of the network is both faster and smaller (stock)", style="dim"))
+    screen.print(Text(WHICH_WORD, style="dim"))
 
 
-def _figure(value: Any) -> str:
+def _figure(value: Any, *, digits: int) -> str:
     if value is None:
         return "-"
-    return f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+    return f"{value:,.{digits}f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    text = f"{option.help} Several: {_MANY[option.kind]}." if option.kind in _MANY else f"{option.help} Several: a,b."
+    once = option.help.replace(" (repeatable)", "").replace("; repeatable)", ")")  # here commas do that
+    text = f"{once} Several: {_MANY.get(option.kind, 'a,b')}."
     shown = typer.Option(option.flag, help=text)
     annotation: Any = Annotated[str, shown]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default="", annotation=annotation)

@@ -29,25 +29,31 @@ def tune_model(
     drop: Annotated[float | None, typer.Option(help="Or how far below float's it may be: 0.001 is 0.1 point.")] = None,
     sqnr: Annotated[float | None, typer.Option(help="Or the output SQNR against float to reach, in decibels.")] = None,
     data: Annotated[str | None, typer.Option(help=f"{DATA_HELP} For --sqnr the calibration data serves too.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Use only this many samples, from the first on.")] = 200,
+    limit: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Use only this many samples, from the first on.")
+    ] = 200,
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     quantization: Annotated[str, typer.Option(help="A quantization file to start from.")] = "",
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Start with weights per channel.")] = False,
     target: Annotated[
         str,
-        typer.Option(help="The chip for which cycles count; empty: they do not.", autocompletion=target_names),
+        typer.Option(
+            metavar="CHIP", help="The chip for which cycles count; empty: they do not.", autocompletion=target_names
+        ),
     ] = "imxrt700",
     cycles: Annotated[
-        float, typer.Option(min=1.0, help="At most so many times the cycles of 8 bits everywhere.")
+        float, typer.Option(metavar="TIMES", min=1.0, help="At most so many times the cycles of 8 bits everywhere.")
     ] = 1.1,
-    trials: Annotated[int, typer.Option(min=1, help="At most so many trials.")] = 40,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that try candidates side by side.")] = 1,
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    trials: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many trials.")] = 40,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that try candidates side by side.")] = 1,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was tried as JSON.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a file that is no result of ours; never an input.")
+    ] = False,
 ) -> None:
     """Find the quantization that reaches a goal at the fewest cycles; writes a file for `compile --quantization`.
 

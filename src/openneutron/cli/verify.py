@@ -32,19 +32,22 @@ def verify_file(
         Path | None, typer.Option(help="Debug bundle of a .pte (default: NAME.debug beside the file).")
     ] = None,
     reference: Annotated[Path | None, typer.Option(help="The .tflite that a compiled .tflite came from.")] = None,
-    target: Annotated[str, typer.Option(help="The chip to compile a .tflite or .onnx for.")] = "imxrt700",
+    target: Annotated[
+        str, typer.Option(metavar="CHIP", help="The chip to compile a .tflite or .onnx for.")
+    ] = "imxrt700",
     optimize: Annotated[str, typer.Option(help="How hard to search then: fast, default or max.")] = "default",
-    size: Annotated[list[str] | None, typer.Option(help=SIZE_HELP)] = None,
+    size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     dump: Annotated[
-        list[str] | None, typer.Option(help="Write this layer's value (repeatable; `all` for all).")
+        list[str] | None, typer.Option(metavar="LAYER", help="Write this layer's value (repeatable; `all` for all).")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where --dump writes.")] = Path("layers.npz"),
     rounding: Annotated[
         str, typer.Option(help="exact: LiteRT's. silicon: the board's 16-bit multipliers, assumed where not public.")
     ] = "exact",
     timeout: Annotated[
-        int | None, typer.Option(min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number.")
+        int | None,
+        typer.Option(metavar="SECONDS", min=0, help="Seconds that a graph or LiteRT's part may take; 0: any number."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
 ) -> None:

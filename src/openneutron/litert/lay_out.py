@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from openneutron.data_module import data_module
 from openneutron.litert.operator_options import schema
 
 TARGET = Path(__file__).with_name("layout.py")
@@ -90,33 +91,26 @@ def table_of(cls: type[Any]) -> tuple[int, tuple[Field, ...]] | None:
 
 def layout() -> str:
     """The text of the file."""
-    lines = [
-        '"""The LiteRT schema as far as operators need it. Written by openneutron.litert.lay_out; do not edit."""',
-        "",
-    ]
-    lines += [
-        "from __future__ import annotations",
-        "",
-        "from typing import Any",
-        "",
-        "# fmt: off",
-        "# ruff: noqa: E501",
-    ]
-    lines.append("ENUMERATIONS: dict[str, dict[str, int]] = {")
-    names: set[str] = set()
-    for enumeration in _ENUMERATIONS:
-        members = {
+    enumerations = {
+        enumeration: {
             name: number
             for name, number in vars(getattr(schema(), enumeration)).items()
             if isinstance(number, int) and not name.startswith("_")
         }
-        lines.append(f"    {enumeration!r}: {members!r},")
-        names |= set(members) - {"NONE"} if enumeration.startswith("BuiltinOptions") else set()
-    lines += ["}", "TABLES: dict[str, tuple[int, tuple[tuple[str, str, int, Any], ...]]] = {"]
-    for name in sorted(names):
-        table = table_of(getattr(schema(), f"{name}T"))
-        lines += [f"    {name!r}: {table!r},"] if table is not None else []
-    return "\n".join([*lines, "}"]) + "\n"
+        for enumeration in _ENUMERATIONS
+    }
+    names = {name for union in ("BuiltinOptions", "BuiltinOptions2") for name in enumerations[union]} - {"NONE"}
+    tables = {name: table_of(getattr(schema(), f"{name}T")) for name in sorted(names)}
+    return data_module(
+        "The LiteRT schema as far as operators need it. Written by openneutron.litert.lay_out; do not edit.",
+        {
+            "ENUMERATIONS": ("dict[str, dict[str, int]]", enumerations),
+            "TABLES": (
+                "dict[str, tuple[int, tuple[tuple[str, str, int, Any], ...]]]",
+                {name: table for name, table in tables.items() if table is not None},
+            ),
+        },
+    )
 
 
 if __name__ == "__main__":

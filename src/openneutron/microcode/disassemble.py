@@ -48,7 +48,7 @@ def disassemble(program: Program) -> str:
         f"; target {program.target}, array {program.cores}x{program.units}x{program.length}, converter {version}, "
         f"checksum 0x{program.checksum:08X}",
         f"; scratch {program.scratch_bytes}, prefetch {program.prefetch_bytes}, weights {len(program.weights)} plain, "
-        f"calls {program.call_count}{', profiling' if program.profiling else ''}",
+        f"at most {program.call_count} calls{', profiling' if program.profiling else ''}",
     ]
     for row in program.tensors:
         kind = "output" if row.is_output else "input"

@@ -16,6 +16,10 @@ WHICH = (
     "A board sees the column of NXP's converter: NXP's silicon runs only what that makes. "
     "The open schedule runs in the simulator."
 )
+# The same where both have one word each.
+WHICH_WORD = (
+    "stock: what NXP's converter makes today, all that a board runs. open: our schedule, which runs in the simulator."
+)
 
 
 def rows(report: Report) -> list[tuple[str, str, str]]:

@@ -11,11 +11,11 @@ from __future__ import annotations
 def latency(milliseconds: float, low: float, high: float) -> str:
     """An estimate with its interval; without one (`high` is 0) the estimate alone."""
     if not high:
-        return f"{_figure(milliseconds)} ms"
-    return f"{_figure(milliseconds)} ms, {_figure(low)} to {_figure(high)}"
+        return f"{in_ms(milliseconds)} ms"
+    return f"{in_ms(milliseconds)} ms, {in_ms(low)} to {in_ms(high)}"
 
 
-def _figure(milliseconds: float) -> str:
+def in_ms(milliseconds: float) -> str:
     """Three decimals below a hundred, one above: more would pretend to know them; four where three leave one digit."""
     if 0 < milliseconds < 0.01:
         return f"{milliseconds:.4f}"

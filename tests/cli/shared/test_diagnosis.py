@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +20,20 @@ SOURCE = Path(diagnosis.__file__).parents[3]
 
 def part(name: str) -> Part:
     return next(one for one in diagnosis.diagnosis() if one.name == name)
+
+
+def test_what_pyproject_asks_for_and_every_extra_is_looked_at() -> None:
+    project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {name: [_name(one) for one in wanted] for name, wanted in project["optional-dependencies"].items()}
+    assert set(diagnosis.NEEDED) == {_name(one) for one in project["dependencies"]}
+    (wanted,) = project["optional-dependencies"]["all"]
+    for extra in wanted.removeprefix("openneutron[").rstrip("]").split(","):
+        for distribution in set(extras[extra]) - {"openneutron"}:
+            assert diagnosis.OPTIONAL[distribution][2] == f"'openneutron[{extra}]'"
+
+
+def _name(wanted: str) -> str:
+    return re.split(r"[<>=\[]", wanted)[0]
 
 
 def test_a_missing_or_wrong_package_is_named_with_its_remedy(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,8 +57,9 @@ class Browser:
 
     def show(self, selector: str) -> None:
         """Bring an element to the middle of the window at once, whatever the page's style says about scrolling."""
-        code = "document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})"
-        self.script(code, selector)
+        code = """document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'});
+            return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))"""
+        self.script(code, selector)  # a frame later the page knows that it was scrolled, which hides tips
 
     def click(self, selector: str) -> None:
         self.show(selector)
@@ -67,8 +68,12 @@ class Browser:
     def point(self, selector: str, x: int = 0, y: int = 0) -> None:
         """Move the pointer to a place relative to the middle of an element, scrolling it into view first."""
         self.show(selector)
-        move = {"type": "pointerMove", "duration": 0, "origin": self.element(selector)}
-        actions = [{**move, "x": x - 2, "y": y}, {**move, "x": x, "y": y}]
+        code = """const box = document.querySelector(arguments[0]).getBoundingClientRect();
+            return [box.x + box.width / 2, box.y + box.height / 2]"""
+        left, top = (round(place) for place in self.script(code, selector))
+        # In the window, not from the element: for that some drivers scroll once more, and scrolling hides tips.
+        move = {"type": "pointerMove", "duration": 0, "origin": "viewport"}
+        actions = [{**move, "x": left + x - 2, "y": top + y}, {**move, "x": left + x, "y": top + y}]
         self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
 
     def dark(self, wanted: bool) -> None:

@@ -87,7 +87,7 @@ def test_the_head_begins_with_the_whole_program_and_what_does_not_fit_is_red() -
     large = dataclasses.replace(report(), whole=WHOLE)
     found = tiles(large)
     assert [tile.label for tile in found[:4]] == ["Open schedule", "NPU alone", "Whole memory", "Largest graph"]
-    assert found[0].figure == "2" and found[0].note.startswith("1.5 to 2.7 ms, NPU 0.00077, CPU 2")
+    assert found[0].figure == "2.001" and found[0].note.startswith("1.500 to 2.700 ms, NPU 0.0008, CPU 2.000")
     assert found[2].part > 1 > found[3].part
     text = page(large)
     assert '<div class="bar over">' in text
@@ -99,9 +99,8 @@ def test_the_boards_figure_comes_first_and_the_head_says_whose_the_others_are() 
     stock = Stock(operators_total=3, milliseconds=1.25, milliseconds_low=1.0, milliseconds_high=1.5, arena_bytes=4096)
     known = dataclasses.replace(report(), stock=stock)
     first, second = tiles(known)[:2]
-    assert (first.label, first.figure) == ("On a board", "1.25") and first.note.startswith(
-        "1 to 1.5 ms, 4.0 KiB; by NXP"
-    )
+    assert (first.label, first.figure) == ("On a board", "1.250")  # as the table below it says
+    assert first.note.startswith("1.000 to 1.500 ms, 4.0 KiB; by NXP")
     assert second.label == "NPU, open schedule"
     assert "the other figures are the open schedule" in page(known) and "On a board" not in page(report())
 

@@ -22,12 +22,18 @@ State = Literal["ok", "missing", "optional"]
 # Distributions that every command needs.
 NEEDED = ("ai-edge-litert", "flatbuffers", "jinja2", "numpy", "rich", "typer")
 _PYTORCH = "PyTorch models and `.pte` files"
+_PROCESSES = "`openneutron sweep` with several processes or machines"
 # Distribution → version prefixes that are supported, () for any; what needs it; how to get it.
 OPTIONAL: dict[str, tuple[tuple[str, ...], str, str]] = {
     "torch": (("2.13.",), _PYTORCH, "'openneutron[executorch]'"),
     "executorch": (("1.5.", "1.4."), _PYTORCH, "'openneutron[executorch]'"),
     "torchao": (("0.18.",), _PYTORCH, "'openneutron[executorch]'"),
+    "onnx": ((), "ONNX models", "'openneutron[onnx]'"),
+    "onnxruntime": ((), "comparing ONNX models with onnxruntime", "'openneutron[onnx]'"),
+    "ai-edge-quantizer": ((), "float `.tflite` files", "'openneutron[quantize]'"),
     "ortools": ((), "`--optimize max`", "'openneutron[max]'"),
+    "dask": ((), _PROCESSES, "'openneutron[cluster]'"),
+    "distributed": ((), _PROCESSES, "'openneutron[cluster]'"),
     "pandas": ((), 'tables of a report: `report.table("kernels")`', "'openneutron[tables]'"),
     "pyarrow": ((), "`openneutron sweep --parquet`", "'openneutron[parquet]'"),
     "pillow": (

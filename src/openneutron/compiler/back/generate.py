@@ -13,6 +13,7 @@ import zlib
 from pathlib import Path
 
 from openneutron.compiler import kernels
+from openneutron.data_module import data_module
 from openneutron.machine import structs, targets
 from openneutron.microcode import abi, header, table
 
@@ -132,31 +133,11 @@ def _target_files() -> dict[str, bytes]:
 
 def target_tables() -> str:
     """`src/openneutron/machine/targets/tables.py`."""
-    head = [
-        '"""The TOML files beside this one as Python, each with the checksum of its file.',
-        "",
-        _NOTICE,
-        '"""',
-        "",
-        "from __future__ import annotations",
-    ]
-    rows = [
-        f"    {name!r}: ({zlib.crc32(data)}, {tomllib.loads(data.decode())!r}),"
-        for name, data in _target_files().items()
-    ]
-    marks = ["# fmt: off", "# ruff: noqa: E501"]
-    lines = [
-        *head,
-        "",
-        "from typing import Any",
-        "",
-        *marks,
-        "TABLES: dict[str, tuple[int, dict[str, Any]]] = {",
-        *rows,
-        "}",
-        "",
-    ]
-    return "\n".join(lines)
+    tables = {name: (zlib.crc32(data), tomllib.loads(data.decode())) for name, data in _target_files().items()}
+    return data_module(
+        f"The TOML files beside this one as Python, each with the checksum of its file.\n\n{_NOTICE}\n",
+        {"TABLES": ("dict[str, tuple[int, dict[str, Any]]]", tables)},
+    )
 
 
 def c_targets() -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.compiler import kernels
+from openneutron.data_module import data_module
 from openneutron.litert.operator_options import schema
 from openneutron.machine import targets
 from openneutron.microcode import abi
@@ -76,15 +77,6 @@ def published() -> str:
             field: getattr(chip, field)
             for field in ("hw_version", "cores", "units", "length", "sram_bytes", "tcm_bytes", "alignment", "subsystem")
         }
-    lines = ['"""What compiler and checker agree on. Written by openneutron.compiler.back.publish; do not edit."""', ""]
-    lines += [
-        "from __future__ import annotations",
-        "",
-        "from typing import Any",
-        "",
-        "# fmt: off",
-        "# ruff: noqa: E501",
-    ]
     parts: dict[str, tuple[str, dict[Any, Any]]] = {
         "KERNELS": ("dict[int, tuple[str, int, tuple[str, ...], tuple[tuple[str, int], ...]]]", table),
         "TARGETS": ("dict[str, dict[str, Any]]", chips),
@@ -92,9 +84,9 @@ def published() -> str:
         "OPTIONS": ("dict[int, tuple[str, dict[int, tuple[str, str, Any]]]]", _options(text, "BuiltinOptions")),
         "OPTIONS_2": ("dict[int, tuple[str, dict[int, tuple[str, str, Any]]]]", _options(text, "BuiltinOptions2")),
     }
-    for name, (kind, data) in parts.items():
-        lines += [f"{name}: {kind} = {{", *(f"    {key!r}: {value!r}," for key, value in data.items()), "}"]
-    return "\n".join(lines) + "\n"
+    return data_module(
+        "What compiler and checker agree on. Written by openneutron.compiler.back.publish; do not edit.", parts
+    )
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from openneutron.executorch.pipeline import compile_module
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.machine import targets
 from openneutron.program import Program
+from openneutron.report.facts import node_counts
 from openneutron.report.fits import shortfalls
 from openneutron.report.model import Report, WhatIf
 
@@ -54,8 +55,8 @@ def target_what_ifs(
 
 
 def _what_if(report: Report) -> WhatIf:
-    whole, delegated = report.whole, sum(node.delegated for node in report.nodes)
-    told = [f"{delegated} of {len(report.nodes)} nodes on the NPU"]
+    whole, counts = report.whole, node_counts(report)
+    told = [f"{counts.delegated} of {counts.inner} nodes on the NPU"]
     told += [f"{one.needed - one.there:,} bytes of {one.memory} short" for one in shortfalls(report)]
     return WhatIf(
         f"Run on {report.target} ({', '.join(told)})", f"--target {report.target}", report.target, report.totals.cycles,

@@ -22,7 +22,7 @@ from openneutron.report.html.memory import memory_maps
 from openneutron.report.html.pareto import pareto
 from openneutron.report.html.roofline import roofline
 from openneutron.report.html.text import short, size
-from openneutron.report.latency import latency
+from openneutron.report.latency import in_ms, latency
 from openneutron.report.model import Kernel, Report, Stock, Totals, Whole
 
 if TYPE_CHECKING:
@@ -89,18 +89,16 @@ def tiles(report: Report) -> list[Tile]:
     clock = f" at {known.clock_hz / 1e6:g} MHz" if known else ""
     if report.stock.operators_total:
         note = f"{_interval(report.stock)}{size(report.stock.arena_bytes)}; by NXP's converter, estimated"
-        found.append(Tile("On a board", f"{report.stock.milliseconds:.3g}", "ms", note))
+        found.append(Tile("On a board", in_ms(report.stock.milliseconds), "ms", note))
     if report.whole.recipe and report.whole.timed:
         whole = report.whole
-        note = (
-            f"{_interval(whole)}NPU {whole.npu_milliseconds:.3g}, CPU {whole.cpu_milliseconds:.3g}, calls and copies "
-        )
-        note += f"{whole.call_milliseconds + whole.copy_milliseconds:.3g}"
-        found.append(Tile("Open schedule", f"{whole.milliseconds:.3g}", "ms", note))
+        note = f"{_interval(whole)}NPU {in_ms(whole.npu_milliseconds)}, CPU {in_ms(whole.cpu_milliseconds)}"
+        note += f", calls and copies {in_ms(whole.call_milliseconds + whole.copy_milliseconds)}"
+        found.append(Tile("Open schedule", in_ms(whole.milliseconds), "ms", note))
     if totals.cycles:
         label = "NPU alone" if report.whole.recipe else "NPU, open schedule"
         note = f"{_interval(totals)}{totals.cycles:,} cycles{clock}"
-        found.append(Tile(label, f"{totals.milliseconds:.3g}", "ms", note))
+        found.append(Tile(label, in_ms(totals.milliseconds), "ms", note))
     if report.whole.recipe:
         found.append(_memory("Whole memory", report.whole.memory_bytes, known, "arena + delegates"))
     if totals.cycles:
@@ -137,7 +135,7 @@ def tiles(report: Report) -> list[Tile]:
 
 def _interval(times: Whole | Totals | Stock) -> str:
     high = times.milliseconds_high
-    return f"{times.milliseconds_low:.3g} to {high:.3g} ms, " if high else ""
+    return f"{in_ms(times.milliseconds_low)} to {in_ms(high)} ms, " if high else ""
 
 
 def _memory(label: str, count: int, known: targets.Target | None, otherwise: str) -> Tile:
