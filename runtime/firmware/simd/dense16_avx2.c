@@ -12,6 +12,8 @@
 #define CHUNK 24                     /* pixels whose accumulators wait for the stage: 3 KiB */
 #define ROOM (NK_WIDE_RUN / NK_PACK) /* blocks of inputs rearranged at a time */
 
+static const __m256i nothing[2]; /* to start with */
+
 /* 16 channels of a block. */
 typedef struct {
     const nk_dense *d;
@@ -27,9 +29,8 @@ static void add_part(const slab *l, const uint8_t *panel, uint32_t count, uint32
                      uint32_t skip, const part *t, const int8_t *expanded, int64_t *sums) {
     int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
     const nk_block *b = l->b;
-    memset(acc, 0, (size_t)count * LANES * sizeof *acc);
     tiles(t, panel + first * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count,
-          expanded, acc);
+          expanded, nothing, acc);
     for (uint32_t i = 0; i < count * LANES; i += 4) {
         const __m128i four = _mm_load_si128((const __m128i *)(const void *)(acc + i));
         __m256i *to = (__m256i *)(void *)(sums + i);
@@ -65,8 +66,7 @@ static void short_pixels(const slab *l, const uint8_t *panel, uint32_t count,
                          const int8_t *expanded, uint8_t *to) {
     int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
     const part all = {l->b->outer, l->b->length, l->b->outer_step};
-    memset(acc, 0, (size_t)count * LANES * sizeof *acc);
-    tiles(&all, panel, l->b->step, count, expanded, acc);
+    tiles(&all, panel, l->b->step, count, expanded, nothing, acc);
     for (uint32_t i = 0; i < count; ++i, to += l->d->out->pixel) {
         const __m256i *sums = (const __m256i *)(const void *)(acc + i * LANES);
         nk_wide_finish32(l->stage, l->lanes, _mm256_load_si256(sums), _mm256_load_si256(sums + 1),

@@ -19,7 +19,8 @@
 
 #define CHUNK 48                /* pixels whose accumulators wait for the stage: 3 KiB */
 #define EXPANDED (LANES * 1024) /* bytes of rearranged weights held at a time: 1024 inputs */
-#define KEPT 20480              /* bytes of constants and weights kept for all blocks of a call */
+#define OWN 20480               /* bytes of constants and weights held for all blocks of a call */
+#define KEPT 131072             /* such bytes that are kept from run to run */
 
 /* What depends on the weights and tables of 16 channels alone; their rearranged weights follow. */
 typedef struct {
@@ -66,9 +67,12 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
     }
 }
 
-static void fill_constants(const nk_dense *d, uint32_t channel, constants *k) {
+static void fill_constants(const nk_dense *d, const nk_clamps8 *clamps, uint32_t channel,
+                           constants *k) {
     const uint32_t channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
-    k->lanes = nk_lanes16_of(d->stage, d->first_out + channel, channels);
+    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
+    k->lanes = nk_lanes16_of(d->stage, clamps, d->first_out + channel, channels,
+                             (int32_t)(terms * (d->flip ? 128 : 255) * 128));
     for (uint32_t h = 0; h < 2; ++h) {
         const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
         k->start[h] = _mm256_add_epi32(nk_column8(bias, channels > 8 * h ? channels - 8 * h : 0),
@@ -79,10 +83,10 @@ static void fill_constants(const nk_dense *d, uint32_t channel, constants *k) {
 /* Bytes of the constants and rearranged weights of 16 channels. */
 static size_t kept_bytes(const nk_dense *d) { return sizeof(constants) + 2 * d->group_bytes; }
 
-static void fill_kept(const nk_dense *d, uint8_t *kept) {
+static void fill_kept(const nk_dense *d, const nk_clamps8 *clamps, uint8_t *kept) {
     const size_t step = kept_bytes(d);
     for (uint32_t channel = 0; channel < d->outputs; channel += LANES, kept += step) {
-        fill_constants(d, channel, (constants *)(void *)kept);
+        fill_constants(d, clamps, channel, (constants *)(void *)kept);
         const int8_t *from = d->weights + channel / NK_PACK * d->group_bytes;
         int8_t *to = (int8_t *)kept + sizeof(constants);
         for (size_t at = 0; at < d->group_bytes; at += NK_PACK * NK_PACK)
@@ -114,7 +118,7 @@ static void in_parts(const slab *l, const uint8_t *panel, uint32_t count, int32_
                             b->length - skip < length ? b->length - skip : length, b->outer_step};
             expand_part(l->d, b, l->weights, l->channels > 8, o, skip, &t, expanded);
             tiles(&t, panel + o * b->outer_step + (size_t)skip * NK_PACK * NK_ITEM, b->step, count,
-                  expanded, acc);
+                  expanded, o + skip ? NULL : l->k->start, acc);
         }
     }
 }
@@ -122,11 +126,8 @@ static void in_parts(const slab *l, const uint8_t *panel, uint32_t count, int32_
 static void pixels(const slab *l, const uint8_t *panel, uint32_t count, uint8_t *to) {
     const nk_block *b = l->b;
     int32_t acc[CHUNK * LANES] __attribute__((aligned(32)));
-    for (uint32_t i = 0; i < count; ++i)
-        for (int h = 0; h < 2; ++h)
-            _mm256_store_si256((__m256i *)(void *)(acc + i * LANES + 8 * h), l->k->start[h]);
     const part all = {b->outer, b->length, b->outer_step};
-    if (l->expanded) tiles(&all, panel, b->step, count, l->expanded, acc);
+    if (l->expanded) tiles(&all, panel, b->step, count, l->expanded, l->k->start, acc);
     else in_parts(l, panel, count, acc);
     nk_stage16(l->d->stage, &l->s->clamps, l->s->fits, &l->k->lanes, l->d->first_out + l->channel,
                l->channels, acc, LANES, count, to, l->d->out->pixel);
@@ -159,7 +160,7 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
             l.k = (const constants *)(const void *)kept;
             l.expanded = (const int8_t *)kept + sizeof(constants);
         } else {
-            fill_constants(d, channel, &own);
+            fill_constants(d, &s->clamps, channel, &own);
             l.k = &own;
             if (fit) expand_part(d, b, l.weights, l.channels > 8, 0, 0, &all, expanded);
             l.expanded = fit ? expanded : NULL;
@@ -172,7 +173,7 @@ static void product(const nk_dense *d, const nk_block *b, const void *state) {
 static int run_slice(const nk_call *call, const nk_operand *weights, const nk_operand *table,
                      const nk_dense *d, shared *s, uint32_t number, int thin) {
     int8_t own_weights[NK_THIN_BYTES] __attribute__((aligned(64)));
-    uint8_t own[KEPT] __attribute__((aligned(64)));
+    uint8_t own[OWN] __attribute__((aligned(64)));
     const nk_dense used = thin ? nk_thin(d, own_weights, 1) : *d;
     s->kept_step = kept_bytes(&used);
     const size_t size = nk_blocks(d->outputs, LANES) * s->kept_step;
@@ -180,8 +181,8 @@ static int run_slice(const nk_call *call, const nk_operand *weights, const nk_op
     const int stripe = call->row1 - call->row0 < (int32_t)d->out->height;
     uint8_t *kept =
         size <= KEPT ? nk_memo(call, weights, table, number, size, stripe, &fresh) : NULL;
-    if (!kept && size <= KEPT) kept = own;
-    if (kept && fresh) fill_kept(&used, kept);
+    if (!kept && size <= OWN) kept = own;
+    if (kept && fresh) fill_kept(&used, &s->clamps, kept);
     s->kept = kept;
     for (uint32_t image = 0; image < d->out->batch; ++image)
         if (!nk_dense_run(&used, image, call->row0, call->row1, product, s)) return 0;

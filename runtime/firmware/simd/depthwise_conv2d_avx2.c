@@ -232,7 +232,8 @@ int nk_depthwise_conv2d_avx2(const nk_call *call, const nk_stage *stage) {
                 fill_block(&b[h], stage,
                            (const int8_t *)call->operands[NK_DEPTHWISE_CONV2D_WEIGHTS].data);
         }
-        q.lanes = nk_lanes16_of(stage, channel, b[0].count + b[1].count);
+        q.lanes = nk_lanes16_of(stage, &q.clamps, channel, b[0].count + b[1].count,
+                                p->kernel_h * p->kernel_w * 255 * 128);
         for (uint32_t image = 0; image < out->batch; ++image)
             for (int32_t y = call->row0; y < call->row1; ++y) output_row(&q, b, image, y, absent);
         flush(&q, b);

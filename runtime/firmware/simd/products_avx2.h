@@ -42,16 +42,18 @@ typedef struct {
     size_t outer_step;
 } part;
 
-/* P pixels times 16 channels; accumulators of a pixel are LANES apart and already hold a start
- * value. */
+/* P pixels times 16 channels; accumulators of a pixel are LANES apart. They begin with `start`, or
+ * where that is NULL with what they hold. */
 static inline __attribute__((always_inline)) void tile(const part *t, const uint8_t *panel,
                                                        size_t step, const int8_t *weights,
-                                                       int32_t *acc, const int P) {
+                                                       const __m256i *start, int32_t *acc,
+                                                       const int P) {
     __m256i sum[MAX_TILE][2];
 #pragma GCC unroll 6
     for (int p = 0; p < P; ++p) {
-        sum[p][0] = _mm256_loadu_si256((const __m256i *)(const void *)(acc + p * LANES));
-        sum[p][1] = _mm256_loadu_si256((const __m256i *)(const void *)(acc + p * LANES + 8));
+        const __m256i *from = start ? start : (const __m256i *)(const void *)(acc + p * LANES);
+        sum[p][0] = _mm256_loadu_si256(from);
+        sum[p][1] = _mm256_loadu_si256(from + 1);
     }
     for (uint32_t o = 0; o < t->outer; ++o, panel += t->outer_step) {
         const uint8_t *a = panel;
@@ -78,12 +80,13 @@ static inline __attribute__((always_inline)) void tile(const part *t, const uint
 }
 
 typedef void (*tile_function)(const part *t, const uint8_t *panel, size_t step,
-                              const int8_t *weights, int32_t *acc);
+                              const int8_t *weights, const __m256i *start, int32_t *acc);
 
 // clang-format off
 #define TILE(P)                                                                                                    \
-    static void tile_##P(const part *t, const uint8_t *panel, size_t step, const int8_t *weights, int32_t *acc) {  \
-        tile(t, panel, step, weights, acc, P);                                                                     \
+    static void tile_##P(const part *t, const uint8_t *panel, size_t step, const int8_t *weights,                  \
+                         const __m256i *start, int32_t *acc) {                                                     \
+        tile(t, panel, step, weights, start, acc, P);                                                              \
     }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
     // clang-format on
@@ -91,10 +94,10 @@ TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 
 /* `count` pixels of a panel row, in tiles of nearly equal size. */
 static void tiles(const part *t, const uint8_t *panel, size_t step, uint32_t count,
-                  const int8_t *weights, int32_t *acc) {
+                  const int8_t *weights, const __m256i *start, int32_t *acc) {
     for (uint32_t parts = nk_blocks(count, MAX_TILE); parts; --parts) {
         const uint32_t size = nk_blocks(count, parts);
-        of[size](t, panel, step, weights, acc);
+        of[size](t, panel, step, weights, start, acc);
         panel += size * step, acc += (size_t)size * LANES, count -= size;
     }
 }
