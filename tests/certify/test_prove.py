@@ -66,6 +66,16 @@ def test_means_are_proved_at_any_rank(dtype: DType) -> None:
     maker.check()
 
 
+def test_a_product_of_matrices_with_a_fused_function_is_proved() -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    sides = [maker.input(shape, DType.INT8, 0.05, zero) for shape, zero in (((2, 3, 4), 3), ((2, 4, 5), -7))]
+    product = maker.builder.tensor("product", (2, 3, 5), DType.INT8, 0.1, 1)
+    maker.op("BATCH_MATMUL", sides, product, adj_x=False, adj_y=False)
+    maker.op("ABS", [product], maker.output((2, 3, 5), DType.INT8, 0.1, 0))
+    assert convert(write_model(maker.model()), Options(target="mcxn94x")).report.passes["fuse_lut"] == 1
+    maker.check("mcxn94x")
+
+
 def test_a_forged_offset_is_refused_at_its_call() -> None:
     data = tiny.convnet()
 
