@@ -210,3 +210,11 @@ def test_inputs_of_eight_bits_have_examples() -> None:
     made = model([node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": [4]}, ["y"], opset=21)
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
     assert load(made.SerializeToString()).example_inputs[0].dtype == torch.float8_e4m3fn
+
+
+@pytest.mark.parametrize("name", ["class", "self", "torch", "pytree", "x²", "notes_nodes", "入力"])
+def test_names_may_be_words_of_python_or_none(name: str) -> None:
+    """As the name of an input and of stored numbers, one after the other."""
+    weight = np.eye(4, 3, dtype=np.float32)
+    imports_equal(model([node("MatMul", [name, "w"], ["y"])], {name: [1, 4]}, ["y"], {"w": weight}), (1, 4))
+    imports_equal(model([node("MatMul", ["x", name], ["y"])], {"x": [1, 4]}, ["y"], {name: weight}), (1, 4))
