@@ -40,6 +40,10 @@ class InterpreterStep:
         values.update(zip(self.writes, outputs, strict=True))
         return 0
 
+    def prepare(self) -> None:
+        """Load the model, so that what LiteRT refuses is known before anything runs."""
+        self._session()
+
     def reset(self) -> None:
         # LiteRT resets variable tensors, but resource variables only in a new interpreter.
         if self.session is not None:
