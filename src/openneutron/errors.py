@@ -47,6 +47,10 @@ class RuntimeFailure(OpenNeutronError):
         self.code = code
 
 
+class NoReference(RuntimeFailure):
+    """LiteRT itself does not take a model or its inputs, so there is nothing to compare with; the message is LiteRT's."""
+
+
 class MissingExtraError(OpenNeutronError, ImportError):
     """Something needs a package that an extra of OpenNeutron brings; the hint is the command that installs it."""
 

@@ -66,6 +66,34 @@ def test_means_are_proved_at_any_rank(dtype: DType) -> None:
     maker.check()
 
 
+def test_a_product_of_matrices_with_a_fused_function_is_proved() -> None:
+    maker = ModelMaker(np.random.default_rng(0))
+    sides = [maker.input(shape, DType.INT8, 0.05, zero) for shape, zero in (((2, 3, 4), 3), ((2, 4, 5), -7))]
+    product = maker.builder.tensor("product", (2, 3, 5), DType.INT8, 0.1, 1)
+    maker.op("BATCH_MATMUL", sides, product, adj_x=False, adj_y=False)
+    maker.op("ABS", [product], maker.output((2, 3, 5), DType.INT8, 0.1, 0))
+    assert convert(write_model(maker.model()), Options(target="mcxn94x")).report.passes["fuse_lut"] == 1
+    maker.check("mcxn94x")
+
+
+def _fused(activation: str) -> bytes:
+    maker = ModelMaker(np.random.default_rng(0))
+    x = maker.input((1, 4), DType.INT8, 0.05, 3)
+    total = maker.builder.tensor("total", (1, 4), DType.INT8, 0.1, 1)
+    maker.op("ADD", [x, x], total, fused_activation_function=activation)
+    maker.op("ABS", [total], maker.output((1, 4), DType.INT8, 0.1, 0))
+    return write_model(maker.model())
+
+
+def test_attributes_that_no_kernel_has_are_left_to_litert() -> None:
+    """The operator stays on the CPU as it is, and must be the same one; the rest is proved."""
+    data = _fused("TANH")
+    compiled = convert(data, Options()).model
+    assert prove(compiled, data).graphs == 1
+    with pytest.raises(Refused):
+        prove(compiled, _fused("SIGN_BIT"))
+
+
 def test_a_forged_offset_is_refused_at_its_call() -> None:
     data = tiny.convnet()
 

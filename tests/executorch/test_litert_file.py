@@ -56,3 +56,16 @@ def test_a_node_without_a_litert_form_is_named() -> None:
         compile_to_litert(
             imported.module, imported.example_inputs, calibration=[imported.example_inputs], name="net.onnx"
         )
+
+
+def test_a_rest_that_litert_does_not_take_is_refused() -> None:
+    """16-bit activations plus an INT8 constant, as onnxruntime's quantizer writes it: LiteRT adds equal types only."""
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        node("DequantizeLinear", ["k", "s", "zk"], ["dk"]), node("Add", ["d", "dk"], ["a"], "/add"),
+        node("QuantizeLinear", ["a", "s", "z"], ["o"]), node("DequantizeLinear", ["o", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    stored = {"s": np.float32(0.01), "z": np.int16(0), "zk": np.int8(0), "k": np.arange(4, dtype=np.int8)}
+    imported = load(model(nodes, {"x": [1, 4]}, ["y"], stored).SerializeToString())
+    with pytest.raises(UnsupportedError, match=r"the rest of the model cannot be written to LiteRT.*INT16 != INT8"):
+        compile_to_litert(imported.program, None, inputs=("x",), outputs=("y",), name="net.onnx", optimize="fast")

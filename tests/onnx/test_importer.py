@@ -210,3 +210,23 @@ def test_inputs_of_eight_bits_have_examples() -> None:
     made = model([node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)], {"x": [4]}, ["y"], opset=21)
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
     assert load(made.SerializeToString()).example_inputs[0].dtype == torch.float8_e4m3fn
+
+
+@pytest.mark.parametrize("name", ["class", "self", "torch", "pytree", "x²", "notes_nodes", "入力"])
+def test_names_may_be_words_of_python_or_none(name: str) -> None:
+    """As the name of an input and of stored numbers, one after the other."""
+    weight = np.eye(4, 3, dtype=np.float32)
+    imports_equal(model([node("MatMul", [name, "w"], ["y"])], {name: [1, 4]}, ["y"], {"w": weight}), (1, 4))
+    imports_equal(model([node("MatMul", ["x", name], ["y"])], {"x": [1, 4]}, ["y"], {name: weight}), (1, 4))
+
+
+@pytest.mark.parametrize(
+    "attributes", [{"keepdims": 0}, {"keepdims": 1}, {"axis": -1}, {"select_last_index": 1}], ids=str
+)
+def test_the_place_of_the_largest_drops_its_dimension_as_the_npu_does(attributes: dict[str, int]) -> None:
+    places = {"types": {"y": TensorProto.INT64}}
+    imported = imports_equal(
+        model([node("ArgMax", ["x"], ["y"], **{"axis": 1, **attributes})], {"x": [2, 5, 4]}, ["y"], **places), (2, 5, 4)
+    )
+    (found,) = (one for one in imported.program.graph.nodes if "argmax" in str(one.target))
+    assert len(found.args) == 2

@@ -14,7 +14,7 @@ import openneutron
 from openneutron.errors import OptionError
 from openneutron.onnx import load
 from openneutron.onnx.reference import output_scales, run_reference
-from tests.onnx.models import convnet
+from tests.onnx.models import convnet, model, node
 
 FORMS = {
     "QDQ, UINT8": ("QDQ", "QUInt8", False),
@@ -74,3 +74,32 @@ def test_a_compiled_one_is_one_partition_with_its_own_scales(tmp_path: Path) -> 
     assert np.abs(got.numpy() - wanted).max() <= 1.01 * scale
     with pytest.raises(OptionError, match="quantized already"):
         openneutron.compile(path, calibration=[(torch.from_numpy(image),)])
+
+
+# Operators between a quantize and a dequantize, on stored integers: attributes and further inputs.
+STORED: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+    "pad with a number": ("Pad", {}, [np.array([0, 0, 1, 0, 0, 0, 2, 1]), 7]),
+    "pad with zero": ("Pad", {}, [np.array([0, 0, 1, 0, 0, 0, 2, 1])]),
+    "resize": ("Resize", {"mode": "nearest"}, [np.zeros(0, np.float32), np.array([1, 1, 2, 2], np.float32)]),
+    "largest": ("ReduceMax", {"keepdims": 1}, [np.array([2, 3])]),
+    "transpose": ("Transpose", {"perm": [0, 2, 3, 1]}, []),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8], ids=["INT8", "UINT8"])
+@pytest.mark.parametrize("name", STORED)
+def test_operators_on_stored_integers_run_on_the_npu(name: str, dtype: type) -> None:
+    op, attributes, given = STORED[name]
+    more = {f"i{at}": dtype(one) if isinstance(one, int) else one for at, one in enumerate(given)}
+    nodes = [
+        node("QuantizeLinear", ["x", "s", "z"], ["q"]), node(op, ["q", *more], ["m"], **attributes),
+        node("DequantizeLinear", ["m", "s", "z"], ["d"]), node("Relu", ["d"], ["r"]),
+        node("QuantizeLinear", ["r", "s", "z"], ["o"]), node("DequantizeLinear", ["o", "s", "z"], ["y"]),
+    ]  # fmt: skip
+    made = model(nodes, {"x": [1, 2, 3, 4]}, ["y"], {"s": np.float32(0.05), "z": dtype(11), **more})
+    x = np.random.default_rng(0).normal(size=(1, 2, 3, 4)).astype(np.float32)
+    program = openneutron.compile(made.SerializeToString(), optimize="fast")
+    assert {one.code for one in program.report.nodes if not one.delegated} == {"border"}
+    (wanted,) = run_reference(made.SerializeToString(), [x]).values()
+    (got,) = program.run(torch.from_numpy(x))
+    assert np.array_equal(got.numpy(), wanted)

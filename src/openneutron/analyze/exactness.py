@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from openneutron.analyze.litert_layers import verify_litert
 from openneutron.analyze.verify import Verification
+from openneutron.errors import NoReference, UnsupportedError
 from openneutron.litert.read import read_model
 from openneutron.options import Options
 from openneutron.report.model import Report
@@ -36,10 +37,18 @@ def verify_models(
 def with_exactness(
     report: Report, models: Sequence[bytes], options: Options, progress: Callable[[str], None] | None = None
 ) -> Report:
-    """The report with the `lsb` of each kernel; `models` are the file itself, or one for each delegate in order."""
+    """The report with the `lsb` of each kernel; `models` are the file itself, or one for each delegate in order.
+
+    A model that only its user's runtime can run (custom operators, text) has no reference: a note says so.
+    """
+    try:
+        verified = verify_models(models, options, progress=progress)
+    except (NoReference, UnsupportedError) as error:
+        note = f"no layer was compared with LiteRT's reference kernels: {error.message}"
+        return dataclasses.replace(report, notes=(*report.notes, note))
     largest: dict[tuple[int, int], float] = {}
     exceptions: dict[tuple[int, int], str] = {}
-    for at, found in enumerate(verify_models(models, options, progress=progress)):
+    for at, found in enumerate(verified):
         for layer in found.layers:
             if layer.compared:
                 # A delegate is one graph; a LiteRT file has as many as it needs.

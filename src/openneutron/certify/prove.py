@@ -205,7 +205,12 @@ class Walk:
             return self.control(graph, op, values)
         rule = RULES.get(op.code)
         context = Context(self.world, graph, op, values)
-        made = rule(context) if rule is not None and op.outputs else None
+        try:
+            made = rule(context) if rule is not None and op.outputs else None
+        except Refused:
+            raise
+        except (LookupError, ValueError, TypeError, ArithmeticError):
+            made = None  # attributes that no kernel has: what LiteRT makes of them is LiteRT's
         if made is None:
             return self.opaque(graph, op, values)
         for index, tags in context.kept.items():

@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.fx import Node
 
 from openneutron.convert import convert
-from openneutron.errors import UnsupportedError
+from openneutron.errors import NoReference, UnsupportedError
 from openneutron.executorch.capture.checks import check_scales
 from openneutron.executorch.capture.export import Inputs, check_program
 from openneutron.executorch.compile_spec import spec_options, to_specs
@@ -34,6 +34,7 @@ from openneutron.executorch.stage_times import Stages
 from openneutron.litert.write import write_model
 from openneutron.options import LITERT, SCHEMA, Options
 from openneutron.program import Program
+from openneutron.report.model import Report
 from openneutron.run.runner import runner_of
 from openneutron.verdict import OK
 
@@ -114,6 +115,21 @@ def _rename(lowered: Lowered, inputs: Sequence[str], outputs: Sequence[str], pro
         graph.tensors[tensor].name = wanted
 
 
+def _check_rest(model: bytes, report: Report, name: str) -> None:
+    """Refuse a file whose operators outside the NeutronGraphs are none that LiteRT has: nobody could run it."""
+    left = [one for one in report.operators if not one.converted]
+    if not left or report.converter != "open":
+        return
+    try:
+        runner_of(model, name).prepare()
+    except NoReference as error:
+        which = f"{len(left)} operators stay on the CPU, the first is {left[0].code} ({left[0].name})"
+        raise UnsupportedError(
+            f"the rest of the model cannot be written to LiteRT: {error.message}; {which}", where=name,
+            hint="write a .pte, which leaves it to ExecuTorch",
+        ) from error  # fmt: skip
+
+
 def compile_to_litert(
     source: Any,
     example_inputs: Inputs | None,
@@ -153,6 +169,7 @@ def compile_to_litert(
     data = write_model(lowered.model)
     with stages("compiling"):
         result = convert(data, Options(source=name, **shared))
+        _check_rest(result.model, result.report, name)
     report = dataclasses.replace(
         result.report, output_sqnr=min(sqnr, default=None), seconds=stages.seconds,
         notes=(*result.report.notes, *remarks),

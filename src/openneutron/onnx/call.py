@@ -19,8 +19,9 @@ LARGEST_TABLE = 1 << 24
 
 # Operators that only move or compare elements: a scale passes through them unchanged.
 _MOVES = frozenset({
-    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "MaxPool", "Reshape", "Slice", "SpaceToDepth",
-    "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Upsample",
+    "ArgMax", "ArgMin", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "MaxPool",
+    "Pad", "ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile",
+    "Transpose", "Unsqueeze", "Upsample",
 })  # fmt: skip
 Resolve = Callable[[Value], torch.Tensor]
 
@@ -109,7 +110,18 @@ class Call:
 
     def moves_stored(self, name: str) -> bool:
         """Whether the operator moves or compares elements of a quantized tensor, which it may do in float as well."""
-        return name in _MOVES and bool(self.inputs) and self.inputs[0] is not None and self.inputs[0].scale is not None
+        # Beyond the image this one has a number in steps of its own.
+        crops = self.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
+        first = self.inputs[0] if self.inputs else None
+        return name in _MOVES and not crops and first is not None and first.scale is not None
+
+    def as_real(self, number: float, index: int = 0) -> float:
+        """A number in the steps of a quantized input, in float where that input is wanted so."""
+        value = self.value(index)
+        if not self.real or value.scale is None:
+            return number
+        lower = (128 if value.like.dtype == torch.int8 else 32768) if value.shifted else 0
+        return (number - value.zero_point - lower) * value.scale
 
     def is_known(self, index: int) -> bool:
         """Whether the input's numbers are known while importing."""

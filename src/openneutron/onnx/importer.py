@@ -6,8 +6,10 @@ Names survive: inputs keep theirs, and every node of the program says in `meta["
 from __future__ import annotations
 
 import inspect
+import keyword
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,6 +29,8 @@ from openneutron.onnx.values import Step, Value, unshifted
 
 # Their inputs 3 and 4 are statistics, which no gradient reaches.
 _NORMS = ("BatchNormalization",)
+# Names that the code which torch.fx writes for a graph uses itself.
+_RESERVED = frozenset({"self", "torch", "fx_pytree", "pytree", "device", "inf", "nan"})
 _TRAINABLE = (torch.float64, torch.float32, torch.float16, torch.bfloat16)  # torch computes little with smaller ones
 
 
@@ -190,10 +194,12 @@ class _Names:
 
 def _identifier(name: str, taken: set[str]) -> str:
     """A Python name close to the model's, not taken yet."""
-    base = re.sub(r"\W+", "_", name).strip("_").lower() or "x"
-    base = f"n{base}" if base[0].isdigit() else base
+    # As Python reads names: one spelling of a letter, and no superscripts, which regular expressions take for words.
+    plain = "".join(one if f"a{one}".isidentifier() else "_" for one in unicodedata.normalize("NFKC", name))
+    base = re.sub("_+", "_", plain).strip("_").lower() or "x"
+    base = base if base.isidentifier() else f"n{base}"
     made, number = base, 1
-    while made in taken or hasattr(torch.nn.Module, made):
+    while made in taken or made in _RESERVED or keyword.iskeyword(made) or hasattr(Replay, made):
         number += 1
         made = f"{base}_{number}"
     taken.add(made)

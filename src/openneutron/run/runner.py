@@ -23,6 +23,7 @@ from openneutron.microcode.graph_op import is_graph_op
 from openneutron.run.cut import steps_of
 from openneutron.run.given import bind_inputs, random_inputs
 from openneutron.run.golden_source import golden_source
+from openneutron.run.steps.interpreter import InterpreterStep
 from openneutron.run.steps.neutron import NeutronStep
 
 __all__ = ["LiteRtRunner", "RunResult", "bind_inputs", "random_inputs", "runner_of"]
@@ -71,6 +72,16 @@ class LiteRtRunner:
         """One sentence for each kind of operator that is not computed by LiteRT's reference kernel, and why."""
         found = (golden_source(self._graph, op) for op in self._graph.operators if not is_graph_op(op))
         return tuple(dict.fromkeys(one.exception for one in found if one.why))
+
+    def prepare(self) -> None:
+        """Load all that LiteRT runs; a `NoReference` says what it does not take.
+
+        Example:
+            >>> LiteRtRunner(data).prepare()
+        """
+        for step in self._steps:
+            if isinstance(step, InterpreterStep):
+                step.prepare()
 
     def reset(self) -> None:
         """Give every state of the model its first contents again, as before the first run.

@@ -184,3 +184,18 @@ def test_what_is_overwritten_in_place_needs_no_rows_of_its_own(last: int) -> Non
     tasks = allocate(schedule(graph, [segment], TARGET))
     assert right not in {b.value for b in tasks.buffers if b.first >= 0}
     verify(graph, tasks, TARGET)
+
+
+@pytest.mark.parametrize(("kernel", "stride"), [(1, 2), (1, 3), (2, 3), (2, 5)])
+def test_what_skips_rows_holds_too_few_for_what_is_overwritten_in_place(kernel: int, stride: int) -> None:
+    """An iteration makes `stride` rows, of which the last reader holds `kernel`: those written in advance need their own."""
+    net = Net(20)
+    left, right = net.conv(net.input, 1), net.conv(net.input, 1)
+    joined = net.join(left, right, in_place=(0, 1))
+    graph = net.finish(net.conv(joined, kernel, stride, pad=0))
+    structure = Structure.of(graph)
+    for rows, pixels, reverse in ((1, 0, False), (2, 0, False), (1, 1, False), (1, 0, True)):
+        segment = segments.segment_of(structure, 0, 3, rows, pixels=pixels, reverse=reverse)
+        slot = segments.slot_of(structure, segment.streams, right)
+        assert slot == (joined if segment.streams[joined].ring >= segment.streams[right].ring else -1)
+        verified(graph, segment)

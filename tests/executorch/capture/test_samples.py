@@ -72,3 +72,14 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_no_code_is_unpickled(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"not what torch\.save writes"):
         load_samples(saved(tmp_path / "code.pt", [Path("x")]), EXAMPLES)
+
+
+def test_nobody_is_told_to_load_without_checks(tmp_path: Path) -> None:
+    """As torch's own text does of any file that it does not know."""
+    file = tmp_path / "model.tflite"
+    file.write_bytes(b"\x1c\0\0\0TFL3" * 20)
+    with pytest.raises(
+        FormatError, match=r"it is not what torch.save writes \(it holds something other than tensors\)"
+    ) as found:
+        load_samples(file, EXAMPLES)
+    assert "weights_only" not in str(found.value)

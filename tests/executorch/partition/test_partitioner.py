@@ -161,6 +161,21 @@ def test_without_the_hook_unknown_scales_are_a_reason_and_the_state_dict_a_remed
     assert [v for v in seeing.verdicts if v.delegated]
 
 
+def test_scales_of_channels_are_known_beside_numbers_that_executorch_makes_tensors_of() -> None:
+    class Half(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.quantized = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], Choices(per_channel=True)).module
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.quantized(x) / 2.5  # in float, on the CPU
+
+    partitioner = NeutronPartitioner(generate_neutron_compile_spec("imxrt700"))
+    edge = to_edge_transform_and_lower(torch.export.export(Half(), IMAGE), partitioner=[partitioner])
+    assert any("lifted_tensor_constant" in name for name in edge.exported_program().state_dict)
+    assert [v.delegated for v in partitioner.verdicts if v.operator == "aten.convolution.default"] == [True]
+
+
 def test_several_methods() -> None:
     first = quantize(Chain(torch.relu), IMAGE, [IMAGE], Choices(per_channel=True)).program
     second = quantize(nn.Conv2d(2, 3, 1), IMAGE, [IMAGE], Choices(per_channel=True)).program

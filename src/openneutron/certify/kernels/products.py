@@ -378,10 +378,9 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
 def matmul(m: Any, call: Any, first: int, last: int) -> None:
     """Matrices of two activations; a matrix is one row of an operand."""
     p, o = call.params, call.output
-    if (
-        call.rounding != (_SINGLE if o.item == 2 else _DOUBLE)
-        or len({one.dtype for one in call.operands.values() if one.item == o.item and one.present}) != 1
-    ):
+    # The table of a fused function is of unsigned bytes, whatever the matrices are.
+    types = {o.dtype, *(call.operands[role].dtype for role in ("left", "right"))}
+    if call.rounding != (_SINGLE if o.item == 2 else _DOUBLE) or len(types) != 1:
         raise m.unknown(call, first, "its rounding or types are none of a product of matrices")
     common = (
         DTYPES[o.dtype], bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"],

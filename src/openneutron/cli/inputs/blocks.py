@@ -55,6 +55,10 @@ def blocks_of_file(data: bytes, where: str) -> list[Blocks]:
         check_seal(data, where=where)
         blobs = [blob for backend, blob in read_plan(data, where=where).payloads if backend == BACKEND_ID]
         found = [parse_payload(blob, where=f"{where}, delegate {number}") for number, blob in enumerate(blobs)]
+    elif kind in ("onnx", "zip"):
+        raise FormatError(
+            "this model is not compiled yet", where=where, hint=f"compile it: `openneutron compile {where}`"
+        )
     else:
         found = [_payload(data, where)]
     return [

@@ -110,8 +110,8 @@ def ingest(
             reasons[index] = verdict.reason
     while True:
         _keep_whole(held, reasons)
-        dropped = settled(held, reasons)
         accepted = [index not in reasons and index not in held.set_by for index in range(len(graph.operators))]
+        dropped = settled(held, reasons) | _unread(graph, accepted)
         colours, split = _coloured(graph, accepted, held)
         if split:
             reasons |= {at: _split(name) for name in split for at in held.by_name[name].users}
@@ -134,6 +134,22 @@ def ingest(
                     f"its group of {len(group.operators)} operators is not worth a NeutronGraph",
                     name,
                 )
+
+
+def _unread(graph: Graph, accepted: list[bool]) -> set[int]:
+    """Operators for the NPU whose results nothing reads; a NeutronGraph of nothing else would have no output.
+
+    What stays on the CPU is left as the file has it, with all that it reads. Operators of variables are there for these.
+    """
+    needed = set(graph.outputs)
+    found: set[int] = set()
+    for index in range(len(graph.operators) - 1, -1, -1):
+        op = graph.operators[index]
+        if accepted[index] and op.outputs and op.code not in CODES and needed.isdisjoint(op.outputs):
+            found.add(index)
+        else:
+            needed.update(op.inputs)
+    return found
 
 
 def _keep_whole(variables: Variables, reasons: dict[int, Reason]) -> None:

@@ -148,8 +148,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
     if not made.transient or len(uses) > 1 or target is None or not target.ring or reader.output in structure.joined:
         return -1
     in_step = made.advance == target.advance and made.lead == target.lead and made.parts == target.parts
-    if not in_step or len(made.fresh) != made.parts:
-        return -1
+    if not in_step or len(made.fresh) != made.parts or target.ring < made.ring:
+        return -1  # readers that skip rows hold fewer of them than are made
     v, out = graph.values[value], graph.values[reader.output]
     latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)
     in_place = any(reader.operands[position] == value for position in reader.in_place)

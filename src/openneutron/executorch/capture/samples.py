@@ -47,10 +47,10 @@ def read_saved(path: Path) -> object:
         data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
         return torch.load(io.BytesIO(data), weights_only=True)
     except (lzma.LZMAError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
-        first = str(error).split("\n")[0]
-        raise FormatError(
-            f"it is not what torch.save writes ({first})", where=where, hint=f"save {_ACCEPTED}"
-        ) from error
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        # torch's own text about what is no tensor advises to load the file without checks.
+        why = "it holds something other than tensors" if isinstance(error, pickle.UnpicklingError) else said
+        raise FormatError(f"it is not what torch.save writes ({why})", where=where, hint=f"save {_ACCEPTED}") from error
 
 
 def _sample(given: object, example_inputs: Sequence[torch.Tensor], where: str) -> tuple[torch.Tensor, ...]:

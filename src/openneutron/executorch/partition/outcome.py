@@ -100,6 +100,10 @@ def _of_float(node: Node) -> Reason:
         return Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
     if other is not None:
         what = str(other).removeprefix("torch.")
+        if other in (torch.int8, torch.int16):
+            hint = "put it behind the dequantize of what it reads, and quantize its result"
+            message = f"it works on stored {what.upper()} numbers, the NPU on activations whose scale it knows"
+            return Reason("other_type", message, node.name, hint)
         hint = _INSTEAD.get(name, "the CPU does this part; keep it at the program's ends")
         return Reason("other_type", f"it works on {what}, the NPU on INT8 activations", node.name, hint)
     if name == "aten.convolution.default" and len(shape_of(node)) > _IMAGE_RANK:

@@ -205,12 +205,20 @@ class NeutronPartitioner(Partitioner):
         return accepted
 
     def _take_known(self, program: ExportedProgram) -> dict[str, torch.Tensor]:
-        """The real tensors of a program: names repeat between methods, so the first that fits in name and shape."""
+        """The real tensors of a program: names repeat between methods, so the first of those that fit best.
+
+        None may contradict in a shape. ExecuTorch adds tensors of its own, one for each number between operators, so some
+        names may be unknown.
+        """
         wanted = {name: value.shape for name, value in program.state_dict.items()}
-        for position, known in enumerate(self._waiting):
-            if all(name in known and known[name].shape == shape for name, shape in wanted.items()):
-                return {**self._given, **self._waiting.pop(position)}
-        return self._given
+        unknown = {
+            position: len(wanted.keys() - known.keys())
+            for position, known in enumerate(self._waiting)
+            if all(known[name].shape == shape for name, shape in wanted.items() if name in known)
+        }
+        if not unknown:
+            return self._given
+        return {**self._given, **self._waiting.pop(min(unknown, key=unknown.__getitem__))}
 
     def _asks_to_stay_whole(self, node: Node) -> bool:
         name = operator_name(node)

@@ -149,16 +149,14 @@ def top_k(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
     return values, places
 
 
-def _first(x: torch.Tensor, axis: int, last: bool, function: Any) -> torch.Tensor:
-    if not last:
-        return function(x, axis, keepdim=True)
-    return x.shape[axis] - 1 - function(torch.flip(x, [axis]), axis, keepdim=True)
-
-
 def _arg(call: Call, function: Any) -> torch.Tensor:
+    """The dimension goes in any case, which is what the NPU can do, and comes back where it is asked for."""
     x, axis = call.tensor(0), int(call.attribute("axis", 0))
-    found = _first(x, axis, bool(call.attribute("select_last_index", 0)), function)
-    return found if call.attribute("keepdims", 1) else found.squeeze(axis)
+    if call.attribute("select_last_index", 0):
+        found = x.shape[axis] - 1 - function(torch.flip(x, [axis]), axis)
+    else:
+        found = function(x, axis)
+    return torch.unsqueeze(found, axis % x.dim()) if call.attribute("keepdims", 1) else found
 
 
 @converts("ArgMax")

@@ -35,7 +35,7 @@ def pad(call: Call) -> torch.Tensor:
         flat = [size for axis in reversed(range(x.dim())) for size in (begin[axis], end[axis])]
         while len(flat) > 2 and flat[-2:] == [0, 0]:
             flat = flat[:-2]
-        return functional.pad(x, flat, value=value)
+        return functional.pad(x, flat, value=call.as_real(value))
     if mode in _MODES and _torch_takes(x, begin, end, mode):
         flat = [size for axis in (3, 2) for size in (begin[axis], end[axis])]
         return functional.pad(x, flat, mode=_MODES[mode])

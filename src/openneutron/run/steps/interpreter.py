@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from openneutron.errors import RuntimeFailure
+from openneutron.errors import NoReference, RuntimeFailure
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.run import litert_process
@@ -32,11 +32,17 @@ class InterpreterStep:
         try:
             outputs = self._session().run([values[index] for index in self.reads], seconds=self.seconds)
         except litert_process.Refused as error:
-            raise RuntimeFailure(f"LiteRT could not run the model ({_first_line(error)})", where=self.source) from error
+            raise NoReference(f"LiteRT could not run the model ({_first_line(error)})", where=self.source) from error
+        except NoReference:
+            raise
         except RuntimeFailure as error:
             raise RuntimeFailure(error.message, where=self.source, hint=error.hint) from error
         values.update(zip(self.writes, outputs, strict=True))
         return 0
+
+    def prepare(self) -> None:
+        """Load the model, so that what LiteRT refuses is known before anything runs."""
+        self._session()
 
     def reset(self) -> None:
         # LiteRT resets variable tensors, but resource variables only in a new interpreter.
@@ -65,7 +71,7 @@ def _loaded(data: bytes, source: str, reference: bool, seconds: int) -> litert_p
         except litert_process.Refused as error:
             unknown = _UNKNOWN_VERSION.search(str(error))
             if unknown is None or not 1 < int(unknown[2]) <= _NEWEST_VERSION:
-                raise RuntimeFailure(f"LiteRT refused the model ({_first_line(error)})", where=source) from error
+                raise NoReference(f"LiteRT refused the model ({_first_line(error)})", where=source) from error
             data = _with_version(data, unknown[1], int(unknown[2]), source)
 
 
