@@ -24,6 +24,7 @@ from openneutron.executorch.quantize.passes.recognize.recognize_softmax import r
 from openneutron.executorch.quantize.passes.recognize.recognize_steps import recognize_steps
 from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
+from openneutron.executorch.quantize.passes.replace.replace_additive_mask import replace_additive_mask
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
@@ -43,6 +44,7 @@ Pass = Callable[[GraphModule], int]
 RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
     fold_constants,  # masks of attention are often cut out of larger ones
+    replace_additive_mask,
     decompose_attention,
     replace_masked_fill,
     decompose_composites,
