@@ -36,6 +36,7 @@ CASES: dict[str, Case] = {
     "padded by its edges": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="replicate").relu(),
     "kept where positive": lambda s, x: x * (x > 0.1).float() + (x <= 0.1).to(x.dtype),
     "kept where larger": lambda s, x: x * (x > s.shifted(x)).float(),
+    "counted where positive": lambda s, x: (x > 0.1).float().mean((2, 3)),
     "local response": lambda s, x: functional.local_response_norm(x, 3),
     "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
 }
