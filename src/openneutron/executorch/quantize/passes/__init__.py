@@ -14,6 +14,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_gru import decom
 from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import decompose_layer_norm
 from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax import decompose_log_softmax
 from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
+from openneutron.executorch.quantize.passes.decompose.decompose_products import decompose_products
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
@@ -48,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     decompose_attention,
     replace_masked_fill,
     decompose_composites,
+    decompose_products,
     decompose_group_norm,
     decompose_log_softmax,
     decompose_layer_norm,
