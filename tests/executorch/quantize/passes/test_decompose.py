@@ -120,6 +120,14 @@ DEFINED: dict[str, Callable[[torch.Tensor], Any]] = {
     "triangles": lambda x: (x.tril(), x.triu(1)),
     "frames": lambda x: x.unfold(1, 3, 2),
     "frames side by side": lambda x: x.unfold(2, 2, 2),
+    "nearest pixels, exactly": lambda x: nn.functional.interpolate(x[None], size=(7, 4), mode="nearest-exact"),
+    "twice the pixels, exactly": lambda x: nn.functional.interpolate(x, scale_factor=2, mode="nearest-exact"),
+    "a slice replaced": lambda x: (
+        torch.slice_scatter(x, x[:, :2], 1, 2, 4),
+        torch.slice_scatter(x, x[:, :3], 1, 0, 5, 2),
+    ),
+    "a row replaced": lambda x: torch.select_scatter(x, x[:, 0] * 2, 1, -1),
+    "filled": lambda x: (torch.zeros_like(x) + torch.full_like(x, 2.0), torch.ones_like(x) * x),
     "patches": lambda x: nn.functional.unfold(x[None], (2, 3), dilation=(1, 2), padding=(1, 0), stride=(2, 1)),
 }
 PRODUCTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -156,6 +164,15 @@ CASES: dict[str, tuple[Pass, Callable[[], nn.Module]]] = {
     "group norm": (decompose_group_norm, lambda: nn.GroupNorm(5, 5)),
     "instance norm": (decompose_group_norm, lambda: nn.InstanceNorm1d(5, affine=True)),
     "largest value": (replace_max, lambda: Function(lambda x: x.max(1).values)),
+    "largest value and where": (replace_max, lambda: Function(lambda x: tuple(x.max(1)))),
+    "smallest value and where, dimension kept": (
+        replace_max,
+        lambda: Function(lambda x: tuple(x.min(2, keepdim=True))),
+    ),
+    "where the largest of all is": (replace_max, lambda: Function(lambda x: (x * x[0, 0]).argmax())),
+    "where the smallest is, dimension kept": (replace_max, lambda: Function(lambda x: x.argmin(1, keepdim=True))),
+    "adaptive max pooling of signals": (replace_max, lambda: nn.AdaptiveMaxPool1d(1)),
+    "adaptive max pooling of windows that differ": (replace_max, lambda: nn.AdaptiveMaxPool2d((3, 4))),
     "adaptive max pooling to one pixel": (replace_max, lambda: nn.AdaptiveMaxPool2d(1)),
     "adaptive max pooling to a grid": (replace_max, lambda: nn.AdaptiveMaxPool2d((5, 3))),
     "masked scores": (replace_masked_fill, lambda: Scores()),

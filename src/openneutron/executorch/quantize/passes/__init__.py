@@ -32,7 +32,9 @@ from openneutron.executorch.quantize.passes.replace.replace_index import replace
 from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
 from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
+from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
@@ -60,6 +62,7 @@ PASSES: tuple[Pass, ...] = (
     replace_where,
     replace_mask,
     replace_roll,
+    replace_resize,
     replace_padding,
     replace_index,
     replace_channel_average,
@@ -71,6 +74,7 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     recognize_steps,  # before the first of them is folded
     fold_constants,
+    replace_operands,
     replace_scalars,
 )
 # In training these must stay out: dropout and batch norms act, parameters change.

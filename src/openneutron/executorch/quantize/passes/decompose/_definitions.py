@@ -149,6 +149,56 @@ def _im2col(x: Tensor, kernel: list[int], dilation: list[int], padding: list[int
     return columns if x.dim() == 4 else columns.squeeze(0)
 
 
+def _copy(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    return src if src.shape == x.shape else src.expand(x.shape)
+
+
+def _fill(x: Tensor, value: Tensor) -> Tensor:
+    return value.to(x.dtype).expand(x.shape)
+
+
+def _filled(value: float) -> Callable[..., Tensor]:
+    return lambda x, **_: torch.full(x.shape, value)
+
+
+def _full_like(x: Tensor, value: float, **_: Any) -> Tensor:
+    return torch.full(x.shape, float(value))
+
+
+def _nearest_exact(x: Tensor, output_size: list[int] | None, scale_factors: list[float] | None) -> Tensor:
+    for axis, size in enumerate(x.shape[2:]):
+        factor = None if scale_factors is None else scale_factors[axis]
+        out = output_size[axis] if output_size is not None else int(size * (factor or 1.0))
+        step = size / out if factor is None else 1.0 / factor
+        at = ((torch.arange(out) + 0.5) * step).to(torch.int64)
+        x = x.index_select(2 + axis, at.clamp(max=size - 1))
+    return x
+
+
+def _slice_scatter(
+    x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    at = range(x.shape[dim])[slice(start, end, step)]
+    if step != 1:
+        parts = [src.select(dim, at.index(i)) if i in at else x.select(dim, i) for i in range(x.shape[dim])]
+        return torch.stack(parts, dim)
+    return _joined(x, src, dim, at.start, at.stop) if len(at) else x
+
+
+def _select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    at = index % x.shape[dim]
+    return _joined(x, src.unsqueeze(dim), dim, at, at + 1)
+
+
+def _joined(x: Tensor, part: Tensor, dim: int, start: int, end: int) -> Tensor:
+    """What lies before a part, the part, and what lies behind it."""
+    size = x.shape[dim]
+    before = [x.narrow(dim, 0, start)] if start else []
+    behind = [x.narrow(dim, end, size - end)] if end < size else []
+    parts = [*before, part, *behind]
+    return torch.cat(parts, dim) if len(parts) > 1 else part
+
+
 _NAMED: dict[str, Callable[..., Any]] = {
     "addcdiv.default": _addcdiv, "aminmax.default": _aminmax, "bilinear.default": _bilinear,
     "cdist.default": _cdist, "cross.default": _cross, "exp2.default": _exp2,
@@ -160,5 +210,9 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "tril.default": _triangle(torch.tril), "triu.default": _triangle(torch.triu), "unfold.default": _unfold,
     "var.correction": _var_corrected, "var.dim": _var,
     "var_mean.correction": _with_mean(_var_corrected), "var_mean.dim": _with_mean(_var),
+    "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
+    "copy.default": _copy, "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
+    "ones_like.default": _filled(1.0), "zeros_like.default": _filled(0.0),
+    "select_scatter.default": _select_scatter, "slice_scatter.default": _slice_scatter,
 }  # fmt: skip
 DEFINITIONS = {f"aten.{name}": definition for name, definition in _NAMED.items()}
