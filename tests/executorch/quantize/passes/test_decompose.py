@@ -163,6 +163,7 @@ CASES: dict[str, tuple[Pass, Callable[[], nn.Module]]] = {
     **{name: (decompose_products, lambda function=function: Function(function)) for name, function in PRODUCTS.items()},
     "group norm": (decompose_group_norm, lambda: nn.GroupNorm(5, 5)),
     "instance norm": (decompose_group_norm, lambda: nn.InstanceNorm1d(5, affine=True)),
+    "instance norm with its statistics": (decompose_group_norm, lambda: nn.InstanceNorm1d(5, track_running_stats=True)),
     "largest value": (replace_max, lambda: Function(lambda x: x.max(1).values)),
     "largest value and where": (replace_max, lambda: Function(lambda x: tuple(x.max(1)))),
     "smallest value and where, dimension kept": (

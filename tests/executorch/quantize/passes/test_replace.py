@@ -35,6 +35,8 @@ CASES: dict[str, Case] = {
     "a sum with a factor": lambda s, x: torch.add(x, x.relu(), alpha=0.5),
     "integers and booleans": lambda s, x: x * torch.arange(8) + s.mask,
     "signals resized": lambda s, x: functional.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
+    "cubic": lambda s, x: functional.interpolate(x, scale_factor=(2, 1.5), mode="bicubic"),
+    "smoothed": lambda s, x: functional.interpolate(x, size=(3, 5), mode="bilinear", antialias=True),
     "index_select": lambda s, x: torch.index_select(x, 3, s.positions).relu(),
     "rolled": lambda s, x: torch.roll(x, (1, -2), (2, 3)).relu(),
     "padded around": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="circular").relu(),
