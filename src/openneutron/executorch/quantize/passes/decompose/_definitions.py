@@ -217,7 +217,8 @@ _NAMED: dict[str, Callable[..., Any]] = {
     "var.correction": _var_corrected, "var.dim": _var,
     "var_mean.correction": _with_mean(_var_corrected), "var_mean.dim": _with_mean(_var),
     "_upsample_nearest_exact1d.vec": _nearest_exact, "_upsample_nearest_exact2d.vec": _nearest_exact,
-    "adaptive_avg_pool3d.default": _adaptive_average3d, "copy.default": _copy, "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
+    "adaptive_avg_pool3d.default": _adaptive_average3d, "copy.default": _copy,
+    "fill.Scalar": _full_like, "fill.Tensor": _fill, "full_like.default": _full_like,
     "ones_like.default": _filled(1.0), "zeros_like.default": _filled(0.0),
     "select_scatter.default": _select_scatter, "slice_scatter.default": _slice_scatter,
 }  # fmt: skip
