@@ -211,6 +211,19 @@ ERRORS: dict[str, tuple[Callable[[], object], str]] = {
     "complex input": (bad(nn.Identity(), IMAGE.to(torch.complex64)), "example input 0 is complex64"),
     "NaN sample": (
         bad(Net(lambda net, x: net.conv(x)), sample=IMAGE * float("nan")), "input 0 of calibration sample 0 contains NaN"),
+    "not initialized": (bad(nn.Sequential(nn.LazyConv2d(2, 1))), "parameter 0.weight is not initialized"),
+    "no values": (bad(nn.Conv2d(2, 2, 1, device="meta")), "parameter weight is on the meta device"),
+    "sparse input": (bad(Net(lambda net, x: net.conv(x)), IMAGE.to_sparse()), "example input 0 is sparse_coo, not dense"),
+    "empty input": (bad(Net(lambda net, x: net.conv(x)), IMAGE[:0]), r"example_inputs\[0\] is empty: \[0, 2, 6, 6\]"),
+    "TorchScript": (bad(torch.jit.trace(nn.Conv2d(2, 2, 1), IMAGE)), "the model is a TorchScript module"),
+    "a text among the outputs": (
+        bad(Net(lambda net, x: {"y": net.conv(x), "version": "v2"})), "the text 'v2' is among the outputs"),
+    "the logarithm of zero": (
+        bad(Net(lambda net, x: net.conv(torch.log(torch.relu(x))))),
+        r"aten.log.default \(log, test_bad_input.py:\d+.*\) gives minus infinity on calibration sample 0"),
+    "integers for floats": (
+        bad(nn.Linear(6, 2), torch.ones(1, 6, dtype=torch.int64)),
+        "aten.linear.default .* fails on calibration sample 0: RuntimeError: mat1 and mat2 must have the same dtype"),
     "zero scale": (lambda: on.compile(scaled(0.0)), "quantize_per_tensor.* has a scale of 0"),
     "negative scale": (lambda: on.compile(scaled(-0.5)), "has a scale of -0.5"),
     "infinite scale": (lambda: on.compile(scaled(float("inf"))), "has a scale of inf"),

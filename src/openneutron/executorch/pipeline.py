@@ -30,7 +30,7 @@ from openneutron.executorch.capture.export import (
 )
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.executorch.deliver.host_kernels import check_host_kernels
+from openneutron.executorch.deliver.host_kernels import check_host_convolutions, check_host_kernels
 from openneutron.executorch.deliver.known_results import known_results
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.edge.delegate import delegate
@@ -344,6 +344,7 @@ def lower_program(
         )
     with stages("placing leftovers") if engines.cortex_m else nullcontext():
         verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
+    check_host_convolutions(edge.exported_program().graph)
     copies = copies_of(edge.exported_program().graph_module)
     # to_executorch rewrites the graph in place; comparisons want it as it was.
     program = edge.exported_program()

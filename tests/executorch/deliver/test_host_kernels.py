@@ -20,11 +20,14 @@ class Ending(nn.Module):
     def __init__(self, kind: str) -> None:
         super().__init__()
         self.conv, self.kind = nn.Conv2d(3, 4, 3), kind
+        self.register_buffer("volume", torch.ones(2, 1, 2, 3, 3))
 
     def forward(self, x: torch.Tensor) -> object:
         y = self.conv(x)
         if self.kind == "pool":
             return nn.functional.avg_pool3d(y.unsqueeze(1), 2)
+        if self.kind == "volume":
+            return nn.functional.conv3d(y.unsqueeze(1), self.volume)
         if self.kind == "fft":
             return torch.fft.rfft(y).abs()
         return torch.topk(y.flatten(1), 3)
@@ -39,7 +42,14 @@ def test_the_lists_of_the_package_are_read() -> None:
     assert "aten::avg_pool3d.out" not in host_kernels()
 
 
-@pytest.mark.parametrize(("kind", "told"), [("pool", "nothing can run aten.avg_pool3d"), ("fft", "aten.fft_rfft")])
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("pool", "nothing can run aten.avg_pool3d"),
+        ("fft", "aten.fft_rfft"),
+        ("volume", r"nothing can run aten_convolution.*test_host_kernels.py:\d+.* convolution over 3 dimensions"),
+    ],
+)
 def test_nobody_could_run_it(kind: str, told: str) -> None:
     with pytest.raises(UnsupportedError, match=told):
         compiled(kind)

@@ -40,10 +40,15 @@ def checked(source: Any, example_inputs: Any, calibration: Any, *, trained: bool
     is_module = isinstance(source, torch.nn.Module)
     if not is_module and not isinstance(source, torch.export.ExportedProgram):
         raise not_a_model(source)
+    if isinstance(source, torch.jit.ScriptModule):
+        raise OptionError("the model is a TorchScript module", hint="give the nn.Module it was made from")
     if is_module and example_inputs is None:
         raise OptionError("example_inputs is missing", hint="give a tuple of tensors, as for torch.export.export")
     names = names or _names_of(source)
     inputs = None if example_inputs is None else _example("example_inputs", example_inputs, names)
+    for position, value in enumerate(inputs or ()):
+        if not value.numel():
+            raise OptionError(f"example_inputs[{position}] is empty: {list(value.shape)}", hint="give one real input")
     batches, labelled = ([], 0) if calibration is None else _batches(calibration, inputs, names)
     if is_module and not batches and not trained:
         raise OptionError(

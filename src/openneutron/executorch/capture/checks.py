@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 from torch.export import ExportedProgram
+from torch.nn.parameter import is_lazy
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import PER_CHANNEL, arguments, is_dequantize, is_quantize, operator_name
@@ -22,9 +23,11 @@ def check_model(source: torch.nn.Module | ExportedProgram) -> None:
     parameters = source.named_parameters()
     buffers = source.named_buffers()
     for name, value in parameters:
+        _check_stored(f"parameter {name}", value)
         _check_type(f"parameter {name}", value.dtype, "convert the model with model.float()")
         _check_finite(f"parameter {name}", value, "train again without overflow, or load other weights")
     for name, value in buffers:
+        _check_stored(f"buffer {name}", value)
         if f".{name}".endswith(_STATISTICS):
             _check_finite(f"statistic {name}", value, "train again without overflow, or load other weights")
         elif value.is_floating_point() and bool(torch.isnan(value).any()):
@@ -34,10 +37,12 @@ def check_model(source: torch.nn.Module | ExportedProgram) -> None:
 def check_samples(example_inputs: Inputs, batches: Iterable[Inputs]) -> None:
     """Refuse inputs of a type nothing here computes in, and calibration data that would give no range."""
     for position, value in enumerate(example_inputs):
+        _check_stored(f"example input {position}", value)
         _check_type(f"example input {position}", value.dtype, "give float32, and convert the model with model.float()")
     for number, batch in enumerate(batches):
         for position, value in enumerate(batch):
             what = f"input {position} of calibration sample {number}"
+            _check_stored(what, value)
             _check_finite(what, value, "leave that sample out, or repair what makes it")
 
 
@@ -67,6 +72,19 @@ def check_scales(program: ExportedProgram) -> None:
 def _scales(node: object, names: dict[str, str], constants: dict[str, object]) -> Sequence[float]:
     found = constants.get(names.get(getattr(node, "name", ""), ""))
     return [float(scale) for scale in found.reshape(-1)] if isinstance(found, torch.Tensor) else []
+
+
+def _check_stored(what: str, value: torch.Tensor) -> None:
+    """Refuse a tensor whose numbers cannot be read here: not made yet, on another device, or not dense."""
+    if is_lazy(value):
+        raise UnsupportedError(f"{what} is not initialized", hint="run the model once on example inputs")
+    if value.device.type == "meta":
+        raise UnsupportedError(f"{what} is on the meta device and has no values", hint="load weights first")
+    if value.device.type != "cpu":
+        raise UnsupportedError(f"{what} is on {value.device}", hint="move it with .cpu()")
+    if value.layout != torch.strided:
+        layout = str(value.layout).removeprefix("torch.")
+        raise UnsupportedError(f"{what} is {layout}, not dense", hint="convert it with .to_dense()")
 
 
 def _check_type(what: str, dtype: torch.dtype, hint: str) -> None:

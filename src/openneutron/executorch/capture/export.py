@@ -11,6 +11,7 @@ from typing import Any
 import torch
 import torch.fx.traceback
 from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument
 from torch.fx import Node
 from torch.utils._pytree import TreeSpec
 
@@ -82,11 +83,14 @@ def one_thread() -> Iterator[None]:
 
 
 def check_program(program: ExportedProgram, *, from_module: bool) -> None:
-    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, a program left in float.
+    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, texts, a program left in float.
 
     `from_module` says that we quantized it ourselves.
     """
     check_shapes(program)
+    for spec in program.graph_signature.output_specs:
+        if isinstance(spec.arg, ConstantArgument) and isinstance(spec.arg.value, str):
+            raise UnsupportedError(f"the text {spec.arg.value!r} is among the outputs", hint="return tensors alone")
     if any(is_quantize(node) for node in program.graph.nodes):
         return
     if from_module:

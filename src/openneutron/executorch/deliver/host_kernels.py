@@ -12,7 +12,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from torch.fx import Graph
+
 from openneutron.errors import UnsupportedError
+from openneutron.executorch.fx import operator_name, source_line, value_of
 from openneutron.report.model import Node as Verdict
 
 _LISTS: Final = (
@@ -59,4 +62,21 @@ def check_host_kernels(operators: Sequence[str], verdicts: Sequence[Verdict]) ->
             f"nothing can run aten.{base}{where}: it is left to the CPU, and ExecuTorch's runtime has no kernel {name}"
             + (f"; the NPU does not take it because {node.reason}" if node is not None and node.reason else ""),
             hint="replace it, or end the model before it and compute it in the application",
+        )
+
+
+# ExecuTorch's kernel takes signals and images; the list of kernels does not say so.
+_MOST_DIMENSIONS: Final = 4
+
+
+def check_host_convolutions(graph: Graph) -> None:
+    """Refuse a convolution that is left to the CPU and has more dimensions than ExecuTorch's kernel takes."""
+    for node in graph.nodes:
+        if operator_name(node) != "aten.convolution.default" or value_of(node).dim() <= _MOST_DIMENSIONS:
+            continue
+        line = source_line(node)
+        raise UnsupportedError(
+            f"nothing can run {node.name}{f' ({line})' if line else ''}: it is a convolution over "
+            f"{value_of(node).dim() - 2} dimensions, and neither the NPU nor ExecuTorch's runtime has one",
+            hint="write it as 2-D convolutions of slices, which are added",
         )

@@ -15,6 +15,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.executorch.capture.export import Inputs, one_thread
 from openneutron.executorch.fx import is_view
+from openneutron.executorch.quantize.failed_sample import failed_sample
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.quick.convert import quick_convert
 from openneutron.executorch.quantize.quick.names import quick_names
@@ -58,8 +59,11 @@ def calibrate(prepared: GraphModule, batches: Sequence[Inputs], *, keep: int = 0
     """Run the calibration data through the observers; returns the first `keep` results, which are the float network's."""
     kept: list[Any] = []
     with torch.no_grad(), one_thread():
-        for batch in batches:
-            result = prepared(*batch)
+        for number, batch in enumerate(batches):
+            try:
+                result = prepared(*batch)
+            except Exception as error:
+                raise failed_sample(prepared, batch, number, error) from error
             if len(kept) < keep:
                 kept.append(tree_map(_copied, result))  # a result may be a buffer that the next run overwrites
     return kept

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from openneutron.errors import UnsupportedError
 from tests.executorch.harness import check, reasons
 
 CASES = {
@@ -47,9 +48,10 @@ def test_transposes_inside_on_request() -> None:
     assert checked.transposes == 2
 
 
-def test_volumes_stay_on_cpu() -> None:
-    found = reasons(nn.Sequential(nn.ReLU(), nn.Conv3d(2, 3, 2)), (torch.randn(1, 2, 4, 4, 4),))
-    assert found["one_or_two_dimensions"] == "it is 3-D"
+def test_volumes_are_refused() -> None:
+    """Neither side has a kernel for them."""
+    with pytest.raises(UnsupportedError, match="convolution over 3 dimensions"):
+        reasons(nn.Sequential(nn.ReLU(), nn.Conv3d(2, 3, 2)), (torch.randn(1, 2, 4, 4, 4),))
 
 
 def test_computed_weights_stay_on_cpu() -> None:

@@ -28,3 +28,22 @@ def test_each_reader_gets_its_own_and_the_program_stays() -> None:
     for got, wanted in zip(split.module()(x), program.module()(x), strict=True):
         assert torch.equal(got, wanted)
     assert split_dequantize(split) is split
+
+
+class AlsoGiven(nn.Module):
+    """A quantized value that another operator reads is an output too."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = dequantize(quantize(x, 0.1, 0, -128, 127, torch.int8), 0.1, 0, -128, 127, torch.int8)
+        return torch.relu(y), y
+
+
+def test_an_output_keeps_its_name() -> None:
+    x = torch.randn(2, 3)
+    program = torch.export.export(AlsoGiven(), (x,))
+    split = split_dequantize(program)
+    assert [len(node.users) for node in split.graph.nodes if is_dequantize(node)] == [1, 1]
+    assert split.graph_signature.user_outputs == program.graph_signature.user_outputs
+    split.validate()
+    for got, wanted in zip(split.module()(x), program.module()(x), strict=True):
+        assert torch.equal(got, wanted)

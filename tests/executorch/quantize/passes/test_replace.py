@@ -30,12 +30,20 @@ CASES: dict[str, Case] = {
     "where, comparison with a tensor": lambda s, x: torch.where(x >= s.shifted(x), x, s.shifted(x)),
     "evenly indexed": lambda s, x: x[:, [0, 2]] * 2.0,
     "unevenly indexed": lambda s, x: x[:, :, [5, 0, 3, 3]] * 2.0,
+    "indexed twice": lambda s, x: x[:, :, s.positions, s.positions.flip(0)].relu(),
+    "gathered": lambda s, x: torch.gather(x, 3, s.places) * 2.0,
+    "a sum with a factor": lambda s, x: torch.add(x, x.relu(), alpha=0.5),
+    "integers and booleans": lambda s, x: x * torch.arange(8) + s.mask,
+    "signals resized": lambda s, x: functional.interpolate(x.flatten(2), scale_factor=2, mode="linear"),
+    "cubic": lambda s, x: functional.interpolate(x, scale_factor=(2, 1.5), mode="bicubic"),
+    "smoothed": lambda s, x: functional.interpolate(x, size=(3, 5), mode="bilinear", antialias=True),
     "index_select": lambda s, x: torch.index_select(x, 3, s.positions).relu(),
     "rolled": lambda s, x: torch.roll(x, (1, -2), (2, 3)).relu(),
     "padded around": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="circular").relu(),
     "padded by its edges": lambda s, x: functional.pad(x, (1, 2, 0, 1), mode="replicate").relu(),
     "kept where positive": lambda s, x: x * (x > 0.1).float() + (x <= 0.1).to(x.dtype),
     "kept where larger": lambda s, x: x * (x > s.shifted(x)).float(),
+    "counted where positive": lambda s, x: (x > 0.1).float().mean((2, 3)),
     "local response": lambda s, x: functional.local_response_norm(x, 3),
     "standard deviation": lambda s, x: x - torch.std(x, dim=(2, 3), keepdim=True),
 }
@@ -57,6 +65,7 @@ class Network(nn.Module):
         self.register_buffer("mean", torch.rand(1, 4, 1, 1))
         self.register_buffer("std", torch.rand(1, 4, 1, 1) + 0.5)
         self.register_buffer("mask", torch.arange(8) % 3 == 0)
+        self.register_buffer("places", torch.arange(4 * 8 * 5).reshape(1, 4, 8, 5) % 7)
         self.register_buffer("positions", torch.tensor([1, 6, 2]))
 
     def shifted(self, x: torch.Tensor) -> torch.Tensor:

@@ -14,15 +14,20 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 _COMPARISONS = frozenset(f"aten.{name}.Scalar" for name in ("gt", "ge", "lt", "le", "eq", "ne"))
+# As many as INT8 has on one side of zero; a power of two, so that the quotient with it is exact.
+_STEPS = 128
 
 
 @annotates("aten.where.Scalar")
 def annotate(node: Node, a: Annotator) -> None:
-    """One number where the comparison holds, another where not; with 0 on one side the other is exact."""
+    """One number where the comparison holds, another where not; with 0 on one side the other is exact.
+
+    It lies 128 steps from 0 all the same: whoever averages such values has steps in between.
+    """
     condition, *numbers = node.args
     if operator_name(condition) not in _COMPARISONS or not a.is_float(condition.args[0]):  # type: ignore[arg-type,union-attr]
         return
     x = condition.args[0]  # type: ignore[union-attr]
-    scale = max(abs(float(number)) for number in numbers) or 1.0  # type: ignore[arg-type]
+    number = max((float(number) for number in numbers), key=abs) or 1.0  # type: ignore[arg-type]
     a.write(condition, {x: a.input_spec(x)}, None)  # type: ignore[arg-type,dict-item]
-    a.write(node, {}, fixed(scale, 0) if 0 in numbers else a.specs.activation())
+    a.write(node, {}, fixed(abs(number) / _STEPS, -1 if number > 0 else 0) if 0 in numbers else a.specs.activation())

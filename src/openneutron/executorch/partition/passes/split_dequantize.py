@@ -34,7 +34,8 @@ def split_dequantize(program: ExportedProgram) -> ExportedProgram:
             node.replace_all_uses_with(source)
             names[node.name] = source.name
         if is_dequantize(node):
-            for user in list(node.users)[1:]:
+            # The program's outputs know theirs by name.
+            for user in sorted(node.users, key=lambda user: user.op != "output")[1:]:
                 user.replace_input_with(node, _twin(graph, node))
     return program._update(GraphModule(program.graph_module, graph), _renamed(program.graph_signature, names))
 

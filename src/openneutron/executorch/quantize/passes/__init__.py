@@ -14,6 +14,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_gru import decom
 from openneutron.executorch.quantize.passes.decompose.decompose_layer_norm import decompose_layer_norm
 from openneutron.executorch.quantize.passes.decompose.decompose_log_softmax import decompose_log_softmax
 from openneutron.executorch.quantize.passes.decompose.decompose_lstm import decompose_lstm
+from openneutron.executorch.quantize.passes.decompose.decompose_products import decompose_products
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
@@ -24,13 +25,16 @@ from openneutron.executorch.quantize.passes.recognize.recognize_softmax import r
 from openneutron.executorch.quantize.passes.recognize.recognize_steps import recognize_steps
 from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
+from openneutron.executorch.quantize.passes.replace.replace_additive_mask import replace_additive_mask
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
 from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
 from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
+from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
+from openneutron.executorch.quantize.passes.replace.replace_resize import replace_resize
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
@@ -43,9 +47,11 @@ Pass = Callable[[GraphModule], int]
 RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
     fold_constants,  # masks of attention are often cut out of larger ones
+    replace_additive_mask,
     decompose_attention,
     replace_masked_fill,
     decompose_composites,
+    decompose_products,
     decompose_group_norm,
     decompose_log_softmax,
     decompose_layer_norm,
@@ -56,6 +62,7 @@ PASSES: tuple[Pass, ...] = (
     replace_where,
     replace_mask,
     replace_roll,
+    replace_resize,
     replace_padding,
     replace_index,
     replace_channel_average,
@@ -67,6 +74,7 @@ PASSES: tuple[Pass, ...] = (
     split_to_slices,
     recognize_steps,  # before the first of them is folded
     fold_constants,
+    replace_operands,
     replace_scalars,
 )
 # In training these must stay out: dropout and batch norms act, parameters change.

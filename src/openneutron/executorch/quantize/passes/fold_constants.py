@@ -47,6 +47,10 @@ def fold_constants(model: GraphModule) -> int:
                 constant = add_constant(model, "_folded", known[node].contiguous().clone())
             for user in [user for user in node.users if user not in known]:
                 user.replace_input_with(node, constant)
+    for node in reversed(folded):
+        # Those that work in place outlive the removal of dead code, and would be quantized though nobody reads them.
+        if not node.users and not _is_pure(node):
+            model.graph.erase_node(node)
     return len(folded)
 
 

@@ -4,8 +4,8 @@ Before:  y = scaled_dot_product_attention(q, k, v, mask)
 After:   y = softmax(matmul(q * scale, transpose(k, -2, -1)) * keep + bias, -1) @ v
 
 Left whole, it would be decomposed after quantization and compute in float. A score that the mask forbids is replaced by
--16 (keep is 0, bias is -16) instead of minus infinity, which has no place in INT8: scores lie around zero and keep most
-of the 256 steps. A mask that is computed at run time becomes keep and bias on the CPU. Attention with dropout stays.
+-16 (keep is 0, bias is -16) instead of minus infinity, which has no place in INT8. A mask that is computed at run time
+becomes keep and bias on the CPU. Attention with dropout stays.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import torch
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._attributes import tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._masks import computed_mask, constant_mask, masked
 
 _ATTENTION = "aten.scaled_dot_product_attention.default"
-# exp(-16) is 1e-7. Even where the largest allowed score is -6, a hundred forbidden ones weigh about one step of 1/256.
-FORBIDDEN = -16.0
 
 
 def decompose_attention(model: GraphModule) -> int:
@@ -46,11 +45,11 @@ def _decompose(model: GraphModule, node: Node) -> None:
     scores = call(aten.matmul.default, query, call(aten.transpose.int, key, -2, -1))
     if given["is_causal"]:
         allowed = torch.ones(tuple(int(size) for size in value_of(scores).shape[-2:]), dtype=torch.bool).tril()
-        scores = _masked(call, scores, *_constant_mask(model, node, allowed))
+        scores = masked(call, scores, *constant_mask(model, node, allowed))
     if given["attn_mask"] is not None:
         data = tensor_of(model, given["attn_mask"])
-        mask = _computed_mask(call, given["attn_mask"]) if data is None else _constant_mask(model, node, data)
-        scores = _masked(call, scores, *mask)
+        mask = computed_mask(call, given["attn_mask"]) if data is None else constant_mask(model, node, data)
+        scores = masked(call, scores, *mask)
     weights = call(aten.softmax.int, scores, -1)
     node.replace_all_uses_with(call(aten.matmul.default, weights, value))
     model.graph.erase_node(node)
@@ -65,30 +64,3 @@ def _repeated(call: Insert, x: Node, heads: int) -> Node:
     wide = call(aten.unsqueeze.default, x, -3)
     wide = call(aten.expand.default, wide, [*batch, own, heads // own, length, width])
     return call(aten.reshape.default, wide, [*batch, heads, length, width])
-
-
-def _masked(call: Insert, scores: Node, keep: Node | None, bias: Node) -> Node:
-    kept = scores if keep is None else call(torch.ops.aten.mul.Tensor, scores, keep)
-    return call(torch.ops.aten.add.Tensor, kept, bias)
-
-
-def _constant_mask(model: GraphModule, node: Node, mask: torch.Tensor) -> tuple[Node | None, Node]:
-    """Which scores to keep (None for all) and what to add; a softmax does not see what a whole row has in common."""
-    if mask.dtype == torch.bool:
-        bias = torch.where(mask, 0.0, -torch.inf)
-    else:
-        largest = mask.amax(-1, keepdim=True)
-        bias = (mask - torch.where(torch.isfinite(largest), largest, 0.0)).to(torch.float32)
-    keep = bias > FORBIDDEN
-    with model.graph.inserting_before(node):
-        kept = None if bool(keep.all()) else add_constant(model, "_allowed", keep.to(torch.float32))
-        return kept, add_constant(model, "_mask", torch.where(keep, bias, FORBIDDEN))
-
-
-def _computed_mask(call: Insert, mask: Node) -> tuple[Node, Node]:
-    """The same at run time, by operators that are not quantized: a mask may hold minus infinity."""
-    aten = torch.ops.aten
-    if value_of(mask).dtype == torch.bool:
-        return call(aten.where.Scalar, mask, 1.0, 0.0), call(aten.where.Scalar, mask, 0.0, FORBIDDEN)
-    keep = call(aten.gt.Scalar, mask, FORBIDDEN)
-    return call(aten.where.Scalar, keep, 1.0, 0.0), call(aten.where.ScalarOther, keep, mask, FORBIDDEN)

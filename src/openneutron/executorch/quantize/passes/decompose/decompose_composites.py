@@ -3,13 +3,12 @@
 Before:  y = einsum("bik,bkj->bij", [a, b])     y = addcmul(a, b, c)     y = glu(x)
 After:   y = bmm(a, b) between views            y = a + b * c            y = x[:n] * sigmoid(x[n:])
 
-Left whole, they would be decomposed after quantization and compute in float. The definitions are PyTorch's own, but for
-those that test for infinities or use operators which are not core ones.
+Left whole, they would be decomposed after quantization and compute in float, or be refused. The definitions are PyTorch's
+own, but for those in `_definitions.py`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,69 +19,43 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from openneutron.executorch.fx import is_static, operator_name, value_of
 from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes.decompose._definitions import DEFINITIONS
 
+# Those that PyTorch defines well.
 _NAMES = frozenset(
     f"aten.{name}"
     for name in (
-        "addcmul.default", "baddbmm.default", "cosine_similarity.default", "einsum.default", "glu.default",
-        "linalg_vector_norm.default", "outer.default", "pixel_unshuffle.default", "rms_norm.default",
+        "addcmul.default", "baddbmm.default", "clip.default", "column_stack.default", "cosine_similarity.default",
+        "diff.default", "dstack.default", "einsum.default", "fliplr.default", "flipud.default", "glu.default",
+        "hstack.default", "inner.default", "kron.default", "linalg_matrix_norm.str_ord", "linalg_multi_dot.default",
+        "linalg_norm.default", "linalg_vector_norm.default", "max.other", "min.other", "movedim.int",
+        "movedim.intlist", "outer.default", "pairwise_distance.default", "pixel_unshuffle.default",
+        "repeat_interleave.self_int", "rms_norm.default", "rot90.default", "special_erf.default",
+        "special_expit.default", "swapaxes.default", "swapdims.default", "tensordot.default", "tile.default",
+        "vstack.default",
     )
 )  # fmt: skip
 
 
-def _logsumexp(x: torch.Tensor, dim: list[int], keepdim: bool = False) -> torch.Tensor:
-    largest = x.amax(dim, True)
-    result = (x - largest).exp().sum(dim, True).log() + largest
-    return result if keepdim else result.squeeze(tuple(dim))
-
-
-def _lerp(start: torch.Tensor, end: torch.Tensor, weight: Any) -> torch.Tensor:
-    return start + weight * (end - start)
-
-
-def _spread(x: torch.Tensor, dim: list[int] | None, correction: float, keepdim: bool) -> torch.Tensor:
-    dims = list(range(x.dim())) if dim is None else [int(one) for one in dim]
-    apart = x - x.mean(dims, True)
-    count = math.prod(x.shape[one] for one in dims)
-    return (apart * apart).sum(dims, keepdim) * (1.0 / (count - correction))
-
-
-def _var(x: torch.Tensor, dim: list[int] | None = None, unbiased: bool = True, keepdim: bool = False) -> torch.Tensor:
-    return _spread(x, dim, 1.0 if unbiased else 0.0, keepdim)
-
-
-def _var_corrected(
-    x: torch.Tensor, dim: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
-) -> torch.Tensor:
-    return _spread(x, dim, 1.0 if correction is None else float(correction), keepdim)
-
-
-def _std(*args: Any, **kwargs: Any) -> torch.Tensor:
-    return _var(*args, **kwargs).sqrt()
-
-
-def _std_corrected(*args: Any, **kwargs: Any) -> torch.Tensor:
-    return _var_corrected(*args, **kwargs).sqrt()
-
-
-_OWN: dict[str, Callable[..., Any]] = {
-    "aten.lerp.Scalar": _lerp, "aten.lerp.Tensor": _lerp, "aten.logsumexp.default": _logsumexp,
-    "aten.var.dim": _var, "aten.var.correction": _var_corrected, "aten.std.dim": _std,
-    "aten.std.correction": _std_corrected,
-}  # fmt: skip
-
-
 def decompose_composites(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went."""
-    count = 0
-    for node in list(model.graph.nodes):
-        name = operator_name(node)
-        if (name in _NAMES or name in _OWN) and is_static(node) and value_of(node).dtype == torch.float32:
-            definition = _OWN.get(name) or _definition(node.target)
-            if definition is not None:
-                inline(model, node, definition)
-                count += 1
+    """Rewrite in place; returns how many went. What a definition uses may be composite itself."""
+    count, before = 0, -1
+    while count != before:
+        before = count
+        for node in list(model.graph.nodes):
+            name = operator_name(node)
+            if (name in _NAMES or name in DEFINITIONS) and is_static(node) and _is_float(node):
+                definition = DEFINITIONS.get(name) or _definition(node.target)
+                if definition is not None:
+                    inline(model, node, definition)
+                    count += 1
     return count
+
+
+def _is_float(node: Node) -> bool:
+    value = value_of(node)
+    values = value if isinstance(value, (tuple, list)) else [value]
+    return all(isinstance(one, torch.Tensor) and one.dtype == torch.float32 for one in values)
 
 
 def _definition(target: Any) -> Callable[..., Any] | None:
@@ -116,5 +89,15 @@ def inline(model: GraphModule, node: Node, definition: Callable[..., Any]) -> No
             args, kwargs = torch.fx.node.map_arg((one.args, one.kwargs), lambda source: made[source])
             made[one] = call(one.target, *args, **kwargs)
         elif one.op == "output":
-            node.replace_all_uses_with(made[one.args[0]])
+            _replace(model, node, torch.fx.node.map_arg(one.args[0], lambda source: made[source]))
     model.graph.erase_node(node)
+
+
+def _replace(model: GraphModule, node: Node, result: Any) -> None:
+    """Give the node's readers what was made: one value, or each of several that they take out."""
+    if isinstance(result, Node):
+        node.replace_all_uses_with(result)
+        return
+    for user in list(node.users):
+        user.replace_all_uses_with(result[user.args[1]])
+        model.graph.erase_node(user)

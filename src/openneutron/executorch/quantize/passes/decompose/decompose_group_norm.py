@@ -3,7 +3,8 @@
 Before:  y = group_norm(x, groups, g, b, eps)
 After:   y = layer_norm(x.reshape(n, groups, -1)).reshape(x.shape) * g + b
 
-An instance norm that computes its own statistics has one group per channel. DecomposeLayerNorm does the rest.
+An instance norm that computes its own statistics has one group per channel; one that keeps statistics is a batch norm.
+DecomposeLayerNorm and DecomposeBatchNorm do the rest.
 """
 
 from __future__ import annotations
@@ -31,12 +32,17 @@ def _is_norm(node: Node) -> bool:
     name = operator_name(node)
     if name not in (_GROUP, _INSTANCE) or not is_static(node) or value_of(node).dtype != torch.float32:
         return False
-    return name == _GROUP or bool(arguments(node)["use_input_stats"])
+    return name == _GROUP or bool(arguments(node)["use_input_stats"]) or arguments(node)["running_mean"] is not None
 
 
 def _decompose(model: GraphModule, node: Node) -> None:
     given = arguments(node)
     call, aten = Insert(model, node), torch.ops.aten
+    if operator_name(node) == _INSTANCE and not given["use_input_stats"]:
+        kept = [given[name] for name in ("input", "weight", "bias", "running_mean", "running_var")]
+        node.replace_all_uses_with(call(aten.batch_norm.default, *kept, False, 0.0, float(given["eps"]), False))
+        model.graph.erase_node(node)
+        return
     shape = [int(size) for size in value_of(given["input"]).shape]
     groups = shape[1] if operator_name(node) == _INSTANCE else int(given["num_groups"])
     size = prod(shape[1:]) // groups

@@ -2,6 +2,9 @@
 
 Before:  y = x[:, [0, 2, 4]]               y = x[:, [3, 0, 1]]
 After:   y = slice(x, 1, 0, 5, 2)          y = index_select(x, 1, [3, 0, 1])
+
+Before:  y = x[:, [0, 1], [2, 2]], gather(x, 1, [[3], [0]]), diagonal(x)
+After:   y = reshape(index_select(reshape(x, [-1, n]), 0, rows)), of the longest pieces of n values that stay together
 """
 
 from __future__ import annotations
@@ -11,22 +14,25 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import arguments, is_static, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _INDEX, _SELECT = "aten.index.Tensor", "aten.index_select.default"
+_OTHERS = frozenset(f"aten.{name}.default" for name in ("gather", "take", "diagonal"))
 
 
 def replace_index(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Several index tensors, or ones computed at run time, stay."""
+    """Rewrite in place; returns how many went. Positions that are computed at run time stay."""
     count = 0
     for node in list(model.graph.nodes):
-        if operator_name(node) not in (_INDEX, _SELECT) or value_of(node).dtype != torch.float32:
+        name = operator_name(node)
+        if name not in (_INDEX, _SELECT, *_OTHERS) or value_of(node).dtype != torch.float32:
             continue
         x = node.args[0]
-        dim, picked = _picked(model, node)
+        dim, picked = (0, None) if name in _OTHERS else _picked(model, node)
         if picked is None or not len(picked):
+            count += 0 if name == _SELECT else _gathered(model, node)
             continue
         made = _sliced(model, node, x, dim, picked)
         if made is None and operator_name(node) == _SELECT:
@@ -67,3 +73,41 @@ def _sliced(model: GraphModule, node: Node, x: Any, dim: int, picked: list[int])
     if step < 1 or picked != list(range(picked[0], picked[-1] + 1, step)):
         return None
     return Insert(model, node)(torch.ops.aten.slice.Tensor, x, dim, picked[0], picked[-1] + 1, step)
+
+
+def _gathered(model: GraphModule, node: Node) -> int:
+    """Any other pick by constants, as rows of the flattened tensor; 0 where positions are not constant."""
+    x: Any = node.args[0]
+    shape = [int(size) for size in value_of(x).shape]
+    constants = {source: tensor_of(model, source) for source in node.all_input_nodes if source is not x}
+    if any(data is None for data in constants.values()) or not is_static(node) or not value_of(node).numel():
+        return 0
+    # The operator itself says which value comes from where.
+    places = torch.arange(value_of(x).numel()).reshape(shape)
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: constants.get(one, places))
+    found = node.target(*args, **kwargs).reshape(-1)  # type: ignore[operator]
+    piece = _piece(found, shape)
+    rows = found.reshape(-1, piece)[:, 0] // piece
+    call, aten = Insert(model, node), torch.ops.aten
+    with model.graph.inserting_before(node):
+        constant = add_constant(model, "_picked", rows.contiguous())
+    flat = call(aten.reshape.default, x, [-1, piece])
+    picked = call(aten.index_select.default, flat, 0, constant)
+    node.replace_all_uses_with(call(aten.reshape.default, picked, list(value_of(node).shape)))
+    model.graph.erase_node(node)
+    return 1
+
+
+def _piece(found: torch.Tensor, shape: list[int]) -> int:
+    """The most values, of whole last dimensions, that are neighbours in the tensor and in the result."""
+    best = piece = 1
+    for size in reversed(shape):
+        piece *= size
+        if found.numel() % piece:
+            break
+        rows = found.reshape(-1, piece)
+        together = rows == rows[:, :1] + torch.arange(piece)
+        if not bool(together.all()) or bool((rows[:, 0] % piece).any()):
+            break
+        best = piece
+    return best

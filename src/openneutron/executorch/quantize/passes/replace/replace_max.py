@@ -1,10 +1,15 @@
-"""ReplaceMax: maxima whose positions nobody reads become operators that give no positions.
+"""ReplaceMax: maxima and their positions become operators that give one of the two.
 
-Before:  y = max(x, dim)[0]            y = adaptive_max_pool2d(x, [1, 1])[0]    y = adaptive_max_pool2d(x, [2, 2])[0]
-After:   y = amax(x, [dim])            y = amax(x, [-2, -1], keepdim)           y = max_pool2d(x, size / 2)
+Before:  y, i = max(x, dim)                     y = adaptive_max_pool2d(x, [1, 1])[0]    i = argmax(x)
+After:   y = amax(x, [dim]); i = argmax(x, dim) y = amax(x, [-2, -1], keepdim)           i = argmax(reshape(x, [1, -1]), 1)
+
+Adaptive pooling over windows of one size becomes max pooling, over others the largest value of each window. The positions
+of pooled values stay where they are.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -12,43 +17,90 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import GETITEM, arguments, is_static, operator_name, value_of
 from openneutron.executorch.quantize.passes._insert import Insert
 
-_REDUCTIONS = {"aten.max.dim": torch.ops.aten.amax.default, "aten.min.dim": torch.ops.aten.amin.default}
-_POOL = "aten.adaptive_max_pool2d.default"
+_aten: Any = torch.ops.aten
+_REDUCTIONS = {
+    "aten.max.dim": (_aten.amax.default, _aten.argmax.default),
+    "aten.min.dim": (_aten.amin.default, _aten.argmin.default),
+}
+_POOLS = {
+    "aten.adaptive_max_pool1d.default": _aten.max_pool1d.default,
+    "aten.adaptive_max_pool2d.default": _aten.max_pool2d.default,
+}
+_POSITIONS = frozenset({"aten.argmax.default", "aten.argmin.default"})
 
 
 def replace_max(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Adaptive pooling stays where sizes do not divide."""
+    """Rewrite in place; returns how many went."""
     count = 0
     for node in list(model.graph.nodes):
-        if operator_name(node) not in (*_REDUCTIONS, _POOL) or not _reads_values_only(node) or not is_static(node):
-            continue
-        made = _pooled(model, node) if operator_name(node) == _POOL else _reduced(model, node)
-        if made is None:
-            continue
-        for user in list(node.users):
-            user.replace_all_uses_with(made)
-            model.graph.erase_node(user)
-        model.graph.erase_node(node)
-        count += 1
+        name = operator_name(node)
+        if name in _POSITIONS and is_static(node):
+            count += _position(model, node)
+        elif (name in _POOLS or name in _REDUCTIONS) and is_static(node):
+            results = _pooled(model, node) if name in _POOLS else _reduced(model, node)
+            if results is None:
+                continue
+            for user in list(node.users):
+                user.replace_all_uses_with(results[user.args[1]])  # type: ignore[index]
+                model.graph.erase_node(user)
+            model.graph.erase_node(node)
+            count += 1
     return count
 
 
-def _reads_values_only(node: Node) -> bool:
-    return all(operator_name(user) == GETITEM and (user.args[1] == 0 or not user.users) for user in node.users)
+def _position(model: GraphModule, node: Node) -> int:
+    """A position along one dimension, without that dimension: what the NPU gives; integers are reshaped behind it."""
+    given, call = arguments(node), Insert(model, node)
+    x, dim, shape = given["self"], given["dim"], list(value_of(node).shape)
+    if dim is None:
+        found = call(node.target, call(_aten.reshape.default, x, [1, -1]), 1)
+    elif given["keepdim"]:
+        found = call(node.target, x, dim)
+    else:
+        return 0
+    node.replace_all_uses_with(call(_aten.reshape.default, found, shape))
+    model.graph.erase_node(node)
+    return 1
 
 
-def _reduced(model: GraphModule, node: Node) -> Node:
-    given = arguments(node)
-    return Insert(model, node)(_REDUCTIONS[operator_name(node)], given["self"], [given["dim"]], given["keepdim"])
+def _reads(node: Node, result: int) -> bool:
+    return any(operator_name(user) == GETITEM and user.args[1] == result and user.users for user in node.users)
 
 
-def _pooled(model: GraphModule, node: Node) -> Node | None:
-    call, aten = Insert(model, node), torch.ops.aten
-    x = arguments(node)["self"]
-    sizes, out = value_of(x).shape[-2:], value_of(node)[0].shape[-2:]
-    if tuple(out) == (1, 1):
-        return call(aten.amax.default, x, [-2, -1], True)
-    if any(size % wanted for size, wanted in zip(sizes, out, strict=True)):
+def _reduced(model: GraphModule, node: Node) -> dict[int, Node]:
+    given, call = arguments(node), Insert(model, node)
+    largest, position = _REDUCTIONS[operator_name(node)]
+    x, dim, keep = given["self"], given["dim"], given["keepdim"]
+    made = {0: call(largest, x, [dim], keep)}
+    made[1] = made[0]
+    if _reads(node, 1):
+        found = call(position, x, dim)
+        made[1] = call(_aten.unsqueeze.default, found, dim) if keep else found
+    return made
+
+
+def _pooled(model: GraphModule, node: Node) -> dict[int, Node] | None:
+    if _reads(node, 1):
         return None
-    window = [size // wanted for size, wanted in zip(sizes, out, strict=True)]
-    return call(aten.max_pool2d.default, x, window, window)
+    call, given = Insert(model, node), arguments(node)
+    x, rank = given["self"], len(given["output_size"])
+    sizes, out = value_of(x).shape[-rank:], value_of(node)[0].shape[-rank:]
+    if all(one == 1 for one in out):
+        made = call(_aten.amax.default, x, list(range(-rank, 0)), True)
+    elif not any(size % wanted for size, wanted in zip(sizes, out, strict=True)):
+        window = [size // wanted for size, wanted in zip(sizes, out, strict=True)]
+        made = call(_POOLS[operator_name(node)], x, window, window)
+    else:
+        made = x
+        for axis, (size, wanted) in enumerate(zip(sizes, out, strict=True)):
+            made = _windows(call, made, axis - rank, size, wanted)
+    return dict.fromkeys((0, 1), made)
+
+
+def _windows(call: Insert, x: Node, dim: int, size: int, wanted: int) -> Node:
+    """The largest value of each of PyTorch's adaptive windows along one dimension."""
+    parts = []
+    for index in range(wanted):
+        first, end = index * size // wanted, -(-(index + 1) * size // wanted)
+        parts.append(call(_aten.amax.default, call(_aten.slice.Tensor, x, dim, first, end), [dim], True))
+    return call(_aten.cat.default, parts, dim) if wanted > 1 else parts[0]

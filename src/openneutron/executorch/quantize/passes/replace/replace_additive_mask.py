@@ -1,0 +1,177 @@
+"""ReplaceAdditiveMask: a mask of minus infinity, -1e9 or the like that is added to scores forbids them as in INT8 it can.
+
+Before:  y = softmax(scores + mask, -1)                mask = zeros.masked_fill(padding, -inf), (1 - m) * -1e4, a constant
+After:   y = softmax(scores * keep + bias, -1)         keep = where(allowed, 1, 0), bias = where(allowed, 0, -16)
+
+A range that reaches to -1e9 would leave the scores one step. A mask that is computed at run time is followed to what it
+is made of: which scores are allowed is found there, in booleans, and never stored as a number that is not finite. The mask
+of `scaled_dot_product_attention` is replaced by such booleans.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.quantize.passes._insert import Insert, is_zero
+from openneutron.executorch.quantize.passes._masks import (
+    computed_mask,
+    constant_mask,
+    masked,
+    only_softmax_reads,
+)
+
+# Added to a score, it makes that score's probability zero in float32 whatever the others are.
+_NEVER = -1e3
+# A constant that reaches as low is a mask, or a distance whose far end weighs nothing; a learnt bias is neither.
+_LOW = -50.0
+# Between the two values of a mask that is stored as a number.
+_HALF = 0.5
+_ATTENTION = "aten.scaled_dot_product_attention.default"
+_PRODUCT = "aten.baddbmm.default"  # nn.MultiheadAttention adds its mask so
+_SUMS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
+_FILLS = frozenset({"aten.masked_fill.Scalar", "aten.masked_fill_.Scalar"})
+_CHOICES = frozenset(f"aten.where.{name}" for name in ("self", "ScalarOther", "ScalarSelf", "Scalar"))
+_COPIES = frozenset(f"aten.{name}" for name in ("clone.default", "contiguous.default", "alias.default", "to.dtype"))
+_VIEWS = frozenset(
+    f"aten.{name}"
+    for name in (
+        "view.default", "reshape.default", "_unsafe_view.default", "expand.default", "unsqueeze.default", "squeeze.dim",
+        "squeeze.dims", "transpose.int", "permute.default", "slice.Tensor", "select.int", "repeat.default",
+    )
+)  # fmt: skip
+
+
+def replace_additive_mask(model: GraphModule) -> int:
+    """Rewrite in place; returns how many went."""
+    count = 0
+    for node in reversed(list(model.graph.nodes)):
+        name = operator_name(node)
+        if name == _ATTENTION:
+            count += _attention(model, node)
+        elif name in (*_SUMS, _PRODUCT) and value_of(node).dtype == torch.float32 and only_softmax_reads(node):
+            count += _sum(model, node)
+    return count
+
+
+def _attention(model: GraphModule, node: Node) -> int:
+    mask = arguments(node)["attn_mask"]
+    if mask is None or value_of(mask).dtype == torch.bool or tensor_of(model, mask) is not None:
+        return 0
+    allowed = _allowed(model, Insert(model, node), mask)
+    if allowed is None:
+        return 0
+    node.replace_input_with(mask, allowed)
+    return 1
+
+
+def _sum(model: GraphModule, node: Node) -> int:
+    """Take the masks out of a sum; they are applied to what is left, one by one."""
+    call = Insert(model, node)
+    scores: list[Node] = []
+    masks: list[tuple[Node | None, Node]] = []
+    for term in _terms(call, node):
+        data = tensor_of(model, term)
+        if data is not None:
+            found = constant_mask(model, node, data) if data.dim() and float(data.amin()) <= _LOW else None
+        else:
+            allowed = _allowed(model, call, term)
+            found = None if allowed is None else computed_mask(call, allowed)
+        if found is None:
+            scores.append(term)
+        else:
+            masks.append(found)
+    if not masks or not scores:
+        return 0
+    made = scores[0]
+    for term in scores[1:]:
+        made = call(torch.ops.aten.add.Tensor, made, term)
+    for keep, bias in masks:
+        made = masked(call, made, keep, bias)
+    node.replace_all_uses_with(made)
+    model.graph.erase_node(node)
+    return 1
+
+
+def _terms(call: Insert, node: Node) -> list[Node]:
+    """What a sum, and the sums in it that nothing else reads, are made of; the node itself where it is no plain sum."""
+    left, right = node.args[:2]
+    if operator_name(node) == _PRODUCT:
+        given = arguments(node)
+        plain = given["alpha"] == given["beta"] == 1
+        return [call(torch.ops.aten.bmm.default, *node.args[1:3]), given["self"]] if plain else [node]
+    if not isinstance(left, Node) or not isinstance(right, Node) or arguments(node)["alpha"] != 1:
+        return [node]
+    found = []
+    for term in (left, right):
+        plain = operator_name(term) in _SUMS and len(term.users) == 1
+        found += _terms(call, term) if plain else [term]
+    return found
+
+
+def _allowed(model: GraphModule, call: Insert, node: Any) -> Node | None:
+    """Booleans that are true where a mask is 0 and false where it forbids, None for what is no such mask."""
+    if not isinstance(node, Node) or not isinstance(value_of(node), torch.Tensor):
+        return None
+    data = tensor_of(model, node)
+    if data is not None:
+        return _of_constant(model, call, data)
+    if value_of(node).dtype != torch.float32:
+        return None
+    name, given = operator_name(node), arguments(node) if node.op == "call_function" else {}
+    if name in _COPIES:
+        return _allowed(model, call, node.args[0])
+    if name in _VIEWS:
+        seen = _allowed(model, call, node.args[0])
+        return None if seen is None else call(node.target, seen, *node.args[1:], **node.kwargs)
+    if name in _SUMS:
+        sides = [_allowed(model, call, side) for side in node.args[:2]]
+        return None if None in sides else call(torch.ops.aten.logical_and.default, *sides)
+    if name in _FILLS and is_zero(model, given["self"]) and float(given["value"]) <= _NEVER:
+        return call(torch.ops.aten.logical_not.default, given["mask"])
+    if name in _CHOICES:
+        return _of_choice(model, call, given)
+    if name == "aten.mul.Tensor" and (_number(model, given["other"]) or 0.0) <= _NEVER:
+        return _of_product(call, given["self"])
+    return None
+
+
+def _of_constant(model: GraphModule, call: Insert, data: torch.Tensor) -> Node | None:
+    if not data.is_floating_point() or not bool(((data == 0) | (data <= _NEVER)).all()):
+        return None
+    with model.graph.inserting_before(call.node):
+        return add_constant(model, "_allowed", data == 0)
+
+
+def _of_choice(model: GraphModule, call: Insert, given: dict[str, Any]) -> Node | None:
+    yes, no = (_number(model, given[name]) for name in ("self", "other"))
+    if yes is None or no is None or max(yes, no) != 0 or min(yes, no) > _NEVER:
+        return None
+    condition = given["condition"]
+    return condition if yes == 0 else call(torch.ops.aten.logical_not.default, condition)
+
+
+def _of_product(call: Insert, x: Any) -> Node | None:
+    """Where a product with a large negative number forbids nothing: its other side is zero, or 1 - m where m is 1."""
+    if not isinstance(x, Node):
+        return None
+    if operator_name(x) == "aten.rsub.Scalar" and tuple(x.args[1:]) in ((1,), (1, 1)):
+        return call(torch.ops.aten.gt.Scalar, x.args[0], _HALF)
+    return call(torch.ops.aten.lt.Scalar, x, _HALF)
+
+
+def _number(model: GraphModule, side: Any) -> float | None:
+    """A number, or a constant tensor that holds one throughout; None for any other."""
+    if isinstance(side, (int, float)):
+        return float(side)
+    if is_zero(model, side):
+        return 0.0
+    data = tensor_of(model, side) if isinstance(side, Node) else None
+    if data is None or not data.is_floating_point() or not data.numel():
+        return None
+    first = data.reshape(-1)[0]
+    return float(first) if bool((data == first).all()) else None
