@@ -123,7 +123,7 @@ def legalize(state: Legalizer) -> None:
     if is_wide(state.signature):
         emit_conv2d16(state, weights, bias, window, groups)
         return
-    multipliers, shifts = fixed_point(x, w, y, cout)
+    multipliers, shifts = fixed_point(x, w, y)
     folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     low, high = clamp_of(state.signature)
     units, length = state.target.units, state.target.length

@@ -95,7 +95,7 @@ def emit_depthwise(
         return
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
     kernel_h, kernel_w, cout = weights.shape
-    multipliers, shifts = fixed_point(x, w, y, cout)
+    multipliers, shifts = fixed_point(x, w, y)
     taps = np.ascontiguousarray(weights.reshape(kernel_h * kernel_w, cout))
     folded = fold_zero_point(bias, taps.T, x.zero_point, weights_zero)
     low, high = clamp_of(state.signature)

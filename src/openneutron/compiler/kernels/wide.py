@@ -39,7 +39,7 @@ def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, 
     `op` has its inputs in the order data, filter, bias.
     """
     x, w, y = required(op, 0), required(op, 1), op.outputs[0]
-    reals, channels = factors(x, w, y), y.shape[-1]
+    reals = factors(x, w, y)
     narrow = narrow_sums(op)
     if exact:
         (m, shifts), rounding = mantissa_words(reals), Rounding.EXACT53
@@ -47,8 +47,6 @@ def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, 
         (m, shifts), rounding = multipliers(reals), Rounding.DOUBLE
     else:
         (m, shifts), rounding = reduced_multipliers(reals), Rounding.SINGLE
-    if len(m) == 1:
-        m, shifts = m * channels, shifts * channels
     return WideTable(wide_channel_table(bias, m, shifts, target.units), rounding, int(narrow))
 
 
