@@ -144,6 +144,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
         return -1  # others read parts of it
     made, uses, graph = streams[value], structure.uses[value], structure.graph
     reader = graph.nodes[uses[0].node]
+    if not any(reader.operands[position] == value for position in reader.in_place):
+        return -1
     target = streams.get(reader.output)
     if not made.transient or len(uses) > 1 or target is None or not target.ring or reader.output in structure.joined:
         return -1
@@ -152,9 +154,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
         return -1
     v, out = graph.values[value], graph.values[reader.output]
     latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)
-    in_place = any(reader.operands[position] == value for position in reader.in_place)
     same = v.shape == out.shape and v.dtype == out.dtype and not out.accumulator
-    return reader.output if in_place and same and latest == value else -1
+    return reader.output if same and latest == value else -1
 
 
 def whole(structure: Structure, node: int) -> Segment:
@@ -312,9 +313,10 @@ def _in_parts(
             if reverse:
                 demand = demand.mirrored(graph.values[output].shape[1], value.shape[1])
             readers.append(Reader(reader, reading.rows, reading.lead, demand))
-    parts = stream.advance // rows
-    ring, fresh = body.weave(node, parts, rows, stream.lead, readers)
-    if stream.ring:
-        ring = min(value.shape[1], max(ring, rows if reverse else 1))
-        stream = stream._replace(ring=ring, fresh=fresh if stream.transient else (0,))
-    return stream._replace(parts=parts)
+    advance, lead, held, transient, *_ = stream
+    parts = advance // rows
+    ring, fresh = body.weave(node, parts, rows, lead, readers)
+    if not held:
+        return Stream(advance, lead, 0, transient, parts)
+    ring = min(value.shape[1], max(ring, rows if reverse else 1))
+    return Stream(advance, lead, ring, transient, parts, fresh if transient else (0,))
