@@ -66,16 +66,16 @@ def table(size: int, columns: int, channels: int) -> Section:
 
 def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     """The section in the form that takes the fewest bytes; what does not fit its description is stored as it is."""
-    as_is = raw(section.plain)
     if section.storage is Storage.COLUMNS:
         size = columns_bytes(_columns(section, plain), section.channels)
-        return as_is if size is None or size >= section.plain else replace(section, stored=size)
+        return raw(section.plain) if size is None or size >= section.plain else replace(section, stored=size)
     if section.storage is Storage.RAW:
-        return as_is
+        return raw(section.plain)
     order = section.order(units, length)
     found = order.without_padding(np.frombuffer(plain, np.int8)) if order.plain_bytes == section.plain else None
     if found is None:
-        return choose(flat(section.plain), plain, units, length) if section.packing is not Packing.FLAT else as_is
+        is_flat = section.packing is Packing.FLAT
+        return raw(section.plain) if is_flat else choose(flat(section.plain), plain, units, length)
     streams = len(order.block_weights)
     by_byte = weights.count_bytes(found)
     k, rice = weights.rice_bits(by_byte)
@@ -94,7 +94,7 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
         symbols, firsts = prefix.symbols_of(found, starts)
         stored = head + weights.streams_bytes(lengths[symbols], firsts)
     if stored >= section.plain:
-        return as_is
+        return raw(section.plain)
     return replace(section, storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
 
 
