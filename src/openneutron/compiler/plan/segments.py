@@ -79,6 +79,7 @@ class Structure:
     makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
     joined: dict[int, int] = field(default_factory=dict)  # a part of rows, or the value they belong to → that value
     begun: dict[int, int] = field(default_factory=dict)  # such a value → the first node that writes a part of it
+    segments: dict[tuple[int, ...], Segment] = field(default_factory=dict)  # those that `segment_of` has made
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
@@ -201,9 +202,11 @@ def segment_of(
     """The segment of nodes [first, last], known to be legal."""
     if structure.graph.nodes[first].loop >= 0:
         return loop_of(structure, first, last)
-    made = try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
+    key = (first, last, rows, reverse, pixels)
+    made = structure.segments.get(key) or try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
     if made is None:
         raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+    structure.segments[key] = made
     return made
 
 
