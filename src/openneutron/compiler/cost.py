@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.names import abi_of
-from openneutron.machine.pricing import Machine, call_cost, cycles_of
+from openneutron.machine.pricing import Machine, call_cycles
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.instructions import ABSENT, Call, Operand
@@ -54,7 +54,7 @@ class CostModel:
         key = (node, rows)
         if key not in self._cycles:
             machine = self.machine or self.target.name
-            self._cycles[key] = cycles_of(call_cost(machine, self.words(node), 0, rows, self._weights(node)))
+            self._cycles[key] = call_cycles(machine, self.words(node), 0, rows, self._weights(node))
         return self._cycles[key]
 
     def words(self, node: int) -> bytes:
