@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +15,7 @@ from openneutron.compiler.numbers.multipliers import (
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 # Of a sum of products: 64-bit sums of the reference must stay below 2^47, and become doubles without rounding.
@@ -25,7 +24,8 @@ _PRODUCT_BITS = 22  # 16 bits times 8
 WIDE_MEANING = "weights of 8 bits, table of low bias, multiplier, shift and high bias per channel"
 
 
-class WideTable(NamedTuple):
+@dataclass(frozen=True)
+class WideTable:
     """The operand, how the call rounds with it, and whether sums wrap in 32 bits."""
 
     data: npt.NDArray[np.uint8]

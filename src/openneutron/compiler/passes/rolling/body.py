@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
-from openneutron.records import dataclass
-
-
-class Place(NamedTuple):
-    """Where a value of one row lies."""
-
-    root: int
-    offset: int
-    plane: int
-    pitch: int
-    pixel: int
+from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
+from openneutron.records import dataclass, replace
 
 
 class Use(NamedTuple):
@@ -52,12 +42,10 @@ def row_of(shape: tuple[int, int, int, int]) -> tuple[int, int]:
     return h * w, c
 
 
-def place_of(graph: KernelGraph, value: int) -> Place:
+def place_of(graph: KernelGraph, value: int) -> Alias:
     """Where a value lies, also one that is part of another; a column as the row that it is."""
     v = graph.values[value]
     _, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]
-    found = Place(value, 0, h * w * pixel, w * pixel, pixel)
-    if v.alias is not None:
-        found = Place(*(getattr(v.alias, name) for name in Place._fields))
-    return found._replace(pixel=found.pitch) if h > 1 and w == 1 else found
+    found = v.alias or Alias(value, 0, h * w * pixel, w * pixel, pixel)
+    return replace(found, pixel=found.pitch) if h > 1 and w == 1 else found
