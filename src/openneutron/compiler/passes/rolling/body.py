@@ -7,6 +7,12 @@ from typing import NamedTuple
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
 from openneutron.records import dataclass, replace
 
+LEAST_STEPS = 3  # fewer are not worth a loop
+# Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
+BY_ROWS = frozenset({"add", "add16", "mul", "minmax", "prelu", "squared_difference"})
+WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
+ONE_INPUT = WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
+
 
 class Use(NamedTuple):
     """What an operand of the body is in every step: `kind` inside, before (of the step before) or outside.

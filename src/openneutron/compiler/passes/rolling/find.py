@@ -10,15 +10,10 @@ from typing import Any
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node
-from openneutron.compiler.passes.rolling.body import Body, Use, place_of
+from openneutron.compiler.passes.rolling.body import LEAST_STEPS, ONE_INPUT, WITH_WEIGHTS, Body, Use, place_of
 from openneutron.records import replace
 
-LEAST_STEPS = 3  # fewer are not worth a loop
 MOST_BODY = 64  # nodes of a body: a loop's microcode stays at some kilobytes
-# Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
-BY_ROWS = frozenset({"add", "add16", "mul", "minmax", "prelu", "squared_difference"})
-_WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
-ONE_INPUT = _WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
 
 
 def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Body | None:
@@ -103,7 +98,7 @@ def _body(graph: KernelGraph, first: int, size: int, steps: int) -> Body | None:
 
 def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     nodes = graph.nodes[first : first + size * steps]
-    if size > 1 and not any(node.kernel in _WITH_WEIGHTS for node in nodes[:size]):
+    if size > 1 and not any(node.kernel in WITH_WEIGHTS for node in nodes[:size]):
         raise _Refused  # nothing is stored twice
     if len({graph.root(node.output) for node in nodes} & {graph.root(value) for value in graph.outputs}) > 1:
         raise _Refused  # one body cannot write several results of the graph
