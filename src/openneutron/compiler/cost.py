@@ -47,6 +47,10 @@ class CostModel:
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
+    def coded(self, stored: Mapping[int, int]) -> CostModel:
+        """The same with constants coded in so many bytes."""
+        return CostModel(self.graph, self.target, self.machine, self.local, stored, self._words)
+
     def cycles(self, node: int, rows: int) -> int:
         """Whole cycles of one call of `node` on `rows` output rows; no rows, no call, no cost."""
         if rows <= 0:
