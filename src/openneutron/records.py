@@ -22,6 +22,7 @@ else:
     from _thread import RLock
     from collections.abc import Callable
     from functools import cache, cached_property
+    from itertools import repeat
     from operator import attrgetter
 
     # What the standard functions and `match` read of a class, and by which they know it.
@@ -107,7 +108,7 @@ else:
             names = [one.name for one in self.fields if one.compare]
             return attrgetter(*names) if names else lambda record: ()
 
-        def fill(self, record: Any, given: dict[str, Any], at: int) -> None:
+        def fill(self, record: Any, given: dict[str, Any], at: int, put: Callable[[Any, str, Any], None]) -> None:
             """Set the fields from the given position on, by name or to their defaults."""
             defaults = self.defaults
             for name in self.order[at:]:
@@ -116,7 +117,7 @@ else:
                     value = value.default if value.default_factory is None else value.default_factory()
                 if value is _MISSING:
                     raise TypeError(f"{record.__class__.__qualname__}() misses {name!r}")
-                _set(record, name, value)
+                put(record, name, value)
             for name in given:
                 fault = " twice" if name in defaults else ", which is none of its fields"
                 raise TypeError(f"{record.__class__.__qualname__}() was given {name!r}{fault}")
@@ -144,7 +145,7 @@ else:
                     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
             return getattr(owner, self.name)
 
-    def _initializer(cls: type) -> Callable[..., None]:
+    def _initializer(cls: type, put: Callable[[Any, str, Any], None]) -> Callable[..., None]:
         layout, order, then = None, (), None
 
         def __init__(self: Any, /, *args: Any, **given: Any) -> None:
@@ -152,14 +153,14 @@ else:
             if layout is None:
                 order, then = _layout(cls).order, getattr(cls, "__post_init__", None)
                 layout = _layout(cls)
-            for name, value in zip(order, args, strict=False):
-                _set(self, name, value)
+            for _ in map(put, repeat(self), order, args):
+                pass
             if given or len(args) != len(order):
                 if len(args) > len(layout.positional):
                     raise TypeError(
                         f"{cls.__qualname__}() takes {len(layout.positional)} values, {len(args)} were given"
                     )
-                layout.fill(self, given, len(args))
+                layout.fill(self, given, len(args), put)
             if then is not None:
                 self.__post_init__()
 
@@ -228,7 +229,7 @@ else:
             if frozen:
                 _guard(cls)
             if "__init__" not in own:
-                cls.__init__ = _initializer(cls)
+                cls.__init__ = _initializer(cls, _set if frozen else setattr)
             # Without a docstring the standard library would write the signature there, and compute it for that.
             cls.__doc__ = cls.__doc__ or cls.__name__
             for name in _ASKED:

@@ -179,6 +179,8 @@ def test_cost_of_an_encoded_call() -> None:
     assert pricing.call_cost("imxrt700", softmax, 0, 0) == (0, 0, 0)
     assert pricing.dma_cost("imxrt700", 100) == (0, 100 * c.dma_byte, c.dma_start)
     assert pricing.cycles_of(sim.Cost(1024, 0, 1)) == 2
+    priced = pricing.cycles_of(pricing.call_cost("imxrt700", softmax, 0, 1))
+    assert pricing.call_cycles("imxrt700", softmax, 0, 1) == priced > 0
     with pytest.raises(OptionError, match="no machine model for target 'imxrt701'"):
         pricing.call_cost("imxrt701", softmax, 0, 1)
     with pytest.raises(RuntimeFailure, match="instruction is malformed"):

@@ -14,7 +14,7 @@ from openneutron.compiler.back.predict import stored_weights
 from openneutron.compiler.pipeline import compile_model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
-from openneutron.machine.pricing import call_cost, cycles_of
+from openneutron.machine.pricing import call_cycles
 from openneutron.machine.targets import Target
 from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
@@ -82,7 +82,7 @@ def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:
 
 
 def _cycles(call: Call, first: int, last: int, target: Target, sizes: Sizes) -> int:
-    return cycles_of(call_cost(target.name, encode_call(call), first, last, stored_weights(call, sizes)))
+    return call_cycles(target.name, encode_call(call), first, last, stored_weights(call, sizes))
 
 
 def _programs(model: bytes) -> Iterator[Program]:

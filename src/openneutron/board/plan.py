@@ -66,8 +66,7 @@ def stock_plan(
     materialize_outputs(graph, target)
     structure = Structure.of(graph)
     segments = [whole(structure, node) for node in range(len(graph.nodes))]
-    tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, structure=structure)
-    tasks.overlaps = []
+    tasks = schedule(graph, segments, target, fetch_constants=fetch_constants, structure=structure, overlapping=False)
     allocate(tasks, Effort.GREEDY)
     held = tasks.scratch_bytes + tasks.prefetch_bytes
     verify(graph, tasks, replace(target, sram_bytes=max(target.sram_bytes, held)))

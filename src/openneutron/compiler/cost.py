@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.names import abi_of
-from openneutron.machine.pricing import Machine, call_cost, cycles_of
+from openneutron.machine.pricing import Machine, call_cycles
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.instructions import ABSENT, Call, Operand
@@ -47,6 +47,10 @@ class CostModel:
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
+    def coded(self, stored: Mapping[int, int]) -> CostModel:
+        """The same with constants coded in so many bytes."""
+        return CostModel(self.graph, self.target, self.machine, self.local, stored, self._words)
+
     def cycles(self, node: int, rows: int) -> int:
         """Whole cycles of one call of `node` on `rows` output rows; no rows, no call, no cost."""
         if rows <= 0:
@@ -54,7 +58,7 @@ class CostModel:
         key = (node, rows)
         if key not in self._cycles:
             machine = self.machine or self.target.name
-            self._cycles[key] = cycles_of(call_cost(machine, self.words(node), 0, rows, self._weights(node)))
+            self._cycles[key] = call_cycles(machine, self.words(node), 0, rows, self._weights(node))
         return self._cycles[key]
 
     def words(self, node: int) -> bytes:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from openneutron.compiler.cutting import cut_points
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Group, extract, too_small
 from openneutron.compiler.front.legalize import legalize
@@ -96,6 +95,8 @@ class Fitting:
     def _cut(self, piece: list[int]) -> list[list[int]]:
         """The operators of a piece that does not fit in smaller ones: each operator with the last of its nodes, and never
         before what makes its inputs."""
+        from openneutron.compiler.cutting import cut_points  # most models fit
+
         part, _, _ = extract(self.graph, Group(True, piece))
         graph = legalize(part, self.target, self.variables, self.checks)
         fuse(graph, self.target, self.options.passes_off, thrifty=True)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from openneutron.errors import InternalError
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.records import dataclass, field
+from openneutron.records import dataclass, field, replace
 
 ITEM_BYTES = {
     ElementType.INT8: 1, ElementType.UINT8: 1, ElementType.INT16: 2, ElementType.INT32: 4,
@@ -181,6 +181,12 @@ class KernelGraph:
             offsets.append(at)
             at += align(len(state.initial))
         return offsets
+
+    def copied(self) -> KernelGraph:
+        """The same graph, to be changed by itself; constant data is shared."""
+        nodes = [replace(node, operands=list(node.operands), merge=dict(node.merge)) for node in self.nodes]
+        values = [replace(value) for value in self.values]
+        return KernelGraph(values, nodes, list(self.inputs), list(self.outputs), list(self.states))
 
     def add_value(self, value: Value) -> int:
         """Append a value; returns its index."""

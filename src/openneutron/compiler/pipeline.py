@@ -42,11 +42,9 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.microcode.disassemble import disassemble
 from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import add_graph_op, is_graph_op
 from openneutron.microcode.instructions import Program
-from openneutron.microcode.selection import selection_code
 from openneutron.options import OPTIMIZE, Options
 from openneutron.records import dataclass, replace
 from openneutron.result import Result
@@ -179,6 +177,8 @@ def _certificate(compiled: bytes, source: bytes) -> str:
 
 def _selection(parts: list[Part], target: Target) -> str:
     """The kernels that these NeutronGraphs call, as C source."""
+    from openneutron.microcode.selection import selection_code
+
     called = {abi_of(node.kernel).id for part in parts for node in part.graph.nodes}
     return selection_code(called, target.name, __version__)
 
@@ -248,6 +248,8 @@ def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
             )
         )
         if options.dump_intermediates:
+            from openneutron.microcode.disassemble import disassemble
+
             intermediates[f"graph{index}.l1.txt"] = dump.kernel_graph(unit.graph)
             intermediates[f"graph{index}.l2.txt"] = dump.task_list(unit.tasks)
             intermediates[f"graph{index}.microcode.txt"] = disassemble(unit.program)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron.errors import OptionError
 from openneutron.executorch.flags import apply_flags
-from openneutron.litert.passes import PASSES
+from openneutron.litert.passes.run_passes import PASSES
 from openneutron.machine import targets
 from openneutron.options import SCHEMA, Options, checked
 

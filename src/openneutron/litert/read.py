@@ -12,7 +12,7 @@ Example:
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from openneutron.errors import FormatError
 from openneutron.litert.check_graph import check_model
@@ -21,6 +21,7 @@ from openneutron.litert.light_options import options_class
 from openneutron.litert.operator_options import operator_names, options_of, options_unions
 from openneutron.litert.read_tensor import Buffers, read_tensor, unpack_object
 from openneutron.litert.walker import Table, Walker
+from openneutron.records import dataclass
 
 IDENTIFIER = b"TFL3"
 # The only schema version LiteRT has ever loaded; the file says it again beside the identifier.
@@ -31,7 +32,8 @@ SCHEMA_VERSION = 3
 _COMPILED = {"ethos-u": "for Arm's Ethos-U by Vela", "edgetpu-custom-op": "for Google's Edge TPU"}
 
 
-class _Code(NamedTuple):
+@dataclass(frozen=True)
+class _Code:
     number: int
     custom: str
     version: int

@@ -116,7 +116,7 @@ class _Writer:
         # A guess that saves regrowing: a tensor or operator takes some 200 bytes of tables.
         self.builder = flatbuffers.Builder(inside + 200 * (operators + tensors) + 4096)
 
-    def finish(self) -> bytearray:
+    def finish(self) -> memoryview:
         """Write everything, last things first."""
         b = self.builder
         buffers = self._buffers()
@@ -131,8 +131,7 @@ class _Writer:
         for slot, offset in ((1, codes), (2, graphs), (3, description), (4, buffers), (6, metadata), (7, signatures)):
             self._link(slot, offset)
         b.Finish(b.EndObject(), file_identifier=IDENTIFIER)
-        output: bytearray = b.Output()
-        return output
+        return memoryview(b.Bytes)[b.Head() :]  # `Output` would copy it
 
     def _link(self, slot: int, offset: int) -> None:
         if offset:

@@ -7,7 +7,9 @@ import pytest
 from benchmarks.networks import NETWORKS
 from openneutron.board.answer import stock_answer
 from openneutron.compiler import kernels
+from openneutron.compiler.front.legalize import legalize
 from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.pipeline import compile_model, compile_opened, opened_for
 from openneutron.compiler.signature import of_operator
 from openneutron.convert import answered, convert, convert_alone
@@ -15,6 +17,7 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import Options
+from openneutron.records import replace
 
 DATA = NETWORKS["ds_cnn"]()
 OPTIONS = Options(target="mcxn94x", source="ds_cnn")
@@ -55,3 +58,30 @@ def test_checks_say_what_the_kernels_say() -> None:
     for op in graph.operators:
         assert checks.signature(op) is checks.signature(op)
         assert checks.verdict(op) == kernels.check(of_operator(graph, op), target, streams=True)
+
+
+def test_a_group_is_legalized_once_and_each_taker_changes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    rule_of = kernels.rule_of
+
+    def counted(code: str) -> kernels.Rule | None:
+        rule = rule_of(code)
+        if rule is None:
+            return None
+
+        def legalized(state: Legalizer) -> None:
+            made.append(code)
+            rule.legalize(state)
+
+        return replace(rule, legalize=legalized)
+
+    graph = read_model(DATA, source="ds_cnn").main
+    checks = Checks(graph, targets.load("mcxn94x"))
+    monkeypatch.setattr(kernels, "rule_of", counted)
+    first, second = (legalize(graph, targets.load("mcxn94x"), checks=checks) for _ in range(2))
+    assert made == [op.code for op in graph.operators]
+    first.nodes[0].operands[0] = None
+    first.values[0].name = "changed"
+    first.nodes.pop()
+    assert second.nodes[0].operands[0] == 0 and second.values[0].name != "changed"
+    assert len(second.nodes) == len(first.nodes) + 1

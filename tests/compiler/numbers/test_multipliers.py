@@ -170,6 +170,11 @@ def test_channel_table_pads_to_the_group() -> None:
     assert words.tolist() == [[1, -2, 2**31 - 1, 0], [4, 5, 6, 0], [-7, 8, 9, 0]]
 
 
+def test_one_multiplier_stands_for_all_channels() -> None:
+    words = channel_table([1, 2, 3], [4], [-7], 2).view("<i4").reshape(3, 4)
+    assert words.tolist() == [[1, 2, 3, 0], [4, 4, 4, 0], [-7, -7, -7, 0]]
+
+
 @given(st.lists(st.floats(2.0**-60, 2.0**20), min_size=1, max_size=40))
 def test_many_multipliers_at_once_are_the_same(reals: list[float]) -> None:
     edges = [0.0, 1.0, 1.0 - 2.0**-40, 2.0**-32, 2.0**-33, 0.75 + 2.0**-32, float(np.float32(0.3)) * 0.1]

@@ -18,20 +18,20 @@ def test_parts_are_pulled_by_the_call_that_needs_them() -> None:
     body = _conv_pool_conv()
     made = body.weave(0, 2, 2, 2, [Reader(1, 1, 1, POOL)])
     assert body.calls == [(0, 0), (1, 0), (0, 1), (1, 1), (2, 0)]
-    assert (made.ring, made.fresh) == (2, (0, 1))  # nothing is left of a part when the next is made
+    assert made == (2, (0, 1))  # nothing is left of a part when the next is made
 
 
 def test_rows_that_stay_are_not_fresh() -> None:
     body = Body()
     body.sink(2)
     made = body.weave(1, 2, 1, 1, [Reader(2, 2, 0, WINDOW)])
-    assert (made.ring, made.fresh) == (4, ())  # two of the iteration before, two of this one
+    assert made == (4, ())  # two of the iteration before, two of this one
 
 
 def test_passing_rows_count_only_while_they_are_held() -> None:
     body = _conv_pool_conv()
-    made = body.weave(0, 2, 2, 2, [Reader(1, 1, 1, POOL)])
-    body.hold(0, {1}, made.fresh, 100)
+    _, fresh = body.weave(0, 2, 2, 2, [Reader(1, 1, 1, POOL)])
+    body.hold(0, {1}, fresh, 100)
     body.use(2, 7)
     assert body.live == [100, 100, 100, 100, 7]
     assert body.between == [0, 100, 0, 100, 0]
@@ -40,8 +40,8 @@ def test_passing_rows_count_only_while_they_are_held() -> None:
 def test_a_call_woven_in_between_meets_what_is_held_there() -> None:
     body = Body()
     body.sink(2)
-    made = body.weave(1, 1, 4, 0, [Reader(2, 4, 0, RowDemand())])
-    body.hold(1, {2}, made.fresh, 50)
+    _, fresh = body.weave(1, 1, 4, 0, [Reader(2, 4, 0, RowDemand())])
+    body.hold(1, {2}, fresh, 50)
     body.weave(0, 1, 4, 0, [Reader(2, 4, 0, RowDemand())])
     assert body.calls == [(1, 0), (0, 0), (2, 0)]
     assert body.live == [50, 50, 50]

@@ -12,6 +12,12 @@ from openneutron.microcode.storage import weights as coded
 from tests.microcode.storage.samples import orders, weights
 
 
+@pytest.mark.parametrize("size", [0, 1, 1 << 16, (1 << 16) + 5])
+def test_bytes_are_counted_in_pieces(size: int) -> None:
+    values = np.random.default_rng(size).integers(-128, 128, size, dtype=np.int8)
+    assert (coded.count_bytes(values) == np.bincount(values.view(np.uint8), minlength=256)).all()
+
+
 @given(st.data())
 def test_both_codes_lose_nothing(data: st.DataObject) -> None:
     _, order = data.draw(orders())

@@ -57,25 +57,27 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
     array = 0  # when the array (and the CPU that drives it) is free
     engine = 0  # when the copy engine is free
     done: dict[int, int] = {}  # channel → when its copies are complete
-    words: dict[int, bytes] = {}
+    calls: dict[int, tuple[bytes, int, int, str]] = {}  # as encoded, bytes of coded weights, rows of the output, kernel
     prices: dict[tuple[int, int], tuple[Cost, int]] = {}  # (call, rows) → its parts, and its cycles
     sizes = Sizes(program.sections)
 
     def run(step: Step, iteration: int) -> None:
         nonlocal array, engine
         if isinstance(step, Call):
+            if id(step) not in calls:
+                kernel = abi.by_id(step.kernel).name
+                calls[id(step)] = encode_call(step), stored_weights(step, sizes), _output(step).height, kernel
+            words, coded, height, kernel = calls[id(step)]
             wanted = step.first_row + iteration * step.row_step
-            first, last = max(wanted, 0), min(wanted + step.rows, _output(step).height)
+            first, last = max(wanted, 0), min(wanted + step.rows, height)
             if first >= last:
                 return
             key = (id(step), last - first)
             if key not in prices:
-                encoded = words.setdefault(id(step), encode_call(step))
-                cost = call_cost(target.name, encoded, first, last, stored_weights(step, sizes))
+                cost = call_cost(target.name, words, first, last, coded)
                 prices[key] = cost, cycles_of(cost)
             cost, cycles = prices[key]
             start, array = array, array + cycles
-            kernel = abi.by_id(step.kernel).name
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):
             constant = step.source_region is Region.WEIGHTS

@@ -55,7 +55,7 @@ def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Sect
 
 def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple[Section, ...]:
     """Each constant in its smallest form; none where next to nothing is coded."""
-    weights = constants.block.ljust(align(len(constants.block)), b"\0")
+    weights = memoryview(constants.block)  # parts of it are no copies
     described: dict[int, Section] = {}
     for node in graph.nodes:
         for position, operand in enumerate(node.operands):

@@ -58,7 +58,8 @@ def _meet(one: _Access, other: _Access) -> bool:
     return one.buffer.region is other.buffer.region and low < end and start < high
 
 
-class _Accesses(NamedTuple):
+@dataclass
+class _Accesses:
     """What a call reads and writes, apart from constants that lie in the weights block."""
 
     reads: list[_Access]

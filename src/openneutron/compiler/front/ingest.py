@@ -120,7 +120,9 @@ def ingest(
         for index, colour in enumerate(colours):
             if index in folded or index in dropped:
                 continue
-            groups.setdefault(colour, Group(accepted[index])).operators.append(index)
+            if colour not in groups:
+                groups[colour] = Group(accepted[index])
+            groups[colour].operators.append(index)
         small = [g for g in groups.values() if g.converted and too_small(graph, g, minimum)]
         if not small:
             for index in held.set_by.keys() - dropped:

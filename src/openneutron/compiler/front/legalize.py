@@ -25,6 +25,13 @@ def legalize(
         >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
     """
     known = checks or Checks(graph, target)
+    key = tuple(graph.operators)
+    if key not in known.legalized:
+        known.legalized[key] = _legalized(graph, target, variables, known)
+    return known.legalized[key].copied()
+
+
+def _legalized(graph: Graph, target: Target, variables: Variables | None, known: Checks) -> KernelGraph:
     state = Legalizer(graph, target, variables=variables or Variables())
     for tensor in graph.inputs:
         state.add_tensor(tensor, None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from openneutron.compiler import kernels
 from openneutron.compiler.front.straighten import Straight
+from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.litert.graph import Graph, Model, Operator
 from openneutron.litert.passes.fold_constants import fold_constants
@@ -18,6 +19,9 @@ from openneutron.verdict import Verdict
 class Checks:
     """Signatures and verdicts of a graph's operators, each found once; the graph does not change meanwhile.
 
+    `legalized` is L1 of groups of them, as it was before any pass: who compiles, who compiles again with less memory, and who
+    plans by stock rules mostly ask for the same group.
+
     Example:
         >>> Checks(graph, target).verdict(graph.operators[0]).reason
     """
@@ -26,6 +30,7 @@ class Checks:
         self._graph, self._target = graph, target
         self._signatures: dict[Operator, OpSignature] = {}
         self._verdicts: dict[Operator, Verdict] = {}
+        self.legalized: dict[tuple[Operator, ...], KernelGraph] = {}
 
     def signature(self, op: Operator) -> OpSignature:
         """The operator as limits see it."""

@@ -103,7 +103,7 @@ def legalize(state: Legalizer) -> None:
 
     wide = is_wide(state.signature)
     if wide:
-        (m,), (shift,) = reduced_multipliers([_factor(state.signature)])
+        m, shift = (int(one[0]) for one in reduced_multipliers([_factor(state.signature)]))
     else:
         m, shift = multiplier(_factor(state.signature))
     low, high = range_of(y.dtype)

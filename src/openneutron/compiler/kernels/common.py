@@ -214,7 +214,7 @@ def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
 
 @limit("input scale times weight scale over output scale must stay below 2^30, of INT16 below 2^7")
 def requantize_shifts_fit(op: OpSignature, target: Target) -> Verdict:
-    largest = max(map(abs, factors(required(op, 0), required(op, 1), op.outputs[0])))
+    largest = float(np.abs(factors(required(op, 0), required(op, 1), op.outputs[0])).max())
     if not math.isfinite(largest):
         return no("the factor is infinite", hint="calibrate on real data")
     _, shift = multiplier(largest)
@@ -269,7 +269,7 @@ def clamp_of(op: OpSignature) -> tuple[int, int]:
     return activation_range(activation, y.scale, y.zero_point, value_range(y))
 
 
-def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> list[float]:
+def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> npt.NDArray[np.float64]:
     """Accumulator step over output step, one per scale of the weights, rounded as docs/numerics.md, Real multipliers."""
     assert w.quantization is not None
     scales = np.array(w.quantization.scale)
@@ -278,15 +278,15 @@ def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> list[
             products = (np.float32(x.scale) * scales.astype(np.float32)).astype(np.float64)
     else:
         products = x.scale * scales
-    return (products / y.scale).tolist()  # type: ignore[no-any-return]
+    found: npt.NDArray[np.float64] = products / y.scale
+    return found
 
 
 def fixed_point(
-    x: TensorSignature, w: TensorSignature, y: TensorSignature, channels: int
-) -> tuple[list[int], list[int]]:
-    """Multipliers and shifts of every output channel, for `Rounding.DOUBLE`."""
-    found, shifts = multipliers(factors(x, w, y))
-    return (found * channels, shifts * channels) if len(found) == 1 else (found, shifts)
+    x: TensorSignature, w: TensorSignature, y: TensorSignature
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Multipliers and shifts for `Rounding.DOUBLE`, of every output channel or one for all."""
+    return multipliers(factors(x, w, y))
 
 
 def weights_as_int8(data: npt.NDArray[np.generic], w: TensorSignature) -> tuple[npt.NDArray[np.int8], int]:

@@ -24,7 +24,6 @@ from openneutron.compiler.kernels.common import (
     weights_zero_allowed,
     window_matches,
 )
-from openneutron.compiler.kernels.conv2d16 import emit_conv2d16
 from openneutron.compiler.kernels.depthwise_conv2d import emit_depthwise
 from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node
@@ -121,9 +120,11 @@ def legalize(state: Legalizer) -> None:
         emit_depthwise(state, weights[..., 0].transpose(1, 2, 0), weights_zero, bias, window)
         return
     if is_wide(state.signature):
+        from openneutron.compiler.kernels.conv2d16 import emit_conv2d16  # most models have 8 bits
+
         emit_conv2d16(state, weights, bias, window, groups)
         return
-    multipliers, shifts = fixed_point(x, w, y, cout)
+    multipliers, shifts = fixed_point(x, w, y)
     folded = fold_zero_point(bias, weights, x.zero_point, weights_zero)
     low, high = clamp_of(state.signature)
     units, length = state.target.units, state.target.length

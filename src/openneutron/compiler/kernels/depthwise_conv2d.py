@@ -24,7 +24,6 @@ from openneutron.compiler.kernels.common import (
     weights_zero_allowed,
     window_matches,
 )
-from openneutron.compiler.kernels.depthwise_conv2d16 import emit_depthwise16
 from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
@@ -91,11 +90,13 @@ def emit_depthwise(
 ) -> None:
     """Emit the kernel for weights [h, w, output channels] of the current operator (inputs: data, filter)."""
     if is_wide(state.signature):
+        from openneutron.compiler.kernels.depthwise_conv2d16 import emit_depthwise16  # most models have 8 bits
+
         emit_depthwise16(state, weights, bias, window)
         return
     x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
     kernel_h, kernel_w, cout = weights.shape
-    multipliers, shifts = fixed_point(x, w, y, cout)
+    multipliers, shifts = fixed_point(x, w, y)
     taps = np.ascontiguousarray(weights.reshape(kernel_h * kernel_w, cout))
     folded = fold_zero_point(bias, taps.T, x.zero_point, weights_zero)
     low, high = clamp_of(state.signature)

@@ -21,7 +21,6 @@ from openneutron.compiler.kernels.common import (
     weights_as_int8,
     weights_scales_match,
 )
-from openneutron.compiler.kernels.fully_connected16 import emit_fully_connected16
 from openneutron.compiler.kernels.wide import wide_sums_fit
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -154,6 +153,8 @@ def legalize(state: Legalizer) -> None:
     if not streams:
         source = state.view(source, vectors, f"{x.name} as vectors")
     if is_wide(state.signature):
+        from openneutron.compiler.kernels.fully_connected16 import emit_fully_connected16  # most models have 8 bits
+
         emit_fully_connected16(state, source, weights, bias, streams=streams)
         return
     low, high = clamp_of(state.signature)

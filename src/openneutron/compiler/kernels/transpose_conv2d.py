@@ -131,7 +131,7 @@ def legalize(state: Legalizer) -> None:
     if is_wide(state.signature):
         emit_transpose16(state, as_convolution(state.signature), weights, bias, window)
         return
-    multipliers, shifts = fixed_point(x, w, y, cout)
+    multipliers, shifts = fixed_point(x, w, y)
     low, high = clamp_of(state.signature)
     units, length = state.target.units, state.target.length
     packed = pack_dense(weights.reshape(cout, kernel_h * kernel_w, cin), units, length)

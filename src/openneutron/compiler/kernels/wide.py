@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +15,7 @@ from openneutron.compiler.numbers.multipliers import (
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Rounding
+from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 # Of a sum of products: 64-bit sums of the reference must stay below 2^47, and become doubles without rounding.
@@ -25,7 +24,8 @@ _PRODUCT_BITS = 22  # 16 bits times 8
 WIDE_MEANING = "weights of 8 bits, table of low bias, multiplier, shift and high bias per channel"
 
 
-class WideTable(NamedTuple):
+@dataclass(frozen=True)
+class WideTable:
     """The operand, how the call rounds with it, and whether sums wrap in 32 bits."""
 
     data: npt.NDArray[np.uint8]
@@ -39,7 +39,7 @@ def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, 
     `op` has its inputs in the order data, filter, bias.
     """
     x, w, y = required(op, 0), required(op, 1), op.outputs[0]
-    reals, channels = factors(x, w, y), y.shape[-1]
+    reals = factors(x, w, y)
     narrow = narrow_sums(op)
     if exact:
         (m, shifts), rounding = mantissa_words(reals), Rounding.EXACT53
@@ -47,8 +47,6 @@ def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, 
         (m, shifts), rounding = multipliers(reals), Rounding.DOUBLE
     else:
         (m, shifts), rounding = reduced_multipliers(reals), Rounding.SINGLE
-    if len(m) == 1:
-        m, shifts = m * channels, shifts * channels
     return WideTable(wide_channel_table(bias, m, shifts, target.units), rounding, int(narrow))
 
 

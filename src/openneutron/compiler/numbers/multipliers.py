@@ -53,12 +53,12 @@ def multiplier(real: float) -> tuple[int, int]:
     return (0, 0) if shift < -31 else (fixed, shift)
 
 
-def multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+def multipliers(reals: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """`multiplier` of many factors at once: all M, all shifts.
 
     Example:
         >>> multipliers([1.0, 0.5])
-        ([1073741824, 1073741824], [1, 0])
+        (array([1073741824, 1073741824]), array([1, 0]))
     """
     mantissas, shifts = np.frexp(np.asarray(reals, np.float64))
     scaled = mantissas * float(1 << 31)  # exact: only the exponent changes
@@ -68,7 +68,7 @@ def multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
     over = fixed == 1 << 31  # the lower end, -2^31, fits an INT32
     fixed, shifts = np.where(over, 1 << 30, fixed), shifts + over
     gone = (shifts < -31) | (fixed == 0)
-    return np.where(gone, 0, fixed).tolist(), np.where(gone, 0, shifts).tolist()
+    return np.where(gone, 0, fixed), np.where(gone, 0, shifts)
 
 
 def activation_range(activation: int, scale: float, zero_point: int, limits: tuple[int, int]) -> tuple[int, int]:
@@ -120,7 +120,7 @@ def exact_multipliers(reals: Sequence[float], low: int, high: int) -> ExactTable
         return ExactTable(m[where], s[where], Rounding.EXACT31)
     if negative.any():
         raise ValueError("a negative factor that no multiplier of 31 bits replaces")
-    mantissas, words = (np.asarray(column, np.int64) for column in mantissa_words(unique.tolist()))
+    mantissas, words = mantissa_words(unique)
     return ExactTable(mantissas[where], words[where], Rounding.EXACT53)
 
 
@@ -191,31 +191,33 @@ def _proves(
     return proved
 
 
-def reduced_multipliers(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+def reduced_multipliers(reals: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """All M of 16 bits and all right shifts of `Rounding.SINGLE` (docs/numerics.md, 16-bit activations).
 
     Example:
         >>> reduced_multipliers([0.5, 1.0])
-        ([16384, 16384], [15, 14])
+        (array([16384, 16384]), array([15, 14]))
     """
     wide, shifts = multipliers(reals)
-    reduced = [(m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF for m in wide]
-    return reduced, [15 - shift for shift in shifts]
+    return np.where(wide < 0x7FFF0000, (wide + (1 << 15)) >> 16, 0x7FFF), 15 - shifts
 
 
-def mantissa_words(reals: Sequence[float]) -> tuple[list[int], list[int]]:
+def mantissa_words(reals: npt.ArrayLike) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Multiplier and shift words of `Rounding.EXACT53`: the double's own mantissa and exponent."""
     fraction, exponent = np.frexp(np.asarray(reals, np.float64))
     mantissa = np.ldexp(fraction, _MANTISSA_BITS).astype(np.int64)
     shift = np.clip(_MANTISSA_BITS - exponent.astype(np.int64), 0, _ZERO_SHIFT53)
-    words = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
-    return (mantissa >> _LOW_BITS).tolist(), words.tolist()
+    words: npt.NDArray[np.int64] = shift | (mantissa & ((1 << _LOW_BITS) - 1)) << 8
+    return mantissa >> _LOW_BITS, words
 
 
 def channel_table(
     bias: npt.ArrayLike, multipliers: npt.ArrayLike, shifts: npt.ArrayLike, group: int
 ) -> npt.NDArray[np.uint8]:
-    """bias[c], multiplier[c], shift[c] as INT32 arrays, each padded with zeros to whole groups of channels."""
+    """bias[c], multiplier[c], shift[c] as INT32 arrays, each padded with zeros to whole groups of channels.
+
+    One multiplier and one shift stand for those of all channels.
+    """
     return _columns((bias, multipliers, shifts), group)
 
 
@@ -227,9 +229,9 @@ def wide_channel_table(
 
 
 def _columns(given: Sequence[npt.ArrayLike], group: int) -> npt.NDArray[np.uint8]:
-    columns = np.stack([np.asarray(column, np.int64) for column in given])
-    padded = -(-columns.shape[1] // group) * group
-    table = np.zeros((len(columns), padded), np.int64)
-    table[:, : columns.shape[1]] = columns
-    wrapped = (table & 0xFFFFFFFF).astype("<u4")
-    return np.frombuffer(wrapped.tobytes(), np.uint8)
+    columns = [np.asarray(column, np.int64) for column in given]
+    channels = columns[0].size
+    table = np.zeros((len(columns), -(-channels // group) * group), "<u4")
+    for row, column in zip(table, columns, strict=True):
+        row[:channels] = column.astype("<u4")  # wraps as the accumulator does
+    return np.frombuffer(table.tobytes(), np.uint8)

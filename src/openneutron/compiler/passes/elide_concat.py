@@ -6,19 +6,24 @@ After:   part of y = conv2d(x)
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.slice import SliceParams
+from typing import TYPE_CHECKING
+
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.names import abi_of
 from openneutron.machine.targets import Target
 
-_PLAIN = SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.slice import SliceParams
 
 
 def plain_copy(graph: KernelGraph, node: Node) -> bool:
     """True for a `slice` that copies its whole input, element by element."""
     source = node.operands[0]
-    same = isinstance(source, int) and graph.values[source].shape == graph.values[node.output].shape
-    return node.kernel == "slice" and node.params == _PLAIN and same
+    if node.kernel != "slice" or not isinstance(source, int):
+        return False
+    params: SliceParams = node.params
+    same = graph.values[source].shape == graph.values[node.output].shape
+    return same and params.first == (0, 0, 0, 0) and params.step == (1, 1, 1, 1)
 
 
 def elide_concat(graph: KernelGraph, target: Target) -> int:

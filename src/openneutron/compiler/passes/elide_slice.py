@@ -6,10 +6,14 @@ After:   y = conv2d(channels 8 to 16 of x)
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.slice import SliceParams
+from typing import TYPE_CHECKING
+
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
 from openneutron.compiler.names import abi_of
 from openneutron.machine.targets import Target
+
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.slice import SliceParams
 
 
 def _strides(graph: KernelGraph, value: int) -> Alias:
@@ -32,8 +36,7 @@ def elide_slice(graph: KernelGraph, target: Target) -> int:
         source, made = node.operands[0], graph.values[node.output]
         if node.kernel != "slice" or not isinstance(source, int) or made.alias is not None:
             continue
-        params = node.params
-        assert isinstance(params, SliceParams)
+        params: SliceParams = node.params
         readers = consumers.get(node.output, [])
         if params.step != (1, 1, 1, 1) or node.output in outputs or node.output in roots or not readers:
             continue

@@ -6,18 +6,21 @@ After:   y = conv2d(x, pad_top=1, pad_left=1)
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.pad import PadParams
+from typing import TYPE_CHECKING
+
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
 from openneutron.machine.targets import Target
 from openneutron.records import replace
+
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.pad import PadParams
 
 _CONVOLUTIONS = ("conv2d", "depthwise_conv2d", "conv2d16", "depthwise_conv2d16")
 
 
 def _fits(graph: KernelGraph, pad: Node, reader: Node) -> bool:
     """Does this reader treat what lies outside its image exactly as the frame that `pad` makes?"""
-    p = pad.params
-    assert isinstance(p, PadParams)
+    p: PadParams = pad.params
     source = pad.operands[0]
     if not isinstance(source, int) or reader.kernel not in _CONVOLUTIONS or reader.operands[0] != pad.output:
         return False

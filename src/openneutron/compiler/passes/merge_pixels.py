@@ -9,16 +9,20 @@ faster (docs/compiler.md, Passes).
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.cost import CostModel, home
-from openneutron.compiler.kernels.conv2d import Conv2dParams
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.numbers.multipliers import channel_table
 from openneutron.compiler.numbers.packing import pack_dense, unpack_dense
 from openneutron.machine.targets import Target
 from openneutron.records import replace
+
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.conv2d import Conv2dParams
 
 MAX_MERGE = 8  # pixels; more never fits more lanes than the widest array has
 
@@ -42,10 +46,9 @@ def _spread(
 
 def _merged(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node | None:
     """The node with `merge` input pixels as one, or None where the widths do not divide."""
-    p = node.params
+    p: Conv2dParams = node.params
     source, packed, table = node.operands[0], node.operands[1], node.operands[2]
-    assert isinstance(p, Conv2dParams) and isinstance(source, int)
-    assert isinstance(packed, np.ndarray) and isinstance(table, np.ndarray)
+    assert isinstance(source, int) and isinstance(packed, np.ndarray) and isinstance(table, np.ndarray)
     _, _, width, cin = graph.values[source].shape
     _, _, out_width, cout = graph.values[node.output].shape
     outputs = merge // p.stride_w
@@ -71,8 +74,9 @@ def _merged(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node 
 def _candidate(graph: KernelGraph, node: Node, target: Target) -> bool:
     if node.kernel != "conv2d":
         return False
-    p, source, output = node.params, node.operands[0], graph.values[node.output]
-    assert isinstance(p, Conv2dParams) and isinstance(source, int)
+    p: Conv2dParams = node.params
+    source, output = node.operands[0], graph.values[node.output]
+    assert isinstance(source, int)
     x = graph.values[source]
     plain = p.groups == 1 and p.weights_zero == 0 and p.dilation_w == 1
     return plain and x.shape[3] < target.length and x.alias is None and output.alias is None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.passes.rolling import roll
-from openneutron.compiler.passes.rolling.find import BY_ROWS, ONE_INPUT
+from openneutron.compiler.passes.rolling.body import BY_ROWS, ONE_INPUT
 from openneutron.machine.targets import Target
 
 

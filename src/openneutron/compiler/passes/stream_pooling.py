@@ -9,12 +9,16 @@ is done for the largest value of a graph, which decides its memory, and for othe
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.avg_pool2d import AvgPool2dParams
+from typing import TYPE_CHECKING
+
 from openneutron.compiler.kernels.pool_mean import PoolMeanParams, pool_mean
 from openneutron.compiler.kernels.pool_sum import pool_sum
-from openneutron.compiler.kernels.reduce import ReduceParams
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.machine.targets import Target
+
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.avg_pool2d import AvgPool2dParams
+    from openneutron.compiler.kernels.reduce import ReduceParams
 
 # Below this many input bytes the second call costs more than the input's memory is worth.
 MINIMUM_BYTES = 1024
@@ -24,16 +28,19 @@ _MAX_PIXELS = {1: (1 << 31) // 256 - 1, 2: (1 << 31) // 65536 - 1}  # by bytes p
 
 
 def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
+    """What rounds the sums of an `avg_pool2d` or `reduce` over a whole image; None for other windows and axes."""
     source, output = node.operands[0], graph.values[node.output]
     assert isinstance(source, int)
     n, h, w, _ = graph.values[source].shape
     if n != 1 or output.shape[1:3] != (1, 1) or h * w > _MAX_PIXELS[ITEM_BYTES[output.dtype]]:
         return None
-    p = node.params
-    if isinstance(p, AvgPool2dParams) and (p.kernel_h, p.kernel_w, p.pad_top, p.pad_left) == (h, w, 0, 0):
-        return PoolMeanParams(h * w, 0, 0, 0, 0, p.clamp_low, p.clamp_high)
-    by_steps = node.kernel == "reduce" and node.operands[1] is not None
-    if isinstance(p, ReduceParams) and (p.axes, p.mode) == (_HEIGHT_AND_WIDTH, _SUM) and not by_steps:
+    if node.kernel == "avg_pool2d":
+        pool: AvgPool2dParams = node.params
+        whole = (pool.kernel_h, pool.kernel_w, pool.pad_top, pool.pad_left) == (h, w, 0, 0)
+        return PoolMeanParams(h * w, 0, 0, 0, 0, pool.clamp_low, pool.clamp_high) if whole else None
+    p: ReduceParams = node.params
+    by_steps = node.operands[1] is not None
+    if (p.axes, p.mode) == (_HEIGHT_AND_WIDTH, _SUM) and not by_steps:
         return PoolMeanParams(h * w, p.offset, p.multiplier, p.shift, p.output_zero, p.clamp_low, p.clamp_high)
     return None
 

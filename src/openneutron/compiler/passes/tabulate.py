@@ -6,16 +6,17 @@ After:   a = conv2d(x); b = lut(a, table)         (which fuse_lut moves into the
 
 from __future__ import annotations
 
-from openneutron.compiler.kernels.lut import ABI, LutParams
-from openneutron.compiler.kernels.requantize import RequantizeParams
-from openneutron.compiler.l1 import KernelGraph
-from openneutron.compiler.numbers.tables import requantized
+from typing import TYPE_CHECKING
+
+from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.passes.fuse_lut import takes_table
-from openneutron.litert.table_composite import ENTRIES
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import ElementType, Rounding
 
-_FUSES = (ABI.name, "requantize")
+if TYPE_CHECKING:
+    from openneutron.compiler.kernels.requantize import RequantizeParams
+
+_FUSES = ("lut", "requantize")
 
 
 def tabulate(graph: KernelGraph, target: Target) -> int:
@@ -31,13 +32,19 @@ def tabulate(graph: KernelGraph, target: Target) -> int:
         same_type = graph.values[source].dtype is graph.values[node.output].dtype is not ElementType.INT16
         if not alone or not same_type or not (takes_table(made) or made.kernel in _FUSES):
             continue
-        params = node.params
-        assert isinstance(params, RequantizeParams)
-        table = requantized(
-            params.input_zero, params.multiplier, params.shift, params.output_zero, (params.clamp_low, params.clamp_high),
-            signed=graph.values[source].dtype is ElementType.INT8,
-        )  # fmt: skip
-        node.kernel, node.params, node.rounding = ABI.name, LutParams(ENTRIES), Rounding.NONE
-        node.operands = [source, table, node.output]
+        _become_table(node, source, signed=graph.values[source].dtype is ElementType.INT8)
         count += 1
     return count
+
+
+def _become_table(node: Node, source: int, *, signed: bool) -> None:
+    # Tables are imported where one is made: most models have no rescaling that could become one.
+    from openneutron.compiler.kernels.lut import ABI, LutParams
+    from openneutron.compiler.numbers.tables import requantized
+    from openneutron.litert.table_composite import ENTRIES
+
+    p: RequantizeParams = node.params
+    clamp = (p.clamp_low, p.clamp_high)
+    table = requantized(p.input_zero, p.multiplier, p.shift, p.output_zero, clamp, signed=signed)
+    node.kernel, node.params, node.rounding = ABI.name, LutParams(ENTRIES), Rounding.NONE
+    node.operands = [source, table, node.output]

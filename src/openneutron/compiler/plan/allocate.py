@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
-from openneutron.compiler.plan.solve import solve, solver_version
 from openneutron.microcode.table import Region
 from openneutron.records import replace
 
@@ -205,6 +204,8 @@ def _region(
         best = found if best is None or found[0] < best[0] else best
     assert best is not None
     if effort is Effort.EXACT:
+        from openneutron.compiler.plan.solve import solve
+
         best = solve(buffers, _Pairs(overlaps, index).of, best[1], best[0])
     for b, offset in zip(buffers, best[1], strict=True):
         b.offset = offset
@@ -228,5 +229,7 @@ def allocate(tasks: TaskList, effort: Effort = Effort.CLIMB) -> TaskList:
         if region is not Region.PREFETCH:
             tasks.lower_bound = max(tasks.lower_bound, bound)
     if effort is Effort.EXACT:
+        from openneutron.compiler.plan.solve import solver_version
+
         tasks.solver_version = solver_version()
     return tasks

@@ -36,13 +36,6 @@ class Reader(NamedTuple):
         return (self.lead + calls * self.rows - 1) * d.stride // d.divide - d.before + d.extent
 
 
-class Made(NamedTuple):
-    """What weaving a node into a body found: rows held at most, and the parts that start with nothing held."""
-
-    ring: int
-    fresh: tuple[int, ...]
-
-
 @dataclass
 class Body:
     """Calls (node, part) in order. `live` are bytes of passing rows at each call, `between` those kept up to it."""
@@ -55,8 +48,11 @@ class Body:
         """Start with the last node, in one call."""
         self.calls, self.live, self.between = [(node, 0)], [0], [0]
 
-    def weave(self, node: int, parts: int, rows: int, lead: int, readers: Sequence[Reader]) -> Made:
-        """Put the calls of a node where its readers pull them."""
+    def weave(
+        self, node: int, parts: int, rows: int, lead: int, readers: Sequence[Reader]
+    ) -> tuple[int, tuple[int, ...]]:
+        """Put the calls of a node where its readers pull them; returns the rows held at most, and the parts that start with
+        nothing held."""
         reads: dict[int, list[Reader]] = {}
         for reader in readers:
             reads.setdefault(reader.node, []).append(reader)
@@ -93,7 +89,7 @@ class Body:
         assert made == parts, "the last part is pulled by the reader that leads the most"
         self.calls = calls + self.calls[copied:]
         self.live, self.between = live + self.live[copied:], between + self.between[copied:]
-        return Made(ring, tuple(fresh))
+        return ring, tuple(fresh)
 
     def hold(self, node: int, readers: set[int], fresh: Sequence[int], size: int, *, handed_on: bool = False) -> None:
         """Count passing rows: from each part that starts anew to the last reading before the next such part.

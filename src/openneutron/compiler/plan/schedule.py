@@ -230,7 +230,6 @@ def _group(b: _Builder, at: int, segment: Segment, *, fetch_constants: bool) -> 
         b.touch(fetched.buffer)
         b.segment = at
     calls = _calls(b, segment, fetched)
-    b.out.overlaps += overlaps_of(b.graph, segment, b.stored)
     return _Group([Loop(segment.iterations, tuple(calls))] if segment.iterations > 1 else [*calls], fetched)
 
 
@@ -277,8 +276,12 @@ def schedule(
     constants: Constants | None = None,
     tcm: bool = False,
     structure: Structure | None = None,
+    overlapping: bool = True,
 ) -> TaskList:
-    """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them."""
+    """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them.
+
+    Unless `overlapping`, no output may lie over an input.
+    """
     local = Region.TCM if tcm else Region.SCRATCH
     b = _Builder(graph, target, constants or constants_of(graph), local, structure or Structure.of(graph))
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
@@ -306,7 +309,10 @@ def schedule(
         b.out.tasks += _stage_out(b, [*results, *updated], starts)
     # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
     b.out.overlaps = [
-        o for o in b.out.overlaps if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS
+        o
+        for segment in (segments if overlapping else ())
+        for o in overlaps_of(graph, segment, b.stored)
+        if b.out.buffers[o.dying].last // STEPS == b.out.buffers[o.born].first // STEPS
     ]
     b.out.weights = b.constants.block
     b.out.buffers[b.weights_buffer].size = len(b.constants.block)

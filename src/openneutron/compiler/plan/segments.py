@@ -79,6 +79,7 @@ class Structure:
     makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
     joined: dict[int, int] = field(default_factory=dict)  # a part of rows, or the value they belong to → that value
     begun: dict[int, int] = field(default_factory=dict)  # such a value → the first node that writes a part of it
+    segments: dict[tuple[int, ...], Segment] = field(default_factory=dict)  # those that `segment_of` has made
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
@@ -144,6 +145,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
         return -1  # others read parts of it
     made, uses, graph = streams[value], structure.uses[value], structure.graph
     reader = graph.nodes[uses[0].node]
+    if not any(reader.operands[position] == value for position in reader.in_place):
+        return -1
     target = streams.get(reader.output)
     if not made.transient or len(uses) > 1 or target is None or not target.ring or reader.output in structure.joined:
         return -1
@@ -152,9 +155,8 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
         return -1  # readers that skip rows hold fewer of them than are made
     v, out = graph.values[value], graph.values[reader.output]
     latest = max(streams.keys() & set(reader.inputs()), key=structure.maker)
-    in_place = any(reader.operands[position] == value for position in reader.in_place)
     same = v.shape == out.shape and v.dtype == out.dtype and not out.accumulator
-    return reader.output if in_place and same and latest == value else -1
+    return reader.output if same and latest == value else -1
 
 
 def whole(structure: Structure, node: int) -> Segment:
@@ -200,9 +202,11 @@ def segment_of(
     """The segment of nodes [first, last], known to be legal."""
     if structure.graph.nodes[first].loop >= 0:
         return loop_of(structure, first, last)
-    made = try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
+    key = (first, last, rows, reverse, pixels)
+    made = structure.segments.get(key) or try_segment(structure, first, last, rows, reverse=reverse, pixels=pixels)
     if made is None:
         raise InternalError(f"nodes {first} to {last} do not stream at {rows} rows")
+    structure.segments[key] = made
     return made
 
 
@@ -312,9 +316,10 @@ def _in_parts(
             if reverse:
                 demand = demand.mirrored(graph.values[output].shape[1], value.shape[1])
             readers.append(Reader(reader, reading.rows, reading.lead, demand))
-    parts = stream.advance // rows
-    ring, fresh = body.weave(node, parts, rows, stream.lead, readers)
-    if stream.ring:
-        ring = min(value.shape[1], max(ring, rows if reverse else 1))
-        stream = stream._replace(ring=ring, fresh=fresh if stream.transient else (0,))
-    return stream._replace(parts=parts)
+    advance, lead, held, transient, *_ = stream
+    parts = advance // rows
+    ring, fresh = body.weave(node, parts, rows, lead, readers)
+    if not held:
+        return Stream(advance, lead, 0, transient, parts)
+    ring = min(value.shape[1], max(ring, rows if reverse else 1))
+    return Stream(advance, lead, ring, transient, parts, fresh if transient else (0,))

@@ -119,7 +119,7 @@ def tile(
     met = [(budgets[at], *p) for at in sorted(tried) if (p := tried[at]) is not None]
     # What is fetched is plain when the array loads it.
     coded = {} if fetch_constants or stored is None else stored
-    points = _pareto(_as_stored(structure, met, CostModel(graph, target, local=local, stored=coded)))
+    points = _pareto(_as_stored(structure, met, costs.coded(coded)))
     return [_tiling(structure, items, points) for items in chosen]
 
 

@@ -89,8 +89,8 @@ def _key(region: Region, names: _Names, constants: Constants, options: Options) 
     contents = [constants.known_first_contents(state.read) for state in region.states]
     for node in nodes:
         fixed = [source for source in node.all_input_nodes if source in constants]
-        known = names | {source: f"constant {at}" for at, source in enumerate(fixed)}
-        given = map_arg((node.args, node.kwargs), lambda one, known=known: known.get(one, one.name))  # type: ignore[misc]
+        own = {source: f"constant {at}" for at, source in enumerate(fixed)}
+        given = map_arg((node.args, node.kwargs), lambda one, own=own: own.get(one) or names.get(one, one.name))  # type: ignore[misc]
         text.append(
             (operator_name(node), given, label(node), debug_handles(node), [*map(_shown, map(value_of, fixed))])
         )

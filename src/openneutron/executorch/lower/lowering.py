@@ -35,7 +35,7 @@ from openneutron.executorch.lower.unary_table import Tabulated, find_tables, ins
 from openneutron.executorch.operators import lowerings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
-from openneutron.litert.passes import PASSES, run_passes
+from openneutron.litert.passes.run_passes import PASSES, run_passes
 from openneutron.options import Options
 from openneutron.verdict import first_reason
 

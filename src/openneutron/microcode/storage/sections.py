@@ -23,6 +23,8 @@ from openneutron.microcode.storage.words import pack_words, unpack_words
 from openneutron.microcode.table import ALIGNMENT, MAX_PLAIN_BYTES, SECTION, Packing, Storage
 from openneutron.records import dataclass, replace
 
+Buffer = bytes | memoryview
+
 _WORDS = size_of(SECTION) // 4
 WORD = 4  # sections begin at a whole word of the weights block: a processor reads raw ones in place
 
@@ -62,20 +64,20 @@ def table(size: int, columns: int, channels: int) -> Section:
     return Section(Storage.COLUMNS, size, Packing.LANES, parameter=columns, channels=channels)
 
 
-def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
+def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     """The section in the form that takes the fewest bytes; what does not fit its description is stored as it is."""
-    as_is = raw(section.plain)
     if section.storage is Storage.COLUMNS:
         size = columns_bytes(_columns(section, plain), section.channels)
-        return as_is if size is None or size >= section.plain else replace(section, stored=size)
+        return raw(section.plain) if size is None or size >= section.plain else replace(section, stored=size)
     if section.storage is Storage.RAW:
-        return as_is
+        return raw(section.plain)
     order = section.order(units, length)
     found = order.without_padding(np.frombuffer(plain, np.int8)) if order.plain_bytes == section.plain else None
     if found is None:
-        return choose(flat(section.plain), plain, units, length) if section.packing is not Packing.FLAT else as_is
+        is_flat = section.packing is Packing.FLAT
+        return raw(section.plain) if is_flat else choose(flat(section.plain), plain, units, length)
     streams = len(order.block_weights)
-    by_byte = np.bincount(found.view(np.uint8), minlength=256)
+    by_byte = weights.count_bytes(found)
     k, rice = weights.rice_bits(by_byte)
     starts = np.cumsum(order.block_weights) - order.block_weights
     counts = prefix.counts_of(found, starts, by_byte)
@@ -92,22 +94,22 @@ def choose(section: Section, plain: bytes, units: int, length: int) -> Section:
         symbols, firsts = prefix.symbols_of(found, starts)
         stored = head + weights.streams_bytes(lengths[symbols], firsts)
     if stored >= section.plain:
-        return as_is
+        return raw(section.plain)
     return replace(section, storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
 
 
-def _weights(section: Section, plain: bytes, order: Order) -> npt.NDArray[np.int8]:
+def _weights(section: Section, plain: Buffer, order: Order) -> npt.NDArray[np.int8]:
     found = order.without_padding(np.frombuffer(plain, np.int8))
     if found is None:
         raise FormatError("padding of coded weights is not all zeros")
     return found
 
 
-def _columns(section: Section, plain: bytes) -> npt.NDArray[np.int32]:
+def _columns(section: Section, plain: Buffer) -> npt.NDArray[np.int32]:
     return np.frombuffer(plain, "<i4").reshape(section.parameter, -1)
 
 
-def _written(section: Section, plain: bytes, units: int, length: int) -> tuple[bytes, int]:
+def _written(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
     """The stored bytes, and the bytes of a stream's size in front of them."""
     if section.storage is Storage.RAW:
         return plain, 0
@@ -116,7 +118,7 @@ def _written(section: Section, plain: bytes, units: int, length: int) -> tuple[b
     order = section.order(units, length)
     found = _weights(section, plain, order)
     if section.storage is Storage.PACKED:
-        return found.tobytes(), 0
+        return found.data, 0
     if section.storage is Storage.RICE:
         return weights.write_rice(found, order, section.parameter)
     return weights.write_static(found, order)
@@ -141,10 +143,10 @@ def _read(section: Section, stored: bytes, width: int, units: int, length: int) 
     return order.with_padding(found).tobytes()
 
 
-def _pieces(sections: Sequence[Section], plain: bytes) -> Iterator[tuple[Section, bytes]]:
-    at = 0
+def _pieces(sections: Sequence[Section], plain: bytes) -> Iterator[tuple[Section, memoryview]]:
+    at, view = 0, memoryview(plain)
     for section in sections:
-        yield section, plain[at : at + section.plain]
+        yield section, view[at : at + section.plain]
         at += -(-section.plain // ALIGNMENT) * ALIGNMENT
 
 
@@ -180,7 +182,8 @@ def write_sections(
     sections: Sequence[Section], plain: bytes, units: int, length: int, least: Sequence[int] = ()
 ) -> tuple[bytes, bytes]:
     """The weights block, and the section table in packed words; `least` are the bytes that words of a record take."""
-    block, records = bytearray(), bytearray()
+    block: list[Buffer] = []
+    records = bytearray()
     for section, data in _pieces(sections, plain):
         stored, width = _written(section, data, units, length)
         record = pack(
@@ -190,8 +193,8 @@ def write_sections(
         )  # fmt: skip
         words = [int.from_bytes(record[at : at + 4], "little") for at in range(0, len(record), 4)]
         records += pack_words(words, least)
-        block += stored + bytes(-len(stored) % WORD)
-    return bytes(block), bytes(records)
+        block += (stored, bytes(-len(stored) % WORD))
+    return b"".join(block), bytes(records)
 
 
 def read_sections(

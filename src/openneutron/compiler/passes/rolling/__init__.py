@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.passes.rolling.find import find
-from openneutron.compiler.passes.rolling.replace import replace_steps
+from openneutron.compiler.passes.rolling.body import LEAST_STEPS
 
 
 def roll(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> int:
@@ -15,6 +14,11 @@ def roll(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> in
 
     Nodes of kind None stay as they are.
     """
+    if sum(kind(node) is not None for node in graph.nodes) < LEAST_STEPS * least_size:
+        return 0
+    from openneutron.compiler.passes.rolling.find import find
+    from openneutron.compiler.passes.rolling.replace import replace_steps
+
     rolled = 0
     while (body := find(graph, kind, least_size)) is not None:
         replace_steps(graph, body, 1 + max(node.loop for node in graph.nodes))

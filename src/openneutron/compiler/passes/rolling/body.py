@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph
-from openneutron.records import dataclass
+from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
+from openneutron.records import dataclass, replace
 
-
-class Place(NamedTuple):
-    """Where a value of one row lies."""
-
-    root: int
-    offset: int
-    plane: int
-    pitch: int
-    pixel: int
+LEAST_STEPS = 3  # fewer are not worth a loop
+# Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
+BY_ROWS = frozenset({"add", "add16", "mul", "minmax", "prelu", "squared_difference"})
+WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
+ONE_INPUT = WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
 
 
 class Use(NamedTuple):
@@ -52,12 +48,10 @@ def row_of(shape: tuple[int, int, int, int]) -> tuple[int, int]:
     return h * w, c
 
 
-def place_of(graph: KernelGraph, value: int) -> Place:
+def place_of(graph: KernelGraph, value: int) -> Alias:
     """Where a value lies, also one that is part of another; a column as the row that it is."""
     v = graph.values[value]
     _, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]
-    found = Place(value, 0, h * w * pixel, w * pixel, pixel)
-    if v.alias is not None:
-        found = Place(*(getattr(v.alias, name) for name in Place._fields))
-    return found._replace(pixel=found.pitch) if h > 1 and w == 1 else found
+    found = v.alias or Alias(value, 0, h * w * pixel, w * pixel, pixel)
+    return replace(found, pixel=found.pitch) if h > 1 and w == 1 else found

@@ -9,16 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
-from openneutron.compiler.passes.rolling.body import Body, Place, Use, place_of
+from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node
+from openneutron.compiler.passes.rolling.body import LEAST_STEPS, ONE_INPUT, WITH_WEIGHTS, Body, Use, place_of
 from openneutron.records import replace
 
-LEAST_STEPS = 3  # fewer are not worth a loop
 MOST_BODY = 64  # nodes of a body: a loop's microcode stays at some kilobytes
-# Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
-BY_ROWS = frozenset({"add", "add16", "mul", "minmax", "prelu", "squared_difference"})
-_WITH_WEIGHTS = frozenset({"fully_connected", "fully_connected16"})
-ONE_INPUT = _WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16", "slice"}
 
 
 def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Body | None:
@@ -103,7 +98,7 @@ def _body(graph: KernelGraph, first: int, size: int, steps: int) -> Body | None:
 
 def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     nodes = graph.nodes[first : first + size * steps]
-    if size > 1 and not any(node.kernel in _WITH_WEIGHTS for node in nodes[:size]):
+    if size > 1 and not any(node.kernel in WITH_WEIGHTS for node in nodes[:size]):
         raise _Refused  # nothing is stored twice
     if len({graph.root(node.output) for node in nodes} & {graph.root(value) for value in graph.outputs}) > 1:
         raise _Refused  # one body cannot write several results of the graph
@@ -119,7 +114,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
 
     others = (*graph.nodes[:first], *graph.nodes[first + size * steps :])
     outlives = {graph.root(value) for value in (*graph.outputs, *(v for node in others for v in node.inputs()))}
-    picked: dict[int, Place] = {}  # output of a slice that picks a step → where that lies
+    picked: dict[int, Alias] = {}  # output of a slice that picks a step → where that lies
     kept = []
     for position in range(size):
         same = nodes[position::size]
@@ -128,7 +123,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
             if graph.values[same[0].output].shape[1] > 1 and (size > 1 or any(same[0].params.first)):
                 raise _Refused  # columns are only copied as a whole
             kept.append(position)
-    earlier: dict[int, Place] = {}  # the same of steps that were taken apart before the first
+    earlier: dict[int, Alias] = {}  # the same of steps that were taken apart before the first
     for node in filter(_picks, graph.nodes[:first]):
         _pick_all(graph, [node], made, earlier)
     uses: dict[tuple[int, int], Use] = {}
@@ -173,9 +168,9 @@ def _equal(graph: KernelGraph, one: int, other: int) -> bool:
     return (first.shape, first.dtype) == (second.shape, second.dtype) and np.array_equal(first.data, second.data)
 
 
-def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[int, Place]) -> bool:
+def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[int, Alias]) -> bool:
     """Note where the slices of one position lie, if all of them name parts of one tensor from outside the run."""
-    places: dict[int, Place] = {}
+    places: dict[int, Alias] = {}
     for node in column:
         source = node.operands[0]
         assert isinstance(source, int)
@@ -191,7 +186,7 @@ def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[in
             return False
         offset = place.offset + n * place.plane + y * place.pitch + x * place.pixel + c * ITEM_BYTES[output.dtype]
         pixel = dense if output.shape[1] == 1 else place.pitch
-        places[root] = place._replace(offset=offset, pixel=pixel)
+        places[root] = replace(place, offset=offset, pixel=pixel)
     if len({place.root for place in places.values()}) > 1:
         return False
     picked.update(places)
@@ -203,11 +198,11 @@ def _is_all_of(graph: KernelGraph, view: int, root: int) -> bool:
     seen, whole = graph.values[view].shape, graph.values[root].shape
     _, h, w, c = seen
     pixel = c * ITEM_BYTES[graph.values[view].dtype]
-    dense = place_of(graph, view) == Place(root, 0, h * w * pixel, w * pixel, pixel)
+    dense = place_of(graph, view) == Alias(root, 0, h * w * pixel, w * pixel, pixel)
     return dense and whole[3] == c and math.prod(whole) == math.prod(seen)
 
 
-def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Place]) -> tuple[Use, int]:
+def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Alias]) -> tuple[Use, int]:
     """What one operand is in every step, and where it is handed on, its value before the first."""
     found: list[Use] = []
     for step, value in enumerate(column):
@@ -218,7 +213,7 @@ def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Pla
             if base.pixel != dense and (place.pixel != dense or place.offset >= dense):
                 raise _Refused
             pixel = place.pixel if base.pixel == dense else base.pixel
-            place = place._replace(root=base.root, offset=base.offset + place.offset, pixel=pixel)
+            place = replace(place, root=base.root, offset=base.offset + place.offset, pixel=pixel)
         maker = made(place.root)
         if maker is None:
             found.append(Use("outside", place.root, place.offset, place.pixel))

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.compiler.passes.rolling.find import LEAST_STEPS
+from openneutron.compiler.passes.rolling.body import LEAST_STEPS
 from openneutron.executorch.fx import note_unrolled, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY, is_zero

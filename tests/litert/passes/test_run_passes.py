@@ -10,7 +10,7 @@ import pytest
 from openneutron.errors import OptionError
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model
-from openneutron.litert.passes import PASSES, run_passes
+from openneutron.litert.passes.run_passes import PASSES, run_passes
 from openneutron.litert.write import write_model
 from tests.golden import reference
 
