@@ -25,7 +25,9 @@ def legalize(
         >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
     """
     known = checks or Checks(graph, target)
-    key = tuple(graph.operators)
+    # Of the same operators, ends and variables make the rest of the difference.
+    stateful = variables is not None and bool(variables.by_name)
+    key = tuple(graph.operators), tuple(graph.inputs), tuple(graph.outputs), stateful
     if key not in known.legalized:
         known.legalized[key] = _legalized(graph, target, variables, known)
     return known.legalized[key].copied()

@@ -30,7 +30,7 @@ class Checks:
         self._graph, self._target = graph, target
         self._signatures: dict[Operator, OpSignature] = {}
         self._verdicts: dict[Operator, Verdict] = {}
-        self.legalized: dict[tuple[Operator, ...], KernelGraph] = {}
+        self.legalized: dict[tuple[object, ...], KernelGraph] = {}
 
     def signature(self, op: Operator) -> OpSignature:
         """The operator as limits see it."""
