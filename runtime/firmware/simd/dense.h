@@ -34,6 +34,12 @@ typedef struct {
     uint8_t flip; /* 0x80 when stored bytes are signed */
 } nk_dense;
 
+/* What the products of an output add up to at most. */
+static inline int32_t nk_most_sum(const nk_dense *d) {
+    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
+    return (int32_t)(terms * (d->flip ? 128 : 255) * 128);
+}
+
 /* The window of a fully connected layer: it is a convolution of single pixels. */
 static inline nk_conv2d_params nk_one_pixel(int32_t weights_zero) {
     return (nk_conv2d_params){.kernel_h = 1,

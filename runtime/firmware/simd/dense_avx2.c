@@ -70,9 +70,7 @@ static void nk_fill_pixels(const nk_dense *d, uint8_t *to, const uint8_t *from, 
 static void fill_constants(const nk_dense *d, const nk_clamps8 *clamps, uint32_t channel,
                            constants *k) {
     const uint32_t channels = d->outputs - channel < LANES ? d->outputs - channel : LANES;
-    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
-    k->lanes = nk_lanes16_of(d->stage, clamps, d->first_out + channel, channels,
-                             (int32_t)(terms * (d->flip ? 128 : 255) * 128));
+    k->lanes = nk_lanes16_of(d->stage, clamps, d->first_out + channel, channels, nk_most_sum(d));
     for (uint32_t h = 0; h < 2; ++h) {
         const uint8_t *bias = d->stage->table + 4 * (size_t)(d->first_out + channel + 8 * h);
         k->start[h] = _mm256_add_epi32(nk_column8(bias, channels > 8 * h ? channels - 8 * h : 0),

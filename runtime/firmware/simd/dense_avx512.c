@@ -185,16 +185,10 @@ static void fill_bias(const nk_dense *d, constants *k) {
     }
 }
 
-/* What the products of an output add up to at most. */
-static int32_t most_sum(const nk_dense *d) {
-    const uint32_t terms = (uint32_t)(d->p->kernel_h * d->p->kernel_w) * d->inputs;
-    return (int32_t)(terms * (d->flip ? 128 : 255) * 128);
-}
-
 /* The first `broad` channels have natural lanes, if all of them may take the float form. */
 static void fill_constants(const nk_dense *d, const nk_clamps *clamps, constants *k,
                            uint32_t broad) {
-    const int32_t most = most_sum(d);
+    const int32_t most = nk_most_sum(d);
     int all = 1;
     fill_bias(d, k);
     for (uint32_t c = 0; c < d->outputs; c += 16) {
@@ -225,7 +219,7 @@ static __attribute__((noinline)) int run_winograd(const nk_call *call, const nk_
         kept[0] = 1;
         for (uint32_t c = 0; kept[0] && c < d->outputs; c += 16)
             kept[0] =
-                (uint8_t)nk_winograd_fill(d, &s->clamps, c, most_sum(d),
+                (uint8_t)nk_winograd_fill(d, &s->clamps, c, nk_most_sum(d),
                                           (nk_winograd *)(void *)(kept + 64 + c / 16 * sixteen));
     }
     if (!kept[0]) return 0;

@@ -151,11 +151,15 @@ static inline __attribute__((always_inline)) __m512i nk_rescale16_float(const nk
     return _mm512_cvt_roundps_epi32(y, NK_NEAREST);
 }
 
-/* Whether the float form may be wrong in one of four registers. */
-static inline __attribute__((always_inline)) int nk_doubtful(const __m512i v[4]) {
-    const __m512i least =
-        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3]));
+/* Whether the float form may be wrong, from the least words of some registers. */
+static inline __attribute__((always_inline)) int nk_least_doubtful(__m512i least) {
     return _mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0;
+}
+
+/* The same of four registers. */
+static inline __attribute__((always_inline)) int nk_doubtful(const __m512i v[4]) {
+    return nk_least_doubtful(
+        _mm512_min_epu16(_mm512_min_epu16(v[0], v[1]), _mm512_min_epu16(v[2], v[3])));
 }
 
 /* Words of two pixels taking turns, twice, to bytes: one pixel per 128 bits, channels in their

@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) void nk_winograd_turn(const nk_wino
     for (int j = 0; far && j < 4; ++j) acc[j] = nk_winograd_ninth(acc[j]);
 }
 
-/* Four pixels in the float form; `least` collects what nk_winograd_doubtful looks at. */
+/* Four pixels in the float form; `least` collects what nk_least_doubtful looks at. */
 static inline __attribute__((always_inline)) __m512i nk_winograd_stage(const nk_winograd_waiting *q,
                                                                        const __m512i acc[4],
                                                                        __m512i *least,
@@ -95,10 +95,6 @@ static inline __attribute__((always_inline)) void nk_winograd_put(uint8_t *to, s
     else nk_store4(to, pixel, count, bytes);
 }
 
-static inline __attribute__((always_inline)) int nk_winograd_doubtful(__m512i least) {
-    return _mm512_mask_cmplt_epu16_mask(0x55555555, least, _mm512_set1_epi16(NK_DOUBT)) != 0;
-}
-
 /* Rows of the tile at hand in the integer form, where the float form may be wrong. */
 static __attribute__((noinline)) void nk_winograd_again(const nk_dense *d, const nk_clamps *clamps,
                                                         const nk_winograd_waiting *q) {
@@ -108,7 +104,7 @@ static __attribute__((noinline)) void nk_winograd_again(const nk_dense *d, const
         if (q->w->far) nk_winograd_turn(q, row, v, 1);
         else nk_winograd_turn(q, row, v, 0);
         (void)nk_winograd_stage(q, v, &least, 0);
-        if (!nk_winograd_doubtful(least)) continue;
+        if (!nk_least_doubtful(least)) continue;
         nk_winograd_turn(q, row, v, 1);
         for (int j = 0; j < 4; ++j) v[j] = nk_rescale16(&q->w->lanes, _mm512_srai_epi32(v[j], 6));
         const __m512i bytes = nk_bytes4(clamps, nk_turn_words(clamps, v[0], v[1]),
@@ -122,7 +118,7 @@ static inline __attribute__((always_inline)) void nk_winograd_end(const nk_dense
                                                                   const nk_clamps *clamps,
                                                                   nk_winograd_waiting *q,
                                                                   __m512i least) {
-    if (__builtin_expect(nk_winograd_doubtful(least), 0)) nk_winograd_again(d, clamps, q);
+    if (__builtin_expect(nk_least_doubtful(least), 0)) nk_winograd_again(d, clamps, q);
     q->done++;
 }
 
