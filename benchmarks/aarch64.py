@@ -69,19 +69,19 @@ def main() -> None:
 
 
 def run(*command: str | Path) -> None:
-    """Run a build command; on failure show what it said."""
+    """Run a build command; on failure show its output."""
     done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"`{' '.join(map(str, command))}` failed:\n{done.stdout}{done.stderr}")
 
 
 def build_ours() -> list[str]:
-    """The runtime's objects for 64-bit Arm, a program that calls one kernel, and the counter."""
+    """Build the runtime's objects for 64-bit Arm, a program that calls one kernel, and the instruction counter."""
     toolchain = f"-DCMAKE_TOOLCHAIN_FILE={ROOT / 'cmake' / 'aarch64-linux-gnu.cmake'}"
     run("cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", toolchain, "-DOPENNEUTRON_EXECUTORCH=OFF", "-DSKBUILD=ON")
     run("cmake", "--build", BUILD, "--target", "openneutron_core")
     objects = sorted((BUILD / "runtime" / "CMakeFiles" / "openneutron_core.dir").rglob("*.o"))
-    folders = [f"-I{ROOT / 'runtime' / name}" for name in ("firmware", "include", "driver")]
+    folders = [f"-I{ROOT / 'runtime' / name}" for name in ("include", "firmware", "firmware/driver", "host/simd")]
     program = BUILD / "ours"
     run("aarch64-linux-gnu-gcc", "-O2", "-o", program, SOURCES / "ours.c", *folders, *objects, "-lm", "-lpthread")
     run("gcc", "-shared", "-fPIC", "-O2", "-o", BUILD / "count.so", SOURCES / "count.c")
@@ -89,7 +89,7 @@ def build_ours() -> list[str]:
 
 
 def build_peer(packages: Path) -> list[str]:
-    """The same layers in XNNPACK's operators, from Debian's packages."""
+    """Build the same layers with XNNPACK's operators, from Debian's packages."""
     root = BUILD / "xnnpack"
     for package in sorted(packages.glob("*.deb")):
         run("dpkg-deb", "-x", package, root)
@@ -110,13 +110,13 @@ def build_peer(packages: Path) -> list[str]:
 
 
 def count(program: list[str], words: list[str], *, isa: str = "", cpu: str = "max") -> int:
-    """Instructions of one call."""
+    """Return the instructions of one call."""
     once, twice = (executed([*program, *words, times], isa, cpu) for times in ("1", "2"))
     return twice - once
 
 
 def executed(command: list[str], isa: str, cpu: str) -> int:
-    """Instructions of a program, from start to exit."""
+    """Return the instructions of a program, from start to exit."""
     emulator = ["qemu-aarch64", "-L", SYSROOT, "-cpu", cpu, "-plugin", str(BUILD / "count.so"), "-d", "plugin"]
     environment = {**os.environ, **({"OPENNEUTRON_ISA": isa} if isa else {})}
     done = subprocess.run([*emulator, *command], env=environment, capture_output=True, text=True, check=False)

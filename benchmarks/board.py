@@ -1,11 +1,11 @@
-"""What the board's answer is worth: estimates beside everything public, one line per goal.
+"""Check the board estimates against all public figures, one line per goal.
 
     python benchmarks/board.py              networks rebuilt in code
     python benchmarks/board.py FOLDER       also the real files there: NAME.tflite with NAME_converted_by_nxp.tflite beside it
 
 Goals: scratch equal to the byte, arenas within 256 bytes, weights within 5 %, leave-one-out within 8 % in the mean and 20 % at
-worst, every published latency inside its left-out interval, a median interval no wider than 20 %, and on i.MX 95 an NPU that is
-no slower than the systems around it.
+worst, every published latency inside its left-out interval, a median interval no wider than 20 %, and on i.MX 95 an NPU time
+below that of the whole systems.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MEAN_WITHIN, WORST_WITHIN, INTERVAL_WITHIN = 0.08, 0.20, 1.20
 
 
 def headers() -> Iterator[tuple[str, bool]]:
-    """Scratch, calls and weights against the headers of files that NXP's converter made."""
+    """Compare scratch, calls and weights with the headers of files that NXP's converter made."""
     for header in HEADERS:
         answer = stock_answer(BOARD_NETWORKS[header.network](), targets.load(header.target))
         exact = (answer.scratch_bytes, answer.kernel_calls) == (header.scratch_bytes, header.kernel_calls)
@@ -51,7 +51,7 @@ def headers() -> Iterator[tuple[str, bool]]:
 
 
 def arenas() -> Iterator[tuple[str, bool]]:
-    """TFLM's arena against readmes of NXP's SDK."""
+    """Compare TFLM's arena with readmes of NXP's SDK."""
     for network, published in ARENA_BYTES.items():
         found = stock_answer(BOARD_NETWORKS[network](), targets.load("imxrt700")).arena_bytes
         off = found - published
@@ -59,7 +59,7 @@ def arenas() -> Iterator[tuple[str, bool]]:
 
 
 def latencies() -> Iterator[tuple[str, bool]]:
-    """Each published latency, predicted by a fit on all others."""
+    """Predict each published latency by a fit on all others."""
     loads = [workload(point) for point in POINTS]
     errors = left_out(loads)
     widths = left_out_widths(errors)
@@ -82,7 +82,7 @@ def latencies() -> Iterator[tuple[str, bool]]:
 
 
 def bounds() -> Iterator[tuple[str, bool]]:
-    """The NPU alone on an i.MX 95, of which only times of whole systems are public."""
+    """Compare the NPU time on an i.MX 95 with published times of whole systems."""
     networks = {"mobilenet_v2": NETWORKS["mobilenet_v2"], "yolov5n": yolov5n, "yolov8s_seg": yolov8s_seg}
     for network, system in IMX95_AT_MOST.items():
         found = stock_answer(networks[network](), targets.load("imx95")).npu_milliseconds
@@ -90,7 +90,7 @@ def bounds() -> Iterator[tuple[str, bool]]:
 
 
 def files(folder: Path) -> Iterator[tuple[str, bool]]:
-    """Real pairs: a model and what NXP's converter made of it."""
+    """Compare real pairs of files: a model and the result of NXP's converter."""
     for converted in sorted(folder.glob(f"*{CONVERTED}")):
         stem = converted.name.removesuffix(CONVERTED)
         sources = [path for path in (folder / f"{stem}.tflite", folder / f"{stem}_int8.tflite") if path.is_file()]
@@ -109,7 +109,7 @@ def files(folder: Path) -> Iterator[tuple[str, bool]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print every line with whether its goal is met; the exit code is 1 when one is not."""
+    """Print every line with whether its goal is met; the exit code is 1 if one is not."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", nargs="?", type=Path, help="a folder with real files")
     given = parser.parse_args(arguments)

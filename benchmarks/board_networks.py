@@ -1,4 +1,4 @@
-"""Networks as NXP's examples and model zoo run them, with what stays on the CPU: float inputs, softmax, dequantize.
+"""Networks of NXP's examples and model zoo, with their CPU operators: float inputs, softmax, dequantize.
 
 Layers are public facts: NXP's SDK examples, MLPerf Tiny v1.1, and the networks of uNPU-Bench that were converted for MCX N94x.
 """

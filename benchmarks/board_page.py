@@ -18,19 +18,19 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.board_networks import BOARD_NETWORKS  # noqa: E402
-from openneutron.analyze.data.given import Data  # noqa: E402
-from openneutron.analyze.fits import Around, Need, needs  # noqa: E402
+from openneutron.analyze.data.source import Data  # noqa: E402
+from openneutron.analyze.fits import CpuPart, Need, needs  # noqa: E402
 from openneutron.analyze.sharded import score_shards  # noqa: E402
-from openneutron.cli.evaluate import asked_quietly  # noqa: E402
+from openneutron.cli.evaluate import build_forms_quietly  # noqa: E402
 from openneutron.cli.inputs.loading import compile_source  # noqa: E402
 from openneutron.cli.shared.reporting import litert_models  # noqa: E402
 from openneutron.machine import targets  # noqa: E402
 from openneutron.report.latency import latency  # noqa: E402
 
 PAGE = ROOT / "docs/board.md"
-COMPILED_FOR = "imxrt700"  # programs are cut once, for this target
+COMPILED_FOR = "imxrt700"  # programs are partitioned once, for this target
 REFERENCE = ("autoencoder", "cifarnet", "ds_cnn", "ds_cnn_s", "resnet8", "vww", "mobilenet_v1_025_128")
-IMAGES = 1000  # of the test set that comes along
+IMAGES = 1000  # of the package's test set
 ZOO_HEAD = (
     "| model | chip | NXP's converter: memory | flash | latency | open schedule: memory | flash | latency |",
     "|---|---|---|---|---|---|---|---|",
@@ -60,7 +60,7 @@ def zoo_rows(names: Sequence[str]) -> Iterator[str]:
         program, loaded = compile_source(name, lambda text: None, target=COMPILED_FOR, dump_intermediates=True)
         models = litert_models(program, loaded)
         for target in targets.names():
-            around = Around(program.report.whole, COMPILED_FOR)
+            around = CpuPart(program.report.whole, COMPILED_FOR)
             stock, ours = needs(models, target, around=around, source=name)
             yield f"| {name} | {target} | {_cells(stock)} | {_cells(ours)} |"
 
@@ -68,14 +68,16 @@ def zoo_rows(names: Sequence[str]) -> Iterator[str]:
 def rounding_rows(names: Sequence[str]) -> Iterator[str]:
     """A row for each trained model, weights per channel: accuracy with exact and with silicon's rounding."""
     for name in names:
-        forms, images = asked_quietly(name, Data(None, IMAGES), target=COMPILED_FOR, per_channel=True, silicon=True)
+        forms, images = build_forms_quietly(
+            name, Data(None, IMAGES), target=COMPILED_FOR, per_channel=True, silicon=True
+        )
         first, _, exact, board = score_shards(forms, images, limit=IMAGES).scores
         agree = f"{exact.agreement(first):.1%} | {board.agreement(first):.1%}"
         yield f"| {name} | {first.accuracy:.1%} | {exact.accuracy:.1%} | {board.accuracy:.1%} | {agree} |"
 
 
 def replaced(page: str, name: str, lines: Sequence[str]) -> str:
-    """The page with the table between its two marks replaced."""
+    """Return the page with the table between its two marks replaced."""
     begin, end = f"<!-- {name} -->", f"<!-- end of {name} -->"
     found = re.subn(f"{begin}.*?{end}", lambda _: "\n".join((begin, "", *lines, "", end)), page, flags=re.DOTALL)
     assert found[1] == 1, f"{PAGE} has no table {name}"
@@ -83,7 +85,7 @@ def replaced(page: str, name: str, lines: Sequence[str]) -> str:
 
 
 def merged(page: str, name: str, head: Sequence[str], rows: Sequence[str]) -> str:
-    """The page with these rows in a table, in place of those it has of the same models; the others stay."""
+    """Return the page with these rows in a table; rows of other models stay."""
     table = re.search(f"<!-- {name} -->(.*?)<!-- end of {name} -->", page, flags=re.DOTALL)
     assert table is not None, f"{PAGE} has no table {name}"
     new = {_model(row) for row in rows}

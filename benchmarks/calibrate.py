@@ -45,15 +45,15 @@ STEPS = 1024  # constants count 1/1024 cycle
 TOLERANCE = 0.05  # relative error of one point that weighs as much as one constant a factor off its prior
 NEUTRON_C = ("imxrt700", "mcxn94x")
 CODE_IN_FLASH = ("mcxn94x",)  # imxrt700 runs its examples out of zero-wait SRAM
-# imx95 has no published latency of a model: it takes what belongs to the array from imxrt700, and nothing about its memory.
+# imx95 has no published latency of a model: constants of the array are those of imxrt700, memory constants are its own.
 ALSO_ARRAY = ("imx95", ("mac", "lane", "row"))
-# A constant whose uncertainty the points leave at more than this share of its prior's is not determined by them.
+# If the points leave more than this share of the prior's uncertainty, they do not determine the constant.
 UNDETERMINED = 0.8
 
 
 @dataclass(frozen=True)
 class Prior:
-    """What is believed of a constant before any latency is looked at: cycles, give or take a factor."""
+    """The assumption about a constant before fitting: cycles, with an uncertainty factor."""
 
     name: str
     cycles: float
@@ -77,14 +77,14 @@ PRIORS = (
 )
 NAMES = tuple(prior.name for prior in PRIORS)
 FITTED = ("mac", "lane", "row", "weight_byte", "call", "dma_byte")  # those in the target files
-DRIVEN = ("row", "call")  # what the CPU does
+DRIVEN = ("row", "call")  # the CPU's work
 
 Vector = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A published point with its stock plan: encoded calls, sizes of its copies, and what the CPU does."""
+    """A published point with its stock plan: encoded calls, sizes of its copies, and the CPU's work."""
 
     point: Point
     target: Target
@@ -94,7 +94,7 @@ class Workload:
     softmax_elements: int
 
     def milliseconds(self, cycles: Sequence[float]) -> float:
-        """Latency under these constants, in the order of `PRIORS`."""
+        """Return the latency for these constants, in the order of `PRIORS`."""
         machine = Machine(replace(self.target, cost=with_constants(self.target, cycles)))
         npu = sum(cycles_of(call_cost(machine, words, 0, rows)) for words, rows in self.calls)
         npu += sum(cycles_of(dma_cost(machine, size)) for size in self.copies)
@@ -102,12 +102,12 @@ class Workload:
         return self.target.milliseconds(npu) + cpu / self.target.cpu_clock_hz * 1e3
 
     def error(self, cycles: Sequence[float]) -> float:
-        """Relative error against the published latency."""
+        """Return the relative error against the published latency."""
         return self.milliseconds(cycles) / self.point.milliseconds - 1
 
 
 def workload(point: Point) -> Workload:
-    """A point's network, planned as NXP's converter would."""
+    """Return the network of a point, planned as by NXP's converter."""
     target = targets.load(point.target)
     made = converted_by_stock(BOARD_NETWORKS[point.network](), target, fetch_constants=point.fetch_constants)
     calls: list[tuple[bytes, int]] = []
@@ -137,7 +137,7 @@ def with_constants(target: Target, cycles: Sequence[float]) -> targets.Cost:
 
 
 def in_files() -> Vector:
-    """The constants that the target files and the CPU model hold now, in the order of `PRIORS`."""
+    """Return the constants in the target files and the CPU model, in the order of `PRIORS`."""
     plain, slow = (targets.load(name).cost for name in ("imxrt700", "mcxn94x"))
     values = {name: getattr(plain, name) / STEPS for name in FITTED}
     return np.array([*values.values(), slow.row / plain.row, CORTEX_M.exponential])
@@ -151,7 +151,7 @@ def _residuals(loads: Sequence[Workload], logs: Vector) -> Vector:
 
 
 def fit(loads: Sequence[Workload], rounds: int = 40) -> Vector:
-    """Constants in cycles: Levenberg-Marquardt over their logarithms, so that none becomes negative."""
+    """Fit the constants, in cycles: Levenberg-Marquardt over their logarithms, so that none becomes negative."""
     logs = np.log([prior.cycles for prior in PRIORS])
     damping, step = 1e-2, 1e-2  # a step of 1 % moves even the smallest constant by several 1/1024
     here = _residuals(loads, logs)
@@ -170,7 +170,7 @@ def fit(loads: Sequence[Workload], rounds: int = 40) -> Vector:
 
 
 def uncertainty(loads: Sequence[Workload], cycles: Vector) -> Vector:
-    """How far off each constant may be, as a factor: one standard deviation of the posterior around the fit."""
+    """Return the uncertainty factor of each constant: one standard deviation of the posterior around the fit."""
     logs, step = np.log(cycles), 1e-2
     here = _residuals(loads, logs)
     slopes = np.stack([(_residuals(loads, logs + step * unit) - here) / step for unit in np.eye(len(logs))], 1)
@@ -178,17 +178,17 @@ def uncertainty(loads: Sequence[Workload], cycles: Vector) -> Vector:
 
 
 def errors(loads: Sequence[Workload], cycles: Vector) -> list[float]:
-    """Relative error of each point under fitted constants."""
+    """Return the relative error of each point with fitted constants."""
     return [load.error(cycles) for load in loads]
 
 
 def left_out(loads: Sequence[Workload]) -> list[float]:
-    """Relative error of each point, predicted by a fit on all others."""
+    """Return the relative error of each point, predicted by a fit on all others."""
     return [errors([load], fit([other for other in loads if other is not load]))[0] for load in loads]
 
 
 def left_out_widths(found: Sequence[float]) -> list[float]:
-    """Half width, in logarithms, of each left-out point's interval: made from the errors of the others."""
+    """Return the half width, in logarithms, of each left-out point's interval, made from the errors of the others."""
     logs = [math.log1p(error) for error in found]
     return [spread([*logs[:at], *logs[at + 1 :]]) for at in range(len(logs))]
 

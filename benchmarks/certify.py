@@ -1,9 +1,9 @@
-"""Compiles models and proves what came out, on every target; prints one line each, and how long the proof took.
+"""Compile models for every target and prove the results; prints one line each, with the time of the proof.
 
     python benchmarks/certify.py FILE.tflite … [--zoo NAME …] [--target NAME …]
 
-`--zoo` alone means every model of the zoo. The time of a proof is given as a multiple of the compile's in the same run.
-Exit code 1 where a proof is refused.
+`--zoo` alone means every model of the zoo. The time of a proof is a multiple of the compile's in the same run. The exit code
+is 1 if a proof is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Line:
     refused: str = ""
 
     def cells(self) -> list[str]:
-        """As a row of the table."""
+        """Return the row of the table."""
         sums = [sum(getattr(one, name) for one in self.proofs) for name in ("graphs", "calls", "copies")]
         last = self.refused or "proved"
         return [self.model, self.target, *(f"{one:,}" for one in sums), f"{self.ratio:.1f}", last]
@@ -59,7 +59,7 @@ def _judged(name: str, target: str, compiled: float, work: Any) -> Line:
 
 
 def file_line(path: Path, target: str) -> Line:
-    """A LiteRT file."""
+    """Compile and prove a LiteRT file."""
     source = path.read_bytes()
     try:
         result, spent = _timed(lambda: convert(source, Options(target=target, source=str(path))))
@@ -69,7 +69,7 @@ def file_line(path: Path, target: str) -> Line:
 
 
 def zoo_line(name: str, target: str) -> Line:
-    """A model of the zoo, through PyTorch."""
+    """Compile and prove a model of the zoo, from PyTorch."""
     import openneutron
     from openneutron import zoo
 
@@ -88,14 +88,14 @@ def zoo_line(name: str, target: str) -> Line:
 
 
 def lines(files: list[Path], names: list[str], chosen: list[str]) -> Iterator[Line]:
-    """Each model on each target."""
+    """Yield each model on each target."""
     for target in chosen:
         yield from (file_line(path, target) for path in files)
         yield from (zoo_line(name, target) for name in names)
 
 
 def main() -> int:
-    """Prove all that was asked for."""
+    """Prove all requested models."""
     from openneutron import zoo
 
     arguments = argparse.ArgumentParser()

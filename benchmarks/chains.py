@@ -1,4 +1,4 @@
-"""Long quantized Edge programs, made by repeating a piece of a short one: exporting one of 10,000 nodes takes minutes."""
+"""Long quantized Edge programs, made by repeating a part of a short one: exporting one of 10,000 nodes takes minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from openneutron.executorch.pipeline import quantize
 
 
 class Links(nn.Module):
-    """Two sigmoids, whose results are stored alike, with a convolution between: everything behind the first repeats."""
+    """Two sigmoids, whose results have equal parameters, with a convolution between: everything after the first repeats."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Links(nn.Module):
 
 
 def quantized_chain(count: int) -> Any:
-    """An Edge program of about `count` nodes, all of which can be delegated.
+    """Return an Edge program of about `count` nodes, all of which can be delegated.
 
     Example:
         >>> len(quantized_chain(1000).graph.nodes)
@@ -54,7 +54,7 @@ def quantized_chain(count: int) -> Any:
 
 
 def _repeat(graph: Graph, piece: list[Node], first: Node, copies: dict[Node, Node], times: int) -> None:
-    """Copy `piece` behind itself; each copy reads what the one before it made in place of `first`."""
+    """Insert copies of `piece` after it; each copy reads the result of the one before in place of `first`."""
     for _ in range(times):
         inner: dict[Node, Node] = {}
         for node in piece:

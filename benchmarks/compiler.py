@@ -29,7 +29,7 @@ from benchmarks import vela  # noqa: E402
 from benchmarks.networks import NETWORKS, chain  # noqa: E402
 from benchmarks.published import CIFARNET_SCRATCH_BYTES, GOALS  # noqa: E402
 from benchmarks.timing import command, interleaved  # noqa: E402
-from openneutron.compiler.back.store import stored_constants  # noqa: E402
+from openneutron.compiler.back.store import choose_constant_forms  # noqa: E402
 from openneutron.compiler.front.fuse import fuse  # noqa: E402
 from openneutron.compiler.front.ingest import extract, ingest  # noqa: E402
 from openneutron.compiler.front.legalize import legalize  # noqa: E402
@@ -59,17 +59,17 @@ class Model:
 
 
 def converted(model: Model, target: str = TARGET, **options: object) -> Report:
-    """The report of a conversion."""
+    """Return the report of a conversion."""
     return convert(model.data, Options(target=target, source=model.name, **options)).report  # type: ignore[arg-type]
 
 
 def totals(model: Model, target: str = TARGET, **options: object) -> Totals:
-    """What a conversion comes to."""
+    """Return the totals of a conversion."""
     return converted(model, target, **options).totals
 
 
 def quickest(report: Report) -> int:
-    """Cycles of the fastest schedules that the search met, at any memory."""
+    """Return the cycles of the fastest schedule that the search found, at any memory."""
     least: dict[int, int] = {}
     for choice in report.pareto:
         least[choice.graph] = min(least.get(choice.graph, choice.cycles), choice.cycles)
@@ -77,7 +77,7 @@ def quickest(report: Report) -> int:
 
 
 def bound(model: Model) -> int:
-    """The machine model's own lower bound on the cycles of all NeutronGraphs."""
+    """Return the machine model's lower bound on the cycles of all NeutronGraphs."""
     target = targets.load(TARGET)
     graph = read_model(model.data).main
     found = 0
@@ -85,12 +85,12 @@ def bound(model: Model) -> int:
         if group.converted:
             kernels = legalize(extract(graph, group)[0], target)
             fuse(kernels, target)
-            found += cycle_bound(kernels, target, stored_constants(kernels, target).stored())
+            found += cycle_bound(kernels, target, choose_constant_forms(kernels, target).coded_sizes())
     return found
 
 
 def smallest_fit(model: Model, start: Totals) -> Totals:
-    """The smallest --fit that compiles, by bisection below the peak that `default` reaches."""
+    """Return the totals for the smallest --fit that compiles, by bisection below the peak of `default`."""
     best = start
     low, high = start.io_bytes // FIT_STEP, start.peak_bytes // FIT_STEP + 1
     while low < high:
@@ -106,7 +106,7 @@ def smallest_fit(model: Model, start: Totals) -> Totals:
 
 
 def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they need to be, the first one to the left."""
+    """Print columns with the widths of their content, the first one left-aligned."""
     widths = [max(len(row[at]) for row in [head, *rows]) for at in range(len(head))]
     print(f"\n{title}")
     for row in [head, *rows]:
@@ -115,7 +115,7 @@ def print_table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 
 def measure_quality(models: Sequence[Model], peer: str) -> None:
-    """Memory and cycles of `fast`, `default` and the smallest fit."""
+    """Measure memory and cycles of `fast`, `default` and the smallest fit."""
     memory, cycles, flash = [], [], []
     for model in models:
         fast, report = totals(model, optimize="fast"), converted(model)
@@ -198,7 +198,7 @@ def measure_quality(models: Sequence[Model], peer: str) -> None:
 
 
 def measure_fusing(models: Sequence[Model]) -> None:
-    """Cycles of `fast` and `default` where whole tensors do not fit the memory that the array works in."""
+    """Measure cycles of `fast` and `default` if whole tensors do not fit the memory that the array works in."""
     rows = []
     for model in models:
         fast, default = totals(model, WITH_TCM, optimize="fast"), totals(model, WITH_TCM)
@@ -220,7 +220,7 @@ def measure_fusing(models: Sequence[Model]) -> None:
 
 
 def measure_time(models: Sequence[Model], peer: str, runs: int, folder: Path) -> None:
-    """Compile times: the command lines in turn, then the compiler alone."""
+    """Measure compile times: the command lines in turn, then the compiler alone."""
     rows = []
     for model in models:
         ours = [sys.executable, "-m", "openneutron", "compile", str(model.path), "-o", str(folder / "ours.tflite")]
@@ -252,7 +252,7 @@ def measure_time(models: Sequence[Model], peer: str, runs: int, folder: Path) ->
 
 
 def measure_growth() -> None:
-    """Time and memory for ten times the operators, each in a process of its own so that peaks do not mix."""
+    """Measure time and memory for ten times the operators, each in a separate process so that peaks do not mix."""
     found = []
     for count in GROWTH:
         words = [sys.executable, __file__, "--grow", str(count)]
@@ -269,19 +269,21 @@ def measure_growth() -> None:
 
 
 def grow(count: int) -> None:
-    """Child process of `measure_growth`: CPU seconds and KiB of one compile, after a small one that warms up."""
+    """Print CPU seconds and KiB of one compile, after a small one that warms up; runs in a child process of
+    `measure_growth`.
+    """
     data = chain(count)
     convert(chain(20), Options(target=TARGET))
     began = time.process_time()
     convert(data, Options(target=TARGET))
     taken = time.process_time() - began
-    tracemalloc.start()  # a compile of its own, because tracing takes time
+    tracemalloc.start()  # a separate compile, because tracing takes time
     convert(data, Options(target=TARGET))
     print(taken, tracemalloc.get_traced_memory()[1] / 1024)
 
 
 def models_of(files: Sequence[str], models: str | None, folder: Path) -> list[Model]:
-    """Files, those of a folder that are not compiled yet, or, without any, the reference networks, written to `folder`."""
+    """Return the given files, the uncompiled files of a folder, or else the reference networks, written to `folder`."""
     paths = [Path(name) for name in files]
     if models:
         paths += sorted(Path(models).glob("*.tflite"))

@@ -1,4 +1,4 @@
-"""Who runs a model in benchmarks/runtime.py: our delegate in ExecuTorch, our driver alone, and LiteRT three times.
+"""Contestants of benchmarks/runtime.py: our delegate in ExecuTorch, our driver alone, and LiteRT in three configurations.
 
 Each contestant is a function without arguments that runs the model once, inputs set before; so nobody pays for Python's
 conversions of tensors.
@@ -19,11 +19,10 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 import openneutron
-from openneutron import zoo
+from openneutron import environment, zoo
 from openneutron.convert import convert
 from openneutron.errors import OptionError, RuntimeFailure
 from openneutron.executorch.run.runtime import load_program, register_runtime
-from openneutron.isolate import settings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
 from openneutron.litert.read import read_model
@@ -34,15 +33,15 @@ from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.pte import read_plan
 from openneutron.options import Options
-from openneutron.run.crew import Crew
 from openneutron.run.runner import LiteRtRunner
+from openneutron.run.samples import Runner, run_samples
 from openneutron.terminal.quiet import settle, without_native_chatter
 
 settle()
 
 Run = Callable[[], object]
 
-THREADS = "OPENNEUTRON_THREADS"  # what the driver reads when it prepares a model
+THREADS = "OPENNEUTRON_THREADS"  # read by the driver when it prepares a model
 
 PEERS = {
     "reference": OpResolverType.BUILTIN_REF,
@@ -50,7 +49,7 @@ PEERS = {
     "XNNPACK": OpResolverType.AUTO,
 }
 MANY = 64  # samples of a batch
-EMPTY_SHAPE = (1, 8, 2, 2)  # one vector of bytes: what runs is the way in and out
+EMPTY_SHAPE = (1, 8, 2, 2)  # one vector of bytes: only the overhead of a call is measured
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Model:
 
 
 def from_files(named: str) -> Iterator[Model]:
-    """Models of a folder, or files separated by commas."""
+    """Yield the models of a folder, or of files separated by commas."""
     for part in filter(None, named.split(",")):
         path = Path(part)
         for file in sorted(path.glob("*.tflite")) if path.is_dir() else [path]:
@@ -110,7 +109,9 @@ def is_partition(file: str) -> bool:
 
 
 def through_executorch(pte: bytes, inputs: list[Any]) -> tuple[Run, Callable[[], list[Any]]]:
-    """A run of a program in ExecuTorch's runtime on NHWC inputs, and its outputs as bytes in NHWC order."""
+    """Return a run of a program in ExecuTorch's runtime on NHWC inputs, and a function for its outputs as bytes in NHWC
+    order.
+    """
     import torch
     from executorch.extension.pybindings import portable_lib
 
@@ -121,9 +122,9 @@ def through_executorch(pte: bytes, inputs: list[Any]) -> tuple[Run, Callable[[],
     given = [as_channels_last(torch.from_numpy(value), shape) for value, shape in zip(inputs, wanted, strict=True)]
     method.set_inputs(given)
     with without_native_chatter():
-        method.execute()  # the first run looks at the processor, and tells what it did not find
+        method.execute()  # the first run examines the processor, and reports missing features
 
-    def run(_alive: object = (program, given)) -> None:  # the runtime reads program and inputs where they are
+    def run(_alive: object = (program, given)) -> None:  # the runtime reads program and inputs in place
         method.execute()
 
     def outputs() -> list[Any]:
@@ -134,14 +135,14 @@ def through_executorch(pte: bytes, inputs: list[Any]) -> tuple[Run, Callable[[],
 
 
 def as_channels_last(value: Any, shape: tuple[int, ...]) -> Any:
-    """A tensor in LiteRT's order, seen as PyTorch's `shape`: four dimensions are NCHW there, unless they fit as they are."""
+    """View a tensor in LiteRT's order with PyTorch's `shape`: four dimensions are NCHW there, unless the shape fits already."""
     seen = value.permute(0, 3, 1, 2) if len(shape) == value.dim() == 4 else value
     return seen if tuple(seen.shape) == shape else value.reshape(shape)
 
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Models prepared inside run on so many threads; outside, on as many as before."""
+    """Prepare models inside with this number of threads; restore the number afterwards."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = str(count)
     try:
@@ -166,17 +167,19 @@ def through_driver(model: Model, inputs: list[Any], optimize: str) -> tuple[Run,
 
 
 def one_by_one_and_batch(model: Model, inputs: list[Any]) -> tuple[Run, Run]:
-    """Runs of MANY samples: one after the other, and in one call. A .pte where there is one, else the compiled LiteRT model."""
+    """Return runs of MANY samples: one after the other, and in one call.
+
+    Uses the .pte if there is one, else the LiteRT model.
+    """
+    runner: Runner
     if model.pte is not None:
-        make, samples = partial(load_program, model.pte), _torch_samples(model.pte, inputs)
+        runner, samples = load_program(model.pte), _torch_samples(model.pte, inputs)
     else:
-        make, samples = partial(LiteRtRunner, convert(model.data, Options(source=model.name)).model), [inputs] * MANY
-    crew, threads = Crew(make), settings.threads()
-    if [_bytes_of(one) for one in crew.run(samples, threads=threads)] != [
-        _bytes_of(crew.first(*one)) for one in samples
-    ]:
+        runner, samples = LiteRtRunner(convert(model.data, Options(source=model.name)).model), [inputs] * MANY
+    batch = partial(run_samples, runner, samples, threads=environment.threads())
+    if [_bytes_of(one) for one in batch()] != [_bytes_of(runner(*one)) for one in samples]:
         raise RuntimeFailure(f"{model.name} gives other bytes in a batch: nothing here is worth timing")
-    return lambda: [crew.first(*one) for one in samples], lambda: crew.run(samples, threads=threads)
+    return lambda: [runner(*one) for one in samples], batch
 
 
 def _torch_samples(pte: bytes, inputs: list[Any]) -> list[Any]:
@@ -192,7 +195,7 @@ def _bytes_of(outputs: tuple[Any, ...]) -> list[bytes]:
 
 
 def clearing(run: Run) -> Run:
-    """What a run of the driver clears before it starts, cleared alone: what outputs and scratch held is never handed on."""
+    """Return a function that only clears the memory that a run clears before it starts: outputs and scratch."""
     simulator = getattr(run, "__self__", None)
     assert isinstance(simulator, Simulator)
     info = simulator.info
@@ -202,7 +205,7 @@ def clearing(run: Run) -> Run:
 
 
 def through_litert(model: Model, inputs: list[Any], resolver: OpResolverType) -> Run:
-    """A run in LiteRT, one thread."""
+    """Return a run in LiteRT, one thread."""
     with without_native_chatter():
         interpreter = Interpreter(model_content=model.data, num_threads=1, experimental_op_resolver_type=resolver)
         interpreter.allocate_tensors()
@@ -213,7 +216,7 @@ def through_litert(model: Model, inputs: list[Any], resolver: OpResolverType) ->
 
 
 def random_inputs(model: Model) -> list[Any]:
-    """Seeded bytes over the whole range of each input."""
+    """Return seeded bytes over the whole range of each input."""
     rng, graph = np.random.default_rng(0), read_model(model.data).main
     made = []
     for index in graph.inputs:
@@ -224,7 +227,7 @@ def random_inputs(model: Model) -> list[Any]:
 
 
 def empty_programs() -> tuple[bytes, bytes]:
-    """The smallest delegated graph, and one portable operator on as many bytes."""
+    """Return the smallest delegated graph, and one portable operator on as many bytes."""
     import torch
     from executorch.exir import to_edge
 
@@ -247,7 +250,7 @@ class _Heap(ctypes.Structure):
 
 
 def heap_bytes() -> int | None:
-    """Bytes the process holds on its heap, None where the C library does not count them."""
+    """Return the bytes on the process's heap, None if the C library does not count them."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "mallinfo2"):
         return None
@@ -257,10 +260,10 @@ def heap_bytes() -> int | None:
 
 
 def memory_ratio(pte: bytes, inputs: list[Any]) -> float | None:
-    """Bytes held while a program runs over bytes planned: scratch, constants, inputs and outputs.
+    """Return the bytes held while a program runs, divided by the planned bytes: scratch, constants, inputs and outputs.
 
-    Constants count where they lie, in the program; what is on the heap after a run is measured. Some program must have
-    run before, so that what ExecuTorch and the loops keep per process or thread is there already.
+    Constants in the program count in place; the heap is measured after a run. Another program must have run before, so that
+    memory per process or thread is already allocated.
     """
     planned = constants = 0
     for payload in payloads_of_pte(pte, where="<pte>"):

@@ -1,4 +1,4 @@
-"""What kernel selection saves: sizes of Cortex-M33 images of the zoo with all kernels, a selection, and two models' merged.
+"""Gain of kernel selection: sizes of Cortex-M33 images of the zoo with all kernels, a selection, and a merged selection.
 
     python benchmarks/firmware_size.py [MODEL ...]
 
@@ -22,7 +22,7 @@ from openneutron.terminal.quiet import quiet  # noqa: E402
 from tests.firmware import image, models  # noqa: E402
 
 BUILD = ROOT / "build" / "firmware-size"
-# Promises of the project: a small network needs a small part of the kernels, and all of them fit a small flash.
+# Goals: a small network needs a small part of the kernels, and all of them fit a small flash.
 CIFARNET_SHARE = 0.30
 FULL_TEXT = 80 * 1024
 

@@ -44,14 +44,14 @@ _RUNS = 5
 
 
 def nxp_weights(path: Path) -> int:
-    """Bytes of the weights blocks in a file that NXP's converter made."""
+    """Return the size of the weights blocks in a file that NXP's converter made."""
     graph = read_model(path.read_bytes()).main
     blocks = [blocks_of(graph, op, outputs=0) for op in graph.operators if is_graph_op(op)]
     return sum(decode_container(one.microcode).weights_bytes for one in blocks)
 
 
 def sizes(models: Sequence[Model], peer: str, nxp: dict[str, Path]) -> None:
-    """The table of whole files."""
+    """Print the table of whole files."""
     rows = []
     for model in models:
         ours, plain = totals(model), totals(model, passes_off=PLAIN)
@@ -88,7 +88,7 @@ def sizes(models: Sequence[Model], peer: str, nxp: dict[str, Path]) -> None:
 
 
 def _weights(model: Model) -> Iterator[tuple[Section, bytes]]:
-    """Every section of weights of a compiled model, with its plain bytes."""
+    """Yield every weights section of a compiled model, with its plain bytes."""
     graph = read_model(convert(model.data, Options(target=TARGET, source=model.name)).model).main
     for op in graph.operators:
         if is_graph_op(op):
@@ -101,7 +101,7 @@ def _weights(model: Model) -> Iterator[tuple[Section, bytes]]:
 
 
 def _seconds(section: Section, plain: bytes) -> float:
-    """How long a driver takes to prepare a program whose constants are this one section; its best of some."""
+    """Return the shortest time in which a driver prepares a program whose constants are this one section."""
     target = targets.load(TARGET)
     padded = plain + bytes(-len(plain) % 16)
     rows = (TensorRow(True, 0, ElementType.UINT8, (1,), 1),)
@@ -117,7 +117,7 @@ def _seconds(section: Section, plain: bytes) -> float:
 
 
 def schemes(models: Sequence[Model]) -> None:
-    """The weights alone, in every form."""
+    """Print the table of the weights alone, in every form."""
     target = targets.load(TARGET)
     rows = []
     for model in models:

@@ -35,10 +35,10 @@ sys.path.insert(0, str(ROOT))
 
 CHAIN, CHAIN_LAYERS = "chain", 100  # of five nodes each when quantized: convolution, ReLU, weights, and a value stored
 MODELS = ("mobilenet_v2", "cifarnet", CHAIN)
-SAMPLES = 4  # calibration inputs: enough to run the observers, few enough not to be what is measured
+SAMPLES = 4  # calibration inputs: enough for the observers, few enough to take little time
 OURS, PEER = "ours", "XNNPACK"
-GOALS = {"mobilenet_v2": 3.0, "cifarnet": 0.5}  # CPU seconds of what is ours
-WHOLE_GOAL = 0.2  # of the peer's whole path
+GOALS = {"mobilenet_v2": 3.0, "cifarnet": 0.5}  # CPU seconds of our code
+WHOLE_GOAL = 0.2  # share of the peer's total
 RECURRENT, CONVOLUTIONAL, RECURRENT_GOAL = ("gru_kws", "lstm_kws"), "resnet8", 2.0
 GROWTH, GROWTH_GOAL = (1000, 10_000), 12.0
 REPORTED, PER_NODE_GOAL = ("mobilenet_v2", "yolov8n", "bilstm"), 2.0
@@ -62,7 +62,7 @@ class Clock:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.process_time() - began
 
     def count(self, owner: Any, name: str) -> None:
-        """Add every call of a function to the seconds that are ours."""
+        """Add the time of every call of a function to our seconds."""
         original = getattr(owner, name)
 
         @wraps(original)
@@ -77,11 +77,14 @@ def _is_static(owner: Any, name: str) -> bool:
     return isinstance(vars(owner).get(name), staticmethod)
 
 
-def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
-    """The stages of `openneutron.compile`, one by one."""
-    from openneutron.executorch import pipeline
+def lower_ours(
+    model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock, *, cpu: tuple[str, ...] = ()
+) -> bytes:
+    """Run the stages of `openneutron.compile` one by one; `cpu` are operators that stay on the CPU."""
     from openneutron.executorch.capture.export import export
-    from openneutron.executorch.partition.passes.keep_layers_whole import forget_with, with_whole_layers
+    from openneutron.executorch.deliver.session import CompileSession
+    from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
+    from openneutron.executorch.program_lowering import lower_program
     from openneutron.executorch.quantize import NeutronQuantizer
     from openneutron.executorch.quantize import pt2e as steps
     from openneutron.executorch.stage_times import Stages
@@ -94,16 +97,18 @@ def lower_ours(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], cloc
     with clock("calibrate"):
         steps.calibrate(prepared, samples)
     with clock("convert"):
-        quantized = steps.converted(prepared)
+        quantized = steps.convert(prepared)
     with clock("export again"):
-        program = forget_with(export(with_whole_layers(quantized), inputs))
+        session = CompileSession()
+        program = export(contract_layers(quantized, session.bodies), inputs)
     with clock("lower and write"):
-        return pipeline.lower_program(program, Options(target="imxrt700"), Stages()).pte
+        options = Options(target="imxrt700", operators_not_to_delegate=cpu)
+        return lower_program(program, options, Stages(), session=session).pte
 
 
 def count_ours(clock: Clock) -> None:
-    """Time what this project does inside the stages of others."""
-    from openneutron.executorch import pipeline
+    """Measure the time of our code inside other packages' stages."""
+    from openneutron.executorch import program_lowering
     from openneutron.executorch.deliver.backend import NeutronBackend
     from openneutron.executorch.edge import delegate
     from openneutron.executorch.partition.partitioner import NeutronPartitioner
@@ -113,17 +118,17 @@ def count_ours(clock: Clock) -> None:
     clock.count(steps, "fold_batch_norm")
     for name in ("transform_for_annotation", "annotate"):
         clock.count(NeutronQuantizer, name)
-    for name in ("partition", "ops_to_not_decompose", "transform_for_pre_decomposition"):
+    for name in ("partition", "ops_to_not_decompose", "transform_for_pre_decomposition", "finish"):
         clock.count(NeutronPartitioner, name)
     for name in ("without_in_place", "check", "direct_edge"):
         clock.count(delegate, name)
     clock.count(NeutronBackend, "preprocess")
     for name in ("make_islands_contiguous", "seal_pte"):
-        clock.count(pipeline, name)
+        clock.count(program_lowering, name)
 
 
 def lower_xnnpack(model: Any, inputs: tuple[Any, ...], samples: Sequence[Any], clock: Clock) -> bytes:
-    """As ExecuTorch's documentation quantizes and lowers for XNNPACK."""
+    """Quantize and lower for XNNPACK as ExecuTorch's documentation does."""
     import executorch.kernels.quantized  # noqa: F401
     import torch
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
@@ -155,7 +160,7 @@ LOWER: dict[str, Callable[..., bytes]] = {OURS: lower_ours, PEER: lower_xnnpack}
 
 
 def measure(contestant: str, name: str) -> dict[str, float]:
-    """CPU seconds per stage of one path over one model, in this process."""
+    """Return the CPU seconds per stage of one path over one model, in this process."""
     import torch
 
     from openneutron import zoo
@@ -178,7 +183,7 @@ def _of_zoo(model: Any) -> tuple[Any, tuple[Any, ...], Sequence[Any]]:
 
 
 def chain() -> tuple[Any, tuple[Any, ...], Sequence[Any]]:
-    """Convolutions one behind the other, an input, and calibration data."""
+    """Return a chain of convolutions, an input, and calibration data."""
     import torch
     from torch import nn
 
@@ -189,7 +194,7 @@ def chain() -> tuple[Any, tuple[Any, ...], Sequence[Any]]:
 
 
 def measure_growth() -> dict[str, float]:
-    """CPU seconds of partitioning chains of quantized operators, by the number of nodes."""
+    """Return the CPU seconds of partitioning chains of quantized operators, by the number of nodes."""
     from benchmarks.chains import quantized_chain
     from openneutron.executorch import NeutronPartitioner, generate_neutron_compile_spec
 
@@ -268,7 +273,7 @@ def compare_reports() -> None:
 
 
 def compare_targets() -> None:
-    """Print what compiling a detector takes on every target."""
+    """Print the cost of compiling a detector for every target."""
     seconds, mib = DETECTOR_GOALS
     print(
         f"{DETECTOR} at 640x640, goals {seconds:.0f} s of CPU and {mib:.0f} MiB; before it: importing, a tiny compile"
@@ -281,7 +286,7 @@ def compare_targets() -> None:
 
 
 def _measured(kind: str, *rest: str) -> dict[str, float]:
-    """What a child process was asked for."""
+    """Return the measurement that a child process was started for."""
     from benchmarks import reports
 
     if kind == "growth":

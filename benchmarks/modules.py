@@ -1,4 +1,4 @@
-"""PyTorch networks with random weights, for measuring how long lowering takes: what they compute does not matter here.
+"""PyTorch networks with random weights, for measuring lowering time: their results do not matter here.
 
 Layers are public facts: YOLOv8 of Ultralytics, without what decodes boxes on the CPU. Networks of timm are those of
 `tests/models/networks.txt`, where timm is installed.
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-SAMPLES = 4  # calibration inputs: enough to run the observers, few enough not to be what is measured
+SAMPLES = 4  # calibration inputs: enough for the observers, few enough to take little time
 
 
 @dataclass(frozen=True)
 class Given:
-    """A module with what `openneutron.compile` wants beside it."""
+    """A module with the other arguments of `openneutron.compile`."""
 
     model: nn.Module
     inputs: tuple[torch.Tensor, ...]
@@ -41,7 +41,7 @@ class _Bottleneck(nn.Module):
 
 
 class _C2f(nn.Module):
-    """All steps of a chain of bottlenecks, and what stood before it."""
+    """All steps of a chain of bottlenecks, joined with the chain's input."""
 
     def __init__(self, inputs: int, outputs: int, count: int, shortcut: bool = True) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ def bilstm() -> Given:
 
 
 def tiny() -> Given:
-    """What is lowered first, so that importing and other first times are not counted."""
+    """Return a network to lower first, so that imports and other one-time costs are not counted."""
     layers = nn.Sequential(nn.Conv2d(3, 2, 3), nn.BatchNorm2d(2), nn.ReLU())
     return _given(layers, (1, 3, 4, 4))
 
@@ -146,7 +146,7 @@ MODULES: dict[str, Callable[[], Given]] = {"yolov8n": yolov8n, "bilstm": bilstm}
 
 
 def load(name: str) -> Given:
-    """A network of this file, of the zoo, or of timm at its own resolution."""
+    """Return a network of this file, of the zoo, or of timm at its own resolution."""
     from openneutron import zoo
     from tests.models import libraries
 

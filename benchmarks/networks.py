@@ -1,4 +1,4 @@
-"""The reference networks as LiteRT models with random weights: what they compute does not matter here, only their layers.
+"""The reference networks as LiteRT models with random weights: only their layers matter here.
 
 Layers are public facts: MLPerf Tiny v1.1 reference models, the MobileNet papers, NXP's CifarNet example.
 """
@@ -14,7 +14,7 @@ from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 
-SCALE = 0.05  # of every activation; nothing here looks at values
+SCALE = 0.05  # of every activation; values do not matter here
 WEIGHT_SCALE = 0.01
 
 

@@ -1,4 +1,4 @@
-"""Importing an ONNX model of 300 nodes, beside what `torch.export` takes for the same calls.
+"""Import time of an ONNX model of 300 nodes, compared with `torch.export` of the same calls.
 
 python benchmarks/onnx_import.py [runs]
 """

@@ -1,7 +1,7 @@
-"""Latencies and memory that NXP and users of its tools have published for models on a Neutron-C NPU, and peers' figures.
+"""Published latencies and memory of models on a Neutron-C NPU, by NXP and users of its tools, and peers' figures.
 
-Times are of whole models: softmax, quantize and dequantize run on the CPU and are inside. The cycle model is calibrated on all
-of them and judged by leaving each one out. Machine and sources: docs/targets.md.
+Times are of whole models, including softmax, quantize and dequantize on the CPU. The cycle model is calibrated on all of them
+and validated by leaving each one out. Machine and sources: docs/targets.md.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ POINTS = (
     Point("imxrt700", "mobilenet_v1_1_224", 53.376, SDK, fetch_constants=True),
 )
 
-# Networks on the Cortex-M33 of mcxn94x alone (150 MHz, CMSIS-NN): what the CPU model is made of; NXP eIQ model zoo.
+# Networks on the Cortex-M33 of mcxn94x alone (150 MHz, CMSIS-NN), from which the CPU model is fitted; NXP eIQ model
+# zoo.
 CPU_ONLY_MILLISECONDS = {"resnet8": 266.7, "ds_cnn": 62.0, "autoencoder": 5.6}
 
 # Whole systems with an i.MX 95, so upper bounds only: the NPU's own time must not exceed them. Milliseconds.
@@ -45,7 +46,7 @@ IMX95_AT_MOST = {"mobilenet_v2": 3.17, "yolov5n": 13.7, "yolov8s_seg": 73.0}
 
 @dataclass(frozen=True)
 class Header:
-    """What the header of a file made by NXP's converter says; `network` as above."""
+    """The header of a file made by NXP's converter; `network` as above."""
 
     target: str
     network: str

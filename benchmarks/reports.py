@@ -1,4 +1,4 @@
-"""What `benchmarks/lowering.py` measures of whole commands: reports per operator, and a detector on every target."""
+"""Measurements of whole commands for `benchmarks/lowering.py`: reports per operator, and a detector on every target."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ TARGET = "imxrt700"
 
 
 def cpu_seconds() -> float:
-    """Of this process and of those it has waited for."""
+    """Return the CPU seconds of this process and of those it has waited for."""
     used = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def peak_mib() -> float:
-    """The most memory that this process had, with all that it imported."""
+    """Return this process's peak memory, including its imports."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _report(name: str, given: Any) -> Any:
-    """As `openneutron report` makes it, with its page."""
+    """Make a report as `openneutron report` does, with its page."""
     from openneutron.cli.inputs.loading import compile_loaded
-    from openneutron.cli.shared.reporting import completed
+    from openneutron.cli.shared.reporting import complete_report
     from openneutron.executorch.capture.sources import Loaded
     from openneutron.report.html import page
 
@@ -36,13 +36,13 @@ def _report(name: str, given: Any) -> Any:
     loaded = Loaded(name, given.model, given.inputs, given.calibration)
     options = {"target": TARGET, "optimize": "default", "fit_bytes": None}
     program = compile_loaded(loaded, quiet, dump_intermediates=True, **options)
-    report = completed(program, loaded, options, quiet)
+    report = complete_report(program, loaded, options, quiet)
     page(report)
     return report
 
 
 def measure_report(name: str) -> dict[str, float]:
-    """CPU seconds of a report, after a tiny one, and the operators it is about."""
+    """Return the CPU seconds of a report, after a tiny one, and its number of operators."""
     import torch
 
     from benchmarks import modules
@@ -56,7 +56,7 @@ def measure_report(name: str) -> dict[str, float]:
 
 
 def measure_compile(name: str, target: str) -> dict[str, float]:
-    """CPU seconds of a compile, after a tiny one and with all from the start on, and the memory of the whole process."""
+    """Return the CPU seconds of a compile, after a tiny one and from the process's start, and the process's memory."""
     import torch
 
     import openneutron

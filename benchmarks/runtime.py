@@ -11,10 +11,10 @@ Ours is the whole `.pte` in ExecuTorch's runtime (of a .tflite: the driver's run
 quantized model with its reference kernels, its built-in kernels without delegates, and XNNPACK. It takes the best
 instructions of the processor, unless OPENNEUTRON_ISA=avx2 or --litert avx2 holds it to AVX2. "uncascaded" compares two
 schedules in the driver alone: below 1.00 the cascades cost that share of the time; "2 threads" is the driver on as many
-against one. "batch" is `Program.run_many` on many samples against `Program.run` on each, on as many threads as there are
-processors for this process. "clearing" is the share of the driver's time in which it clears scratch, prefetch and
-outputs. "memory" is what is held while running over what was planned. Ratios are medians over rounds: in each round
-every contestant has a turn, and two are divided.
+against one. "batch" is `Program.run_many` on many samples against `Program.run` on each; programs of one delegate then
+take as many threads as there are processors for this process. "clearing" is the share of the driver's time in which it
+clears scratch, prefetch and outputs. "memory" is what is held while running over what was planned. Ratios are medians
+over rounds: in each round every contestant has a turn, and two are divided.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compares every kernel with LiteRT's reference and default kernels, and prints where those differ from each other.
+"""Compare every kernel with LiteRT's reference and default kernels, and print where those differ from each other.
 
     python benchmarks/second_opinion.py [--write]
 
@@ -20,7 +20,7 @@ _PLACE = re.compile(r"(<!-- opinions -->\n).*?(\n<!-- end of opinions -->)", re.
 
 
 def main() -> int:
-    """1 where a kernel is not its golden's."""
+    """Return 1 if a kernel differs from its golden value, else 0."""
     found = list(opinions())
     text = table(found)
     print(f"{len(found)} operators by type\n{text}")

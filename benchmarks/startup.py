@@ -20,7 +20,7 @@ CONTESTANTS = {
 
 
 def cpu_seconds(arguments: list[str]) -> float:
-    """User and system time of one interpreter."""
+    """Return the user and system time of one interpreter."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -44,7 +44,7 @@ REAP_SECONDS = 5  # the process ends a fraction of a second after the command
 
 @dataclass(frozen=True)
 class Taken:
-    """Seconds on the clock, and of all processors."""
+    """Wall-clock seconds, and CPU seconds of all processors."""
 
     wall: float
     cpu: float
@@ -68,13 +68,13 @@ def _cpu() -> float:
 
 
 def adopt() -> None:
-    """Have processes that a command leaves behind as our own: workers are forked from one that ends after the command."""
+    """Become the parent of processes that a command leaves behind: workers are forked from one that ends after the command."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def reap() -> None:
-    """Wait for them, so that their CPU seconds count; not for a process that Python itself keeps."""
+    """Wait for these processes, so that their CPU seconds count, but not for one that Python itself keeps."""
     end = time.monotonic() + REAP_SECONDS
     while time.monotonic() < end:
         try:
@@ -137,13 +137,13 @@ def _even(one: Taken, two: Taken) -> str:
 
 
 def evaluate(images: int) -> None:
-    from openneutron.analyze.data.given import Data
     from openneutron.analyze.data.labelled import Wanted
+    from openneutron.analyze.data.source import Data
     from openneutron.analyze.sharded import score_shards
-    from openneutron.cli.evaluate import asked
+    from openneutron.cli.evaluate import build_forms
 
     data = Data(None, images, shard_size=25)  # the last shard that one process still has is 1/40 of the work
-    forms, _ = asked(EVALUATED, data, stage=lambda text: None)
+    forms, _ = build_forms(EVALUATED, data, stage=lambda text: None)
 
     def run(workers: int) -> object:
         return score_shards(forms, data.shards(Wanted((3, 32, 32)), zoo=EVALUATED), workers=workers)

@@ -1,4 +1,4 @@
-"""Timing that survives a busy machine: contestants take turns, and the medians are compared."""
+"""Timing on a busy machine: contestants take turns, and medians are compared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TURN_SECONDS = 0.002  # long against the clock's resolution and a call's own ove
 
 
 def interleaved(contestants: dict[str, Callable[[], object]], runs: int) -> dict[str, float]:
-    """Median seconds of each contestant; they run one after the other, `runs` rounds after one that is not counted.
+    """Return the median seconds of each contestant; they run in turn for `runs` rounds after an uncounted one.
 
     Example:
         >>> interleaved({"ours": ours, "theirs": theirs}, runs=5)
@@ -43,7 +43,7 @@ class Times:
 
 
 def ratio(peer: Times, own: Times) -> float:
-    """How many times faster `own` is: the median over rounds, because a busy neighbour slows both sides of a round.
+    """Return how many times faster `own` is: the median over rounds, because a busy neighbour slows both sides of a round.
 
     Example:
         >>> ratio(times["theirs"], times["ours"])
@@ -53,7 +53,7 @@ def ratio(peer: Times, own: Times) -> float:
 
 
 def rounds(contestants: dict[str, Callable[[], object]], seconds: float) -> dict[str, Times]:
-    """Times of short functions, interleaved: in each round every contestant repeats itself for about TURN_SECONDS.
+    """Return the times of short functions, interleaved: in each round every contestant repeats for about TURN_SECONDS.
 
     Rounds go on until `seconds` have passed, and at least five times. The first call of each turn is not counted: it finds
     caches that another contestant filled.
@@ -76,7 +76,7 @@ def rounds(contestants: dict[str, Callable[[], object]], seconds: float) -> dict
 
 
 def _repeats(run: Callable[[], object]) -> int:
-    """How often a contestant fits into a turn."""
+    """Return how often a contestant fits into a turn."""
     run()
     began = time.perf_counter()
     run()
@@ -84,7 +84,7 @@ def _repeats(run: Callable[[], object]) -> int:
 
 
 def command(words: Sequence[str]) -> Callable[[], None]:
-    """A process as a contestant; it may keep its bytecode, as an installed program does, whatever this shell says."""
+    """Return a process as a contestant; it may keep its bytecode, as an installed program does."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     environment["PYTHONPYCACHEPREFIX"] = os.path.join(tempfile.gettempdir(), f"openneutron-bench-{os.getuid()}")
 

@@ -1,4 +1,4 @@
-"""Arm's Vela as the peer: runs its command line when it is installed and reads the summary it writes.
+"""Arm's Vela as the peer: runs its command line if it is installed and reads its summary.
 
 `pip install openneutron[bench]` brings it; any other installation can be named with --vela.
 """
@@ -24,7 +24,10 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Estimate:
-    """What Vela says of a model: SRAM, cycles on its own machine, bytes of its encoded weights and of all it keeps in flash."""
+    """Vela's summary of a model:
+
+    SRAM, cycles on its own machine, bytes of encoded weights and of everything in flash.
+    """
 
     sram_kib: float
     cycles: int
@@ -33,13 +36,13 @@ class Estimate:
 
 
 def find(named: str = "") -> str:
-    """The command to run, "" when there is none."""
+    """Return the command to run, "" if there is none."""
     beside = Path(sys.executable).parent / "vela"
     return named or shutil.which("vela") or (str(beside) if beside.exists() else "")
 
 
 def contestant(vela: str, model: Path, folder: Path) -> Callable[[], None]:
-    """Vela's whole command line on a model."""
+    """Return Vela's whole command line on a model as a contestant."""
     return command([vela, str(model), *OPTIONS, "--output-dir", str(folder)])
 
 

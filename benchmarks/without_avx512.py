@@ -1,7 +1,7 @@
-"""Holds LiteRT to AVX2 in this process, so that a benchmark of our AVX2 loops compares like with like.
+"""Limit LiteRT to AVX2 in this process, so that a benchmark of our AVX2 loops is fair.
 
-XNNPACK takes the best instructions the processor says it has, and has no setting for less. So every CPUID instruction of
-LiteRT's loaded libraries is replaced in memory, and answered without AVX-512, AVX-VNNI and AMX (without_avx512.c).
+XNNPACK uses the best instructions of the processor, and has no setting to limit them. So every CPUID instruction of LiteRT's
+loaded libraries is replaced in memory and answered without AVX-512, AVX-VNNI and AMX (without_avx512.c).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _kept: list[object] = []  # addresses that the signal handler reads for as long 
 
 
 def hold_to_avx2() -> None:
-    """From now on LiteRT's interpreters take AVX2 at most, XNNPACK among them. Call it before the first one is made.
+    """Limit LiteRT's interpreters, including XNNPACK, to AVX2. Call it before the first one is made.
 
-    Raises where that is not possible, and where it has no effect because LiteRT knew the processor already.
+    Raises if that is not possible, or has no effect because LiteRT has examined the processor already.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise OptionError(f"{REFUSED} on {sys.platform} {platform.machine()}", hint="that needs Linux on x86-64")
@@ -45,7 +45,7 @@ def hold_to_avx2() -> None:
 
 
 def confirm(questions: int, held: list[Path], now: list[Path]) -> None:
-    """Raise unless LiteRT, having run a model, asked what the processor has, and only where it was held."""
+    """Raise unless LiteRT, having run a model, queried the processor's features, and only through the replaced instructions."""
     if not questions:
         raise RuntimeFailure(
             f"{REFUSED}: it ran a model without asking what the processor has",
@@ -56,13 +56,13 @@ def confirm(questions: int, held: list[Path], now: list[Path]) -> None:
 
 
 def loaded() -> list[Path]:
-    """LiteRT's libraries in this process."""
+    """Return LiteRT's libraries in this process."""
     folder = Path(str(ai_edge_litert.__file__)).resolve().parent
     return sorted({file for *_, file in mappings() if file.is_relative_to(folder)})
 
 
 def hold(libraries: list[Path]) -> ctypes.CDLL:
-    """Replace all CPUID instructions of loaded libraries; its `questions()` says how many were asked since."""
+    """Replace all CPUID instructions of loaded libraries; its `questions()` returns the number of queries since then."""
     addresses = [address for library in libraries for address in instructions(library)]
     if not addresses:
         names = ", ".join(library.name for library in libraries)
@@ -79,7 +79,7 @@ def hold(libraries: list[Path]) -> ctypes.CDLL:
 
 
 def mappings() -> list[tuple[int, int, str, Path]]:
-    """Start, end, protection and file of every file in this process's memory."""
+    """Return start, end, protection and file of every file in this process's memory."""
     found = []
     for line in Path("/proc/self/maps").read_text("utf-8").splitlines():
         fields = line.split(maxsplit=5)
@@ -90,7 +90,7 @@ def mappings() -> list[tuple[int, int, str, Path]]:
 
 
 def instructions(library: Path) -> list[int]:
-    """Addresses of a loaded library's CPUID instructions: a disassembler tells them from other bytes that look alike."""
+    """Return the addresses of a library's CPUID instructions, by a disassembler, because other bytes can look alike."""
     words = ["objdump", "--disassemble", "--no-show-raw-insn", str(library)]
     try:
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -110,7 +110,7 @@ def instructions(library: Path) -> list[int]:
 
 
 def compiled() -> ctypes.CDLL:
-    """The helper in C, made with the system's compiler; once loaded it needs no file."""
+    """Return the helper in C, compiled with the system's compiler; after loading it needs no file."""
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "without_avx512.so"
         words = ["cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-o", str(made), str(SOURCE)]

@@ -13,7 +13,7 @@ from openneutron.litert.graph import DType
 
 class _Detector(Layers):
     def block(self, x: int, channels: int, kernel: int, stride: int = 1) -> int:
-        """Convolution and SiLU."""
+        """Append convolution and SiLU."""
         y = self.conv(x, channels, kernel, stride, act="NONE")
         gate = self._g.tensor(f"t{len(self._g.graph.tensors)}", self.shape(y), DType.INT8, 1 / 256, -128)
         self._g.op("LOGISTIC", [y], [gate])
@@ -35,14 +35,14 @@ class _Detector(Layers):
         return left, right
 
     def twice(self, x: int) -> int:
-        """Nearest neighbours at twice the size."""
+        """Append nearest-neighbour upsampling by two."""
         n, h, w, c = self.shape(x)
         out = self._activation((n, 2 * h, 2 * w, c))
         self._g.op("RESIZE_NEAREST_NEIGHBOR", [x, self._constant(np.array([2 * h, 2 * w], np.int32))], [out])
         return out
 
     def transposed(self, x: int, channels: int) -> int:
-        """Transposed convolution of 2x2 windows at twice the size."""
+        """Append a transposed convolution of 2x2 windows, to twice the size."""
         n, h, w, c = self.shape(x)
         out = self._activation((n, 2 * h, 2 * w, channels))
         data = self._rng.integers(-127, 128, (channels, 2, 2, c), dtype=np.int8)
@@ -52,7 +52,7 @@ class _Detector(Layers):
         return out
 
     def pools(self, x: int, channels: int) -> int:
-        """Max pools of 5, 9 and 13 as three of 5, beside their input."""
+        """Append max pools of 5, 9 and 13 as three of 5, joined with their input."""
         parts = [self.block(x, channels // 2, 1)]
         for _ in range(3):
             out = self._activation(self.shape(parts[0]))
@@ -62,7 +62,7 @@ class _Detector(Layers):
         return self.block(self.concat(*parts), channels, 1)
 
     def c3(self, x: int, channels: int, count: int, *, shortcut: bool = True) -> int:
-        """YOLOv5's block: bottlenecks beside a 1x1 convolution."""
+        """Append YOLOv5's block: bottlenecks beside a 1x1 convolution."""
         y = self.block(x, channels // 2, 1)
         for _ in range(count):
             inner = self.block(self.block(y, channels // 2, 1), channels // 2, 3)
@@ -70,7 +70,7 @@ class _Detector(Layers):
         return self.block(self.concat(y, self.block(x, channels // 2, 1)), channels, 1)
 
     def c2f(self, x: int, channels: int, count: int, *, shortcut: bool = True) -> int:
-        """YOLOv8's block: all steps of a chain of bottlenecks, and what stood before it."""
+        """Append YOLOv8's block: all steps of a chain of bottlenecks, joined with the chain's input."""
         parts = [*self.halves(self.block(x, channels, 1))]
         for _ in range(count):
             inner = self.block(self.block(parts[-1], channels // 2, 3), channels // 2, 3)

@@ -31,31 +31,41 @@ VARIABLES = {
         "Python (`executorch/run/runtime.py`)",
         "Path of a `libopenneutron_delegate.so` to use in place of the installed one.",
     ),
+    "OPENNEUTRON_PLAIN": (
+        "Python (`executorch/upstream/switch.py`)",
+        "1 to replace no function of torch, torchao, ExecuTorch and ruamel.yaml while PyTorch models are compiled; or some "
+        "of the names that `python benchmarks/upstream.py` lists, separated by commas. Slower, the results are the same "
+        "bytes.",
+    ),
+    "OPENNEUTRON_UNTESTED": (
+        "Python (`executorch/upstream/switch.py`)",
+        "1 to work with versions of torch, torchao and ExecuTorch that this release was not tested with.",
+    ),
     "OPENNEUTRON_ISA": (
-        "native library (`simd/isa.c`)",
+        "native library (`host/simd/isa.c`)",
         "Instruction set of the inner loops: `portable`; `avx2` or `avx512vnni` on x86-64; `neon`, `dotprod` or "
         "`i8mm` on 64-bit Arm. Without it the best the processor has. The results are the same bytes.",
     ),
     "OPENNEUTRON_THREADS": (
-        "native library (`driver/threads.c`), Python (`isolate/settings.py`)",
+        "native library (`host/driver/thread_pool.c`), Python (`environment.py`)",
         "Threads, 1 to 16, that a run of the simulator may use; 1 without it. They take part in a model's runs where that "
-        "turns out to be faster. `Program.run_many` and `evaluate` take so many samples at a time; without it as many as "
-        "there are processors for the process. The results are the same bytes.",
+        "turns out to be faster. `Program.run_many` and `evaluate` run programs of one delegate on so many; without it on as "
+        "many as there are processors for the process. The results are the same bytes.",
     ),
     "OPENNEUTRON_TIMEOUT": (
-        "native library (`driver/limits.c`), LiteRT's process (`run/patience.py`)",
+        "native library (`firmware/driver/limits.c`), LiteRT's process (`run/patience.py`)",
         "Seconds after which a run of a simulator or delegate, or of LiteRT's part of a model, is stopped with an error; "
         "without it 60, and up to 600 for LiteRT's part of large models; 0 lifts the limit. `--timeout` of `run` and `verify` "
         "sets it.",
     ),
     "OPENNEUTRON_MEMORY": (
-        "native library (`driver/limits.c`), LiteRT's process (`run/litert_process.py`)",
+        "native library (`firmware/driver/limits.c`), LiteRT's process (`run/litert_process.py`)",
         "Bytes that inputs, outputs, scratch, prefetch and state of one graph may take together; without it what the target "
         "has, at most 512 MiB; all graphs of a process four times that. LiteRT's process may take as much beside its own "
         "512 MiB, without it 4 GiB in all. 0 lifts the limits.",
     ),
     "OPENNEUTRON_WINDOW": (
-        "native library (`driver/limits.c`)",
+        "native library (`firmware/driver/limits.c`)",
         "Bytes that coded constants are decoded into while a model of the simulator or a delegate runs, 0 for as few as "
         "possible; without it they are decoded once, when it is prepared. Less memory, slower runs, the same results "
         "(`docs/storage.md`).",
@@ -100,7 +110,7 @@ def _source(module: str) -> str:
 def litert_page() -> str:
     """LiteRT operators and their limits."""
     from openneutron.compiler import kernels
-    from openneutron.compiler.front.straighten import STRAIGHTENED
+    from openneutron.compiler.front.unroll_control_flow import CONTROL_FLOW_LIMITS
 
     rules = kernels.rules()
     parts = [
@@ -111,10 +121,10 @@ def litert_page() -> str:
     for code, rule in rules.items():
         limits = "\n".join(f"- `{one.code}`: {one.rule}" for one in rule.limits) or "- no limits"
         parts.append(f"## {code}\n\nIn {_source(rule.kernel_file)}.\n\n{limits}")
-    for code, sentences in STRAIGHTENED.items():
+    for code, sentences in CONTROL_FLOW_LIMITS.items():
         limits = "\n".join(f"- {one}" for one in sentences)
-        home = _source("openneutron.compiler.front.straighten")
-        parts.append(f"## {code}\n\nNo kernel: other operators take its place, in {home}.\n\n{limits}")
+        where = _source("openneutron.compiler.front.unroll_control_flow")
+        parts.append(f"## {code}\n\nNo kernel: other operators take its place, in {where}.\n\n{limits}")
     return _page("LiteRT operators", "the kernels' limits", *parts)
 
 
@@ -163,7 +173,7 @@ def kernels_page() -> str:
         "the kernels' own files",
         "A kernel is `compiler/kernels/<name>.py`, `runtime/firmware/kernels/<name>.c` and "
         "`tests/compiler/kernels/test_<name>.py`. "
-        "*Cost* names the formula in `runtime/machine/`. *Table*: the kernel takes a fused "
+        "*Cost* names the formula in `runtime/firmware/machine/`. *Table*: the kernel takes a fused "
         "256-entry table behind its requantize. Parameters and operands are in the [format](../format.md).",
         _table(("id", "kernel", "meaning", "cost", "table", "LiteRT operators of its file"), rows),
         "## Operators made of other kernels\n\nThese files emit nodes of the kernels above, or views.",
@@ -181,7 +191,7 @@ def _options(command: Any) -> list[tuple[str, str, str]]:
             spelling = f"`{item.name.upper()}`" + ("…" if item.nargs == -1 else "")
         else:
             spelling = ", ".join(f"`{one}`" for one in (*item.opts, *item.secondary_opts))
-        default = item.default
+        default = item.show_default if isinstance(item.show_default, str) else item.default
         shown = "" if default in (None, "", False, (), []) or item.required else f"`{default}`".replace("`True`", "on")
         found.append((spelling, "required" if item.required else shown, item.help or ""))
     return found
@@ -357,7 +367,12 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main() -> None:
     """Write the pages, and everything that comes from the compiler's tables."""
-    for module in ("openneutron.litert.lay_out", "openneutron.compiler.back.generate"):
+    generators = (
+        "openneutron.litert.write_schema_tables",
+        "openneutron.compiler.back.generate",
+        "openneutron.compiler.back.publish",
+    )
+    for module in generators:
         subprocess.run([sys.executable, "-m", module], check=True)
     for name, page in PAGES.items():
         path = ROOT / name

@@ -1,4 +1,4 @@
-"""CifarNet from PyTorch to bit-exact execution: compile, run on 1,000 real images, and check every promise.
+"""CifarNet from PyTorch to bit-exact execution: compile, run on 1,000 real images, and check every goal.
 
 Run it with `make demo`. The exit code is 1 when a promise is broken.
 """
@@ -24,7 +24,7 @@ from openneutron.terminal.quiet import quiet
 
 TARGET = "imxrt700"
 FOLDER = Path(__file__).resolve().parents[1] / "build" / "demo"
-# The promises of this project about its demo.
+# The goals of this demo.
 MOST_POINTS_LOST = 0.5
 LEAST_AGREEMENT = 99.5
 
@@ -49,7 +49,7 @@ class Stopwatch:
 
 @dataclass(frozen=True)
 class Results:
-    """What came out of the four ways to run the network, one row per image."""
+    """The outputs of the four ways to run the network, one row per image."""
 
     labels: Array
     float_scores: Array
@@ -68,7 +68,7 @@ def main() -> int:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
-    # Progress goes to stderr and vanishes, so that the summary alone stays.
+    # Progress goes to stderr and is erased, so that only the summary stays.
     shown = Console(stderr=True)
     with quiet(), Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as bar:
         watch = Stopwatch(bar)
@@ -110,7 +110,7 @@ def run_everything(program: on.Program, model: Any, watch: Stopwatch) -> Results
     from openneutron.microcode.payload import payloads_of_pte
     from openneutron.run.runner import LiteRtRunner
 
-    # Images are small: a second thread costs more than it brings.
+    # Images are small: a second thread costs more than it gains.
     torch.set_num_threads(1)
     test = model.test_images()
     images = test.inputs.split(1)
@@ -139,7 +139,7 @@ def run_everything(program: on.Program, model: Any, watch: Stopwatch) -> Results
 
 
 def stacked(run: Any, images: Any, advance: Any) -> Array:
-    """One row of scores per image."""
+    """Return one row of scores per image."""
     rows = []
     for image in images:
         rows.append(run(image).reshape(-1))
@@ -148,7 +148,9 @@ def stacked(run: Any, images: Any, advance: Any) -> Array:
 
 
 def input_quantizer(quantized: Any) -> Any:
-    """How the program makes INT8 [1, H, W, C] of its float input, with the numbers of its own first quantize node."""
+    """Return the function from float input to the program's INT8 [1, H, W, C], with the parameters of its first
+    quantize node.
+    """
     import torch
 
     operator = torch.ops.quantized_decomposed.quantize_per_tensor.default
@@ -157,7 +159,7 @@ def input_quantizer(quantized: Any) -> Any:
 
 
 def print_checks(program: on.Program, results: Results, watch: Stopwatch, console: Console) -> int:
-    """The promises, one row each; returns the exit code."""
+    """Print the goals, one row each; returns the exit code."""
     count = len(results.labels)
 
     def accuracy(scores: Array) -> float:

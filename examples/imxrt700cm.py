@@ -1,4 +1,4 @@
-"""One recipe for i.MX RT700: where every operator of some networks runs, and that the mixed programs run here.
+"""Recipe for i.MX RT700: prints the engine of every operator of some networks, and runs the mixed programs.
 
     python examples/imxrt700cm.py                     # a few networks
     python examples/imxrt700cm.py mixed mobilenet_v2  # these of them, or any model of the zoo
@@ -20,7 +20,7 @@ from rich.table import Table
 import openneutron
 from openneutron.terminal.quiet import quiet
 
-with quiet():  # torch's companions announce what they cannot load
+with quiet():  # dependencies of torch announce what they cannot load
     import torch
     from torch import nn
 
@@ -41,7 +41,7 @@ class Case:
 
 
 class Mixed(nn.Module):
-    """Convolutions, logarithms and a division for the NPU, the largest values for neither engine."""
+    """Convolutions, logarithms and a division for the NPU; topk for neither engine."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,14 +56,14 @@ class Mixed(nn.Module):
 
 
 class Ratio(nn.Module):
-    """A division, which the NPU does as a product with a table."""
+    """A division, which the NPU computes as a product with a lookup table."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x / x.flip(2) / x.flip(3)
 
 
 class Sums(nn.Module):
-    """Operators that neither engine has, behind a convolution."""
+    """Operators that neither engine has, after a convolution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ def main(names: Sequence[str] = ()) -> int:
 
 
 def steps_apart(program: openneutron.Program, case: Case) -> float:
-    """The largest difference from the quantized PyTorch module, in 255ths of the answers' range."""
+    """Return the largest difference from the quantized PyTorch module, in 255ths of the output range."""
     with torch.no_grad():
         answers = program.quantized(*case.inputs)
     wanted = answers if isinstance(answers, tuple) else (answers,)

@@ -22,7 +22,7 @@ WINDOW, HOP, BANDS = 640, 320, 10  # 40 ms windows every 20 ms: 49 frames, as ML
 
 
 def sounds(count: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-    """`count` seconds of sound, and which word each is."""
+    """Return `count` seconds of sound, and the word of each."""
     labels = torch.randint(len(WORDS), (count,), generator=generator)
     t = torch.arange(RATE) / RATE
     base = 300 + 300 * torch.rand(count, 1, generator=generator)
@@ -43,15 +43,15 @@ def features(audio: torch.Tensor) -> torch.Tensor:
     up = (bins[:, None] - edges[:-2]) / (edges[1:-1] - edges[:-2])
     down = (edges[2:] - bins[:, None]) / (edges[2:] - edges[1:-1])
     bands = energy @ torch.minimum(up, down).clamp(min=0)
-    # Centred and scaled for these sounds, as one does with the mean and spread of a training set.
+    # Centred and scaled for these sounds, as with the mean and deviation of a training set.
     return torch.log(bands + 1e-3)[:, None] / 2 - 3.2
 
 
 def train(model: nn.Module, inputs: torch.Tensor, labels: torch.Tensor, size: int = 16) -> None:
-    """One pass over the training set: seconds, and enough for four synthetic sounds."""
+    """Train for one pass over the training set, which takes seconds and is enough for four synthetic sounds."""
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.momentum = 0.3  # so few steps would leave the running averages where they began
+            module.momentum = 0.3  # with so few steps the running averages would hardly move otherwise
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     model.train()
     for first in range(0, len(labels), size):

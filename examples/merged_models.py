@@ -1,4 +1,4 @@
-"""Two models in one firmware image: one kernel selection for both, and both run from one process.
+"""Two models in one firmware image: one kernel selection for both, and both run in one process.
 
     python examples/merged_models.py
 
@@ -35,7 +35,7 @@ def main() -> dict[str, set[str]]:
     for name, held in kernels.items():
         print(f"{name}: {len(held)} kernels: {', '.join(sorted(held))}")
 
-    # One process, one delegate library, both programs: the second's input depends on the first's answer.
+    # One process, one delegate library, both programs: the second's input depends on the first's output.
     (found,) = programs["a"].run(torch.zeros(1, 3, 32, 32))
     (scores,) = programs["b"].run(torch.full((1, 32), float(found.argmax())))
     print(f"the detector says {found.argmax().item()}, the classifier {scores.argmax().item()}")

@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-# A script's own folder comes first on the path, where this file would be taken for the package `onnx`.
+# A script's own folder comes first on the path, where this file would shadow the package `onnx`.
 sys.path = [one for one in sys.path if Path(one or ".").resolve() != Path(__file__).resolve().parent]
 
 import numpy as np  # noqa: E402
@@ -23,7 +23,7 @@ from openneutron.terminal.quiet import settle  # noqa: E402
 
 
 def quantized(model: Path, samples: list[Any]) -> Path:
-    """The model with QuantizeLinear and DequantizeLinear nodes, as onnxruntime writes them."""
+    """Return the model with QuantizeLinear and DequantizeLinear nodes, as onnxruntime writes them."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]
@@ -42,7 +42,7 @@ def quantized(model: Path, samples: list[Any]) -> Path:
 
 
 def main() -> None:
-    settle()  # torch's exporter and onnxruntime's quantizer announce what they lack; `-v` lets them
+    settle()  # torch's exporter and onnxruntime's quantizer announce missing parts; `-v` shows them
     network = zoo.load("cifarnet")
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "cifarnet.onnx"

@@ -1,4 +1,4 @@
-"""Your own PyTorch network: quantize, compile, run, and learn what the NPU does not take.
+"""Your own PyTorch network: quantize, compile, run, and see what the NPU cannot run.
 
     python examples/own_cnn.py
 
@@ -32,7 +32,7 @@ class Net(nn.Module):
 def main() -> on.Program:
     torch.manual_seed(0)
     model = Net().eval()
-    # A few hundred real inputs in practice: they set the ranges of the INT8 values.
+    # Use a few hundred real inputs in practice: they determine the ranges of the INT8 values.
     images = torch.rand(32, 3, 32, 32)
 
     program = on.compile(model, (images[:1],), calibration=[images], target="imxrt700", name="own_cnn")
@@ -41,7 +41,7 @@ def main() -> on.Program:
 
     for node in program.verdicts:
         if not node.delegated and node.code != "border":
-            line = f" ({node.source.strip()})" if node.source else ""  # nodes that quantization added have none
+            line = f" ({node.source.strip()})" if node.source else ""  # nodes added by quantization have none
             print(f"{node.name} stays on the CPU: {node.reason}{line}")
 
     (scores,) = program.run(images[:1])

@@ -1,4 +1,4 @@
-"""Quantization-aware training on CIFAR-10: what crude post-training quantization loses, training gets back.
+"""Quantization-aware training on CIFAR-10: recovers the accuracy that simple post-training quantization loses.
 
 The network is the zoo's small MobileNetV2, whose depth-wise convolutions do not survive one weight scale per tensor. Every
 figure but the float one is measured on the `.pte`, in the stock ExecuTorch runtime, on the 1,000 test images of the
@@ -27,7 +27,7 @@ from rich.table import Table
 
 from openneutron.terminal.quiet import quiet
 
-with quiet():  # torch's companions announce what they cannot load
+with quiet():  # dependencies of torch announce what they cannot load
     import torch
     from executorch.export import ExportRecipe, export
 
@@ -37,13 +37,13 @@ with quiet():  # torch's companions announce what they cannot load
     from openneutron.zoo._cifar10 import calibration_images, preprocess
 
 MODEL = "mobilenet_v2_cifar"
-# The promises of this example.
+# The goals of this example.
 LEAST_CRUDE_LOSS = 2.0
 MOST_QAT_LOSS = 0.5
-# Small steps: the network is trained already and only has to settle on its grid.
+# Small steps: the network is already trained and only has to adapt to its quantization grid.
 LEARNING_RATE = 3e-4
 BATCH = 50
-SHIFT = 2  # pixels by which images are moved at random, so that 200 of them do not wear out
+SHIFT = 2  # pixels by which images are shifted at random, against overfitting 200 of them
 SEED = 1
 
 Batches = Callable[[np.random.Generator], tuple[torch.Tensor, torch.Tensor]]
@@ -83,7 +83,7 @@ def main(command: Sequence[str] | None = None) -> int:
 
 
 def crude_pte(model: zoo.ZooModel) -> bytes:
-    """Post-training quantization at its crudest, by ExecuTorch's own `export`."""
+    """Return the program of the simplest post-training quantization, by ExecuTorch's own `export`."""
     recipe = ExportRecipe.get_recipe(
         NeutronRecipeType.INT8_PTQ_PER_TENSOR, observer="minmax", calibration=model.calibration
     )
@@ -91,19 +91,19 @@ def crude_pte(model: zoo.ZooModel) -> bytes:
 
 
 def careful_pte(model: zoo.ZooModel) -> bytes:
-    """Post-training quantization as one would do it."""
+    """Return the program of careful post-training quantization."""
     recipe = ExportRecipe.get_recipe(NeutronRecipeType.INT8_PTQ_PER_CHANNEL, calibration=model.calibration)
     return bytes(export(model.model, [model.example_inputs], recipe).get_pte_buffer())
 
 
 def trained_pte(model: zoo.ZooModel, arguments: argparse.Namespace) -> bytes:
-    """Training with rounding in the loop, in a stage that stands in place of ExecuTorch's QUANTIZE."""
+    """Return the program trained with simulated rounding, in a stage that replaces ExecuTorch's QUANTIZE."""
     recipe = ExportRecipe.get_recipe(NeutronRecipeType.INT8_QAT_PER_CHANNEL, train=training(model.model, arguments))
     return bytes(run_recipe(model.model, [model.example_inputs], recipe).get_pte_buffer())
 
 
 def training(teacher: torch.nn.Module, arguments: argparse.Namespace) -> Callable[[Any, Training], None]:
-    """The train function: follow the float network's answers on shipped images, or the labels of the whole set."""
+    """Return the train function: fit the float network's outputs on the package's images, or the labels of the whole set."""
     teacher = copy.deepcopy(teacher).eval()
     batches = whole_set(arguments.data) if arguments.data else shipped_images()
 
@@ -155,7 +155,7 @@ def _batch(images: Any, labels: Any, random: np.random.Generator) -> tuple[torch
 
 @torch.no_grad()
 def accuracy(run: Callable[[torch.Tensor], Any], pairs: Sequence[tuple[torch.Tensor, Any]]) -> float:
-    """Share of images classified rightly, in per cent, one image at a time as the program takes them."""
+    """Return the percentage of correctly classified images, one image at a time as the program takes them."""
     return 100 * sum(int(run(image)[0].argmax()) == int(label) for image, label in pairs) / len(pairs)
 
 

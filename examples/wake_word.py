@@ -1,4 +1,4 @@
-"""A wake word that listens frame by frame: float against INT8 against INT16 activations, and the probability over time.
+"""Streaming wake word detection, frame by frame: float, INT8 and INT16 activations, and the probability over time.
 
     python examples/wake_word.py
 
@@ -29,16 +29,16 @@ RATE = 16_000  # samples per second
 HOP, WINDOW, BANDS = 320, 512, 16  # a frame every 20 ms, seen through 32 ms, in 16 mel bands
 WORD = "s e s A m i"
 OTHERS = ("s A m r", "m i s e s", "A s e s", "s i m i", "r A n i", "m e n u", "s e s", "o m e r")
-# The first three formants of vowels and nasals in hertz, and how loud they are.
+# The first three formants of vowels and nasals in hertz, and their loudness.
 VOICED = {
     "i": (270, 2290, 3010, 1.0), "e": (530, 1840, 2480, 1.0), "A": (640, 1190, 2390, 1.0), "u": (300, 870, 2240, 1.0),
     "o": (570, 840, 2410, 1.0), "r": (490, 1350, 1690, 0.9), "m": (250, 1000, 2200, 0.4), "n": (250, 1450, 2300, 0.4),
 }  # fmt: skip
-AFTER = 15  # frames behind a word's end in which the network shall answer
+AFTER = 15  # frames after a word's end in which the network shall detect it
 
 
 def say(word: str, rng: np.random.Generator) -> Array:
-    """One word in a voice of its own: pitch, length of the vocal tract and pace are drawn."""
+    """Synthesize one word in a random voice: pitch, length of the vocal tract and pace."""
     pitch, tract, pace = rng.uniform(90, 230), rng.uniform(0.9, 1.2), rng.uniform(0.8, 1.25)
     parts = []
     for sound in word.split():
@@ -70,7 +70,7 @@ def features(sound: Array) -> Array:
 
 
 def recording(words: list[str], rng: np.random.Generator) -> tuple[Array, Array, list[int]]:
-    """Features of words with pauses and noise, what to answer in each frame (-1: either), and where each word ends."""
+    """Return features of words with pauses and noise, the label of each frame (-1: any), and where each word ends."""
     pieces, ends, at = [], [], 0
     for word in words:
         quiet, spoken = np.zeros(int(RATE * rng.uniform(0.3, 0.6))), say(word, rng) * rng.uniform(0.5, 1.5)
@@ -107,13 +107,13 @@ class Spotter(nn.Module):
         return torch.sigmoid(self.head(y[:, 0]))
 
     def logits(self, frames: torch.Tensor) -> torch.Tensor:
-        """The same over whole recordings [N, BANDS, frames] at once, for training."""
+        """Return the logits for whole recordings [N, BANDS, frames] at once, for training."""
         y, _ = self.memory(torch.relu(self.front(nn.functional.pad(frames, (2, 0)))).transpose(1, 2))
         return self.head(y)[..., 0]
 
 
 def train(model: Spotter, rng: np.random.Generator, recordings: int, epochs: int) -> None:
-    """Recordings of three words each; frames whose answer is -1 do not count."""
+    """Train on recordings of three words each; frames with label -1 do not count."""
     made = [recording([WORD if rng.random() < 0.4 else str(rng.choice(OTHERS)) for _ in range(3)], rng)
             for _ in range(recordings)]  # fmt: skip
     length = max(len(frames) for frames, _, _ in made)
@@ -124,7 +124,7 @@ def train(model: Spotter, rng: np.random.Generator, recordings: int, epochs: int
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-2, epochs * (recordings // 32 + 1))
     order = torch.Generator().manual_seed(0)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the products are small: threads spend their time waiting for each other
+    torch.set_num_threads(1)  # the products are small: threads would wait for each other
     for _ in range(epochs):
         for batch in torch.randperm(recordings, generator=order).split(32):
             counts = wanted[batch] >= 0
@@ -139,15 +139,15 @@ def train(model: Spotter, rng: np.random.Generator, recordings: int, epochs: int
     model.eval()
 
 
-def heard(probability: Array, words: list[str], ends: list[int]) -> tuple[int, int]:
-    """How many wake words were missed, and how many other words were taken for it."""
+def count_errors(probability: Array, words: list[str], ends: list[int]) -> tuple[int, int]:
+    """Return how many wake words were missed, and how many other words were detected as one."""
     said = [bool((probability[end - 3 : end + AFTER] > 0.5).any()) for end in ends]
     missed = sum(word == WORD and not yes for word, yes in zip(words, said, strict=True))
     return missed, sum(word != WORD and yes for word, yes in zip(words, said, strict=True))
 
 
 def picture(curves: dict[str, Array], words: list[str], ends: list[int]) -> str:
-    """An SVG: the probability over time, and where each wake word ends."""
+    """Return an SVG of the probability over time, with the end of each wake word."""
     frames, colours = len(next(iter(curves.values()))), ("#888", "#d62", "#06c")
     body = []
     for word, end in zip(words, ends, strict=True):
@@ -165,7 +165,7 @@ def picture(curves: dict[str, Array], words: list[str], ends: list[int]) -> str:
 
 
 def stream(run: Callable[[torch.Tensor], Any], frames: Array) -> Array:
-    """The answer to each frame in turn."""
+    """Return the output for each frame in turn."""
     with torch.no_grad():
         answers = [run(torch.tensor(frame, dtype=torch.float32)[None, :, None]) for frame in frames]
     return np.array([float(one[0] if isinstance(one, tuple) else one) for one in answers])
@@ -189,7 +189,7 @@ def main(recordings: int = 640, epochs: int = 24, words_heard: int = 60) -> dict
         )  # fmt: skip
         curves[name] = stream(programs[name].run, frames)
     curves = {"float": stream(model, frames), **curves}
-    counts = {name: heard(curve, spoken, ends) for name, curve in curves.items()}
+    counts = {name: count_errors(curve, spoken, ends) for name, curve in curves.items()}
     print(f"{sum(p.numel() for p in model.parameters()):,} parameters; {len(frames)} frames, {words_heard} words")
     for name, (missed, wrong) in counts.items():
         off = np.abs(curves[name] - curves["float"])

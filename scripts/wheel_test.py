@@ -23,7 +23,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 STARTS = 5  # of `openneutron --help`, the best counts: the first one writes bytecode
 
 # Files made with the installed package alone: quantized and float models, and data for them. What needs an extra only has to

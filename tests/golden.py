@@ -30,8 +30,8 @@ from openneutron.machine import targets
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.options import Options
-from openneutron.run.forms import form_of
 from openneutron.run.golden_source import golden_source
+from openneutron.run.reference_overrides import find_override
 
 Array = npt.NDArray[Any]
 
@@ -49,9 +49,9 @@ def rescale(x: Array, m: int, shift: int) -> Array:
 
 def _div(graph: Graph, op: Operator, values: dict[int, Array]) -> list[Array]:
     """DIV where the reference shifts too far (docs/numerics.md, Division); test_reference_forms holds it against the rest."""
-    form = form_of(graph, op)
-    assert form is not None
-    return [form.compute(graph, op, values)]
+    override = find_override(graph, op)
+    assert override is not None
+    return [override.compute(graph, op, values)]
 
 
 @dataclass(frozen=True)

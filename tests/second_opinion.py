@@ -18,8 +18,8 @@ from openneutron.litert import GraphBuilder
 from openneutron.litert.graph import DType, Graph, Model, Operator
 from openneutron.litert.write import write_model
 from openneutron.options import Options
-from openneutron.run.forms import form_of
 from openneutron.run.golden_source import GoldenSource, golden_source
+from openneutron.run.reference_overrides import find_override
 from tests.fuzz.seeds import plain_operators
 from tests.golden import execute, interpret
 from tests.golden import reference as expected
@@ -80,7 +80,7 @@ def opinion(model: Model, op: Operator, dtype: DType, case: str = "") -> Opinion
     apart: list[tuple[int | None, ...]] = []
     differing = total = 0
     aborts = False
-    form = form_of(model.main, op) if op.code == "SOFTMAX" else None
+    override = find_override(model.main, op) if op.code == "SOFTMAX" else None
     for _ in range(DRAWS):
         inputs = []
         for index in read:
@@ -90,13 +90,13 @@ def opinion(model: Model, op: Operator, dtype: DType, case: str = "") -> Opinion
             inputs.append(rng.integers(low, limits.max + 1, tensor.shape, dtype=tensor.dtype.numpy))
         ours = execute(result.model, inputs)
         values = dict(zip(read, inputs, strict=True))
-        ends = form is not None and bool(form.undefined(model.main, op, values).any())
+        ends = override is not None and bool(override.undefined(model.main, op, values).any())
         aborts |= ends
         reference = None if ends else _tried(data, inputs, OpResolverType.BUILTIN_REF)
         default = _tried(data, inputs, OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
         golden = None
-        if ends and form is not None:
-            golden = [form.compute(model.main, op, values)]
+        if ends and override is not None:
+            golden = [override.compute(model.main, op, values)]
         elif reference is not None or default is not None:
             golden = expected(data, inputs)
         apart.append((_far(ours, reference), _far(ours, default), _far(reference, default), _far(ours, golden)))
@@ -155,7 +155,7 @@ def table(found: list[Opinion]) -> str:
         if not one.golden.why and not one.between and one.to_reference == 0:
             continue
         share = f"{100 * one.share:.1f} %" if one.between else ""
-        who = {"reference": "reference", "default": "default", "form": "this page"}[one.golden.engine]
+        who = {"reference": "reference", "default": "default", "override": "this page"}[one.golden.engine]
         steps = [_steps(at, aborts=one.aborts) for at in (one.to_reference, one.to_default, one.between)]
         name, why = f"{one.code} {one.case}".strip(), one.golden.why.removeprefix(f"{one.code}: ")
         rows.append(f"| {name} | {str(one.dtype).upper()} | {who} | {why} | {' | '.join(steps)} | {share} |")

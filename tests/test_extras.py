@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.errors import MissingExtraError
-from openneutron.extras import EXTRA_OF, extra, missing_extra, uncollected
+from openneutron.extras import EXTRA_OF, extra, missing_extra, pause_collector
 
 ROOT = Path(__file__).parents[1]
 DISTRIBUTION = {"PIL": "pillow", "ai_edge_quantizer": "ai-edge-quantizer"}
@@ -38,13 +38,13 @@ def test_other_missing_modules_are_not_explained_away():
 
 
 def test_an_import_is_not_searched_for_garbage():
-    with pytest.raises(ZeroDivisionError), extra("this"), uncollected():
+    with pytest.raises(ZeroDivisionError), extra("this"), pause_collector():
         assert not gc.isenabled()
         print(1 / 0)
     assert gc.isenabled()
     gc.disable()
     try:
-        with uncollected():
+        with pause_collector():
             pass
         assert not gc.isenabled()
     finally:

@@ -50,15 +50,3 @@ def test_no_line_is_stale() -> None:
     names = without_own_test()
     for pattern, _, _ in lines():
         assert any(matches(name, pattern) for name in names), f"{pattern} matches no module without a test of its own"
-
-
-# Folders whose files are a list that users extend: one operator, kernel, network or verb each.
-LISTS = {"cli", "compiler/kernels", "executorch/lower/ops", "onnx/ops", "zoo"}
-ROOM = 17
-
-
-def test_no_folder_is_crowded() -> None:
-    folders = [SOURCES, *(path for path in SOURCES.rglob("*") if path.is_dir())]
-    counts = {folder.relative_to(SOURCES).as_posix(): len([*folder.glob("*.py")]) for folder in folders}
-    crowded = {name: count for name, count in counts.items() if count > ROOM and name not in LISTS}
-    assert not crowded, "a folder inside it for what belongs together"

@@ -10,7 +10,7 @@ import pytest
 import openneutron
 from openneutron.compat.eiq import CompilationOptions
 from openneutron.errors import OptionError
-from openneutron.options import LITERT, PUBLIC, SCHEMA, TORCH, Options, checked, read_text, refuse_foreign
+from openneutron.options import LITERT, PUBLIC, SCHEMA, TORCH, Options, check_options, read_text, refuse_inapplicable
 
 
 def test_every_public_option_is_a_keyword_of_compile_with_its_default() -> None:
@@ -43,19 +43,19 @@ def test_flags_and_keys_are_given_once() -> None:
 )
 def test_wrong_values_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        checked(given)
+        check_options(given)
 
 
 def test_one_name_is_a_list_of_one() -> None:
-    assert checked({"passes_off": "fuse_pad"}) == {"passes_off": ("fuse_pad",)}
+    assert check_options({"passes_off": "fuse_pad"}) == {"passes_off": ("fuse_pad",)}
 
 
 def test_options_of_another_front_end_are_refused_unless_they_change_nothing() -> None:
-    refuse_foreign({"per_channel": False, "target": "imx95"}, LITERT, hint="-")
+    refuse_inapplicable({"per_channel": False, "target": "imx95"}, LITERT, hint="-")
     with pytest.raises(OptionError, match=r"per_channel \(--per-channel\) is for PyTorch models"):
-        refuse_foreign({"per_channel": True}, LITERT, hint="-")
+        refuse_inapplicable({"per_channel": True}, LITERT, hint="-")
     with pytest.raises(OptionError, match="certificate is for LiteRT models"):
-        refuse_foreign({"certificate": True}, TORCH, hint="-")
+        refuse_inapplicable({"certificate": True}, TORCH, hint="-")
 
 
 def test_texts_are_read_by_kind() -> None:
@@ -67,4 +67,4 @@ def test_texts_are_read_by_kind() -> None:
 
 
 def test_defaults_are_valid() -> None:
-    assert Options(**checked({one.name: one.default for one in SCHEMA.values()})) == Options()
+    assert Options(**check_options({one.name: one.default for one in SCHEMA.values()})) == Options()

@@ -45,7 +45,7 @@ CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "hors
 
 
 class DatasetError(OpenNeutronError):
-    """The data set could not be fetched or is not what it should be."""
+    """The data set could not be fetched, or is damaged."""
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ NAME ?= model
 # When coded constants become plain: a `block` of output channels at a time, in the least memory; at each `call`, in the memory of
 # the largest; or at `prepare`, in memory for all of them.
 DECODE ?= block
-# Half again as much as the models of the zoo need; `stack` in the report of an image is the measured figure.
-STACK_BYTES ?= 5120
 
 RUNTIME := $(patsubst %/cortex_m33/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+# What the compiler counts with too; `stack` in the report of an image is the measured figure.
+STACK_BYTES ?= $(shell sed -n 's/^STACK_BYTES = //p' $(RUNTIME)/../src/openneutron/machine/runtime_memory.py)
 VERSION := $(shell sed -n 's/^__version__.*"\(.*\)"/\1/p' $(RUNTIME)/../src/openneutron/_version.py)
 # An application sees the public headers alone.
 PUBLIC := -I$(RUNTIME)/include -I$(RUNTIME)/cortex_m33
-PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/driver -I$(RUNTIME)/firmware -I$(RUNTIME)/machine
+PRIVATE := -I$(RUNTIME)/include -I$(RUNTIME)/firmware -I$(RUNTIME)/firmware/driver -I$(RUNTIME)/firmware/machine
 # Without warnings about formats: here uint32_t is a long, which printf's rules tell apart from an int and the machine not.
 CFLAGS := -mcpu=$(CPU) -mthumb -mfloat-abi=soft -std=c11 -Os -g -ffunction-sections -fdata-sections \
           -MMD -MP -Wall -Wextra -Werror -Wno-format -DNEUTRON_NO_HEAP -DNEUTRON_NO_THREADS \
@@ -29,9 +29,8 @@ LDFLAGS := -nostartfiles --specs=nano.specs -Wl,--gc-sections -Wl,--no-warn-rwx-
            -Wl,--defsym=STACK_BYTES=$(STACK_BYTES) -T $(RUNTIME)/cortex_m33/mps2_an505.ld
 
 LIBRARY := $(BUILD)/libneutron.a
-# The instruction set of a file is in its name.
-FOLDERS := driver firmware firmware/kernels firmware/simd machine
-SOURCES := $(filter-out %_avx2.c %_avx512.c %_neon.c %_dotprod.c %_i8mm.c,$(wildcard $(FOLDERS:%=$(RUNTIME)/%/*.c)))
+# All of runtime/firmware, nothing of runtime/host.
+SOURCES := $(wildcard $(RUNTIME)/firmware/*.c $(RUNTIME)/firmware/*/*.c)
 APPLICATION := $(wildcard $(RUNTIME)/cortex_m33/*.c)
 OBJECTS := $(SOURCES:$(RUNTIME)/%.c=$(BUILD)/%.o)
 APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUILD)/%.o))

@@ -34,7 +34,7 @@ typedef struct {
     int32_t row0, row1; /* output rows, already clipped to [0, height) */
     const char *why;    /* NK_CHECK: set to a sentence when refusing */
     void *context;      /* host only: thread-local workspace of SIMD loops; NULL elsewhere */
-    bool (*go_on)(const void *watch); /* NULL: nobody waits */
+    bool (*keep_running)(const void *watch); /* NULL: no deadline */
     const void *watch;
 } nk_call;
 
@@ -64,7 +64,7 @@ static inline int32_t nk_refuse(nk_call *call, const char *why) {
  * whose rows may be long ask between pixels; SIMD loops that do not ask leave such calls to the
  * portable ones. */
 static inline int nk_stopped(const nk_call *call) {
-    return call->go_on != NULL && !call->go_on(call->watch);
+    return call->keep_running != NULL && !call->keep_running(call->watch);
 }
 
 /* 1 when every row of the operand, as width x channels elements at its pitches, lies inside its

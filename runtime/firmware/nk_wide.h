@@ -122,7 +122,7 @@ static inline void nk_wide_taps_portable(const nk_wide_row *row, const uint8_t *
 }
 
 #if NK_HAS_DSP
-/* simd/dot16_dsp.c and simd/lanes16_dsp.c */
+/* dsp/dot16_dsp.c and dsp/lanes16_dsp.c */
 void nk_wide_dot(const nk_call *call, const uint8_t *pixel, uint32_t inputs, const int8_t *weights,
                  int64_t *acc);
 void nk_wide_taps(const nk_wide_row *row, const uint8_t *pixel, const int8_t *weights,

@@ -5,7 +5,7 @@
 #define NK_WINDOW_H
 
 #include "nk_elementwise.h"
-#include "simd/dsp.h"
+#include "dsp/dsp.h"
 
 /* M and N of any target's packing; bounds the accumulators and inputs a kernel keeps on its stack.
  */
@@ -273,7 +273,7 @@ static inline void nk_lanes_portable(const uint8_t *pixel, int32_t flip, int32_t
 }
 
 #if NK_HAS_DSP
-/* simd/dot_dsp.c and simd/lanes_dsp.c */
+/* dsp/dot_dsp.c and dsp/lanes_dsp.c */
 uint32_t nk_dot(const nk_call *call, const uint8_t *pixel, int32_t flip, int32_t absent,
                 uint32_t inputs, const int8_t *weights, uint32_t *acc);
 void nk_lanes(const uint8_t *pixel, int32_t flip, int32_t absent, uint32_t count,

@@ -181,14 +181,9 @@ NEUTRON_API NeutronError neutronRunBlocking(NeutronModelHandle handle,
 /* Run many samples, each on whichever of several handles of a model is free, every handle on a
  * thread of its own, the caller's among them. data[h * count + s] are the buffers of sample s on
  * handle h. No sample is begun after one that failed; `done` says how many went well before the
- * first that did, whose error this is. Bare metal uses the first handle alone. */
+ * first that did, whose error this is. Hosts only. */
 NEUTRON_API NeutronError neutronRunEach(const NeutronModelHandle *handles, size_t count_of_handles,
                                         const NeutronDataConfig *data, size_t count, size_t *done);
-/* neutronRunBlocking for threads that each run a model of their own and share a lock in between, as
- * those of a Python program do: it comes back when it is the caller's turn, so that the lock is
- * free, or after some 30 microseconds. neutronTurnEnd() after the last one. */
-NEUTRON_API NeutronError neutronRunInTurn(NeutronModelHandle handle, const NeutronDataConfig *data);
-NEUTRON_API void neutronTurnEnd(void);
 /* Starts a run on a thread of its own; `data` is copied, the arrays and buffers it points to must
  * live until neutronWait. Where there are no threads (bare metal) the run happens inside the first
  * neutronIsReady or neutronWait. One run per handle at a time; several handles may run at once. */

@@ -1,3 +1,3 @@
-"""The version's only home: packaging, CMake and the package all read it here."""
+"""The version, read by packaging, CMake and the package."""
 
 __version__ = "0.1.0"

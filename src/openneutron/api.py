@@ -6,26 +6,31 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from openneutron.convert import convert
 from openneutron.errors import OptionError, not_a_model
+from openneutron.executorch.torch_lock import torch_lock
 from openneutron.extras import extra
 from openneutron.files import kind_of, read_file
 from openneutron.machine import targets
-from openneutron.options import LITERT, PUBLIC, TORCH, Options, checked, refuse_foreign
+from openneutron.options import LITERT, PUBLIC, TORCH, Options, check_options, refuse_inapplicable
 from openneutron.program import Program
-from openneutron.records import replace
 from openneutron.terminal.quiet import quiet, without_torch_internals
 
 if TYPE_CHECKING:
-    from openneutron.isolate.sandbox import Limits
-    from openneutron.run.crew import Runner
+    from openneutron.run.samples import Runner
+    from openneutron.sandbox.supervisor import Limits
 
 __all__ = ["Program", "compile"]
 
 Progress = Callable[[str], None]
+
+# What to try where a float LiteRT file loses accuracy; LiteRT's quantizer has nothing else.
+_MORE = "give more calibration samples that look like real ones"
+_HELPS = {"int8": f"{_MORE}, or try --activations int16", "int16": _MORE}
 
 
 def compile(
@@ -50,7 +55,7 @@ def compile(
     dimension, or a whole shape by the name of an input. `train` is a function of the prepared model (and a
     `recipes.Training`) that trains it with rounding in the loop; then no calibration is needed. `name` is what the report
     calls the model. `progress` is called with the name of each stage as it begins. With `isolated` a file is compiled in a
-    sandbox: a process with limits (`isolate.sandbox.Limits` for others), no network and no files.
+    sandbox: a process with limits (`sandbox.supervisor.Limits` for others), no network and no files.
 
     Example:
         >>> program = compile(model, (image,), calibration=[(x,) for x in images], target="imxrt700")
@@ -59,22 +64,22 @@ def compile(
         >>> compile("model.onnx", sizes={"batch": 1}, calibration=[(x,) for x in images]).save("model.pte")
     """
     stage: Progress = progress or (lambda text: None)
-    given = checked(options, known={one.name: one for one in PUBLIC})
-    given["target"] = targets.named(given.get("target", Options.target))
+    given = check_options(options, known={one.name: one for one in PUBLIC})
+    given["target"] = targets.canonical_name(given.get("target", Options.target))
     if given.get("converter", Options.converter) == "open":
         targets.load(given["target"])
     if isolated:
         if example_inputs is not None or train is not None:
             raise OptionError("example_inputs and train are for modules", hint="isolated is for files")
-        from openneutron.in_sandbox import compile_in_sandbox
-        from openneutron.isolate.sandbox import Limits
+        from openneutron.sandbox.compile_in_sandbox import compile_in_sandbox
+        from openneutron.sandbox.supervisor import Limits
 
         stage("compiling in a sandbox")
         limits = Limits() if isolated is True else isolated
         return compile_in_sandbox(source, limits, given, sizes=sizes, calibration=calibration, name=name)
     trust, flash = given.pop("trust", False), given.pop("flash_bytes", None)
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".pt2":
-        source, example_inputs, calibration, name = _exported(source, trust, example_inputs, calibration, name)
+        source, example_inputs, calibration, name = _load_exported(source, trust, example_inputs, calibration, name)
     elif trust:
         raise OptionError("trust is for .pt2 files", hint="leave it out")
     is_file = isinstance(source, (str, os.PathLike, bytes, bytearray, memoryview))
@@ -82,27 +87,27 @@ def compile(
     if sizes and not is_onnx:
         raise OptionError("sizes are for ONNX models", hint="other models have fixed shapes")
     if is_onnx or not is_file:
-        refuse_foreign(given, TORCH, hint="compile a partition's LiteRT model (dump_intermediates) with it")
+        refuse_inapplicable(given, TORCH, hint="compile a partition's LiteRT model (dump_intermediates) with it")
         notes: tuple[str, ...] = ()
         names: tuple[str, ...] = ()
         if is_onnx:
             stage("importing the model")
-            source, example_inputs, name, names, notes = _imported(source, sizes, calibration, example_inputs, name)
+            source, example_inputs, name, names, notes = _import_onnx(source, sizes, calibration, example_inputs, name)
         program = _compile_torch(
             source, example_inputs, calibration, stage, names=names, name=name, train=train, **given
         )
-        return _told(program, notes, flash)
+        return _with_notes(program, notes, flash)
     activations = given.pop("activations", Options.activations) if calibration is not None else Options.activations
-    refuse_foreign(
+    refuse_inapplicable(
         given, LITERT, hint="a LiteRT file brings its own quantization and layout, and leaves the rest to LiteRT"
     )
     if example_inputs is not None or train is not None:
         raise OptionError("example_inputs and train are for PyTorch models", hint="a LiteRT file brings its shapes")
-    return _told(_compile_litert(source, name, stage, given, calibration, activations), (), flash)
+    return _with_notes(_compile_litert(source, name, stage, given, calibration, activations), (), flash)
 
 
-def _told(program: Program, notes: tuple[str, ...], flash: int | None) -> Program:
-    """The program, its report with what is known only here: notes of an importer, and the board's flash."""
+def _with_notes(program: Program, notes: tuple[str, ...], flash: int | None) -> Program:
+    """Add an importer's notes and the size of the board's flash to the program's report."""
     report = replace(program.report, notes=(*program.report.notes, *notes), flash_bytes=flash or 0)
     return replace(program, report=report)
 
@@ -121,33 +126,36 @@ _document(compile)
 
 
 def _is_onnx(source: Any) -> bool:
-    """Whether a path or bytes are an ONNX model: by the name's ending, or by what the bytes begin with."""
+    """Whether a path (by its suffix) or bytes (by their first ones) are an ONNX model."""
     if isinstance(source, (bytes, bytearray, memoryview)):
         return kind_of(bytes(source[:8])) == "onnx"
     return Path(source).suffix == ".onnx"
 
 
-def _exported(source: Any, trust: bool, example_inputs: Any, calibration: Any, name: str) -> tuple[Any, Any, Any, str]:
-    """A .pt2 file as a program, with the inputs it keeps where none are given."""
+def _load_exported(
+    source: Any, trust: bool, example_inputs: Any, calibration: Any, name: str
+) -> tuple[Any, Any, Any, str]:
+    """Load a .pt2 file; inputs and calibration that are not given are taken from the file."""
     with extra("an exported program"):
         from openneutron.executorch.capture.sources import find
 
-    with quiet():
+    with torch_lock(), quiet():
         loaded = find(os.fspath(source), trust=trust).load()
     examples = loaded.example_inputs if example_inputs is None else example_inputs
     return loaded.model, examples, loaded.calibration if calibration is None else calibration, name or loaded.name
 
 
-def _imported(
+def _import_onnx(
     source: Any, sizes: Mapping[str, int | Sequence[int]] | None, calibration: Any, example_inputs: Any, name: str
 ) -> tuple[Any, tuple[Any, ...], str, tuple[str, ...], tuple[str, ...]]:
-    """An ONNX model as a program or module, example inputs for it, its name, its inputs' names and notes about it."""
-    with quiet(), extra("an ONNX model", "onnx"):
+    """Import an ONNX model: a program or module, example inputs, its name, its inputs' names and notes."""
+    with torch_lock(), quiet(), extra("an ONNX model", "onnx"):
         from openneutron.onnx.importer import load
 
     if example_inputs is not None:
         raise OptionError("example_inputs are for PyTorch models", hint="give sizes; an ONNX model knows its inputs")
-    found = load(source, sizes=sizes, name=name)
+    with torch_lock():
+        found = load(source, sizes=sizes, name=name)
     stem = name or ("model" if isinstance(source, (bytes, bytearray, memoryview)) else Path(source).stem)
     if found.quantized and calibration is not None:
         raise OptionError("the model is quantized already", where=found.where, hint="leave calibration out")
@@ -169,6 +177,7 @@ def _compile_litert(
         )
     made = None
     if calibration is not None:
+        from openneutron.report.accuracy import low_outputs, warnings_of_outputs, worst_sqnr
         from openneutron.run.quantize import quantize_float
 
         stage("quantizing")
@@ -179,8 +188,10 @@ def _compile_litert(
     intermediates: dict[str, bytes | str] = dict(result.intermediates)
     if made is not None:
         report = replace(
-            report, notes=(*report.notes, f"quantized here by {made.made_by}"), output_sqnr=min(made.sqnr, default=None)
-        )
+            report, notes=(*report.notes, f"quantized here by {made.made_by}"), output_sqnr=worst_sqnr(made.outputs),
+            outputs=made.outputs,
+            warnings=(*report.warnings, *warnings_of_outputs(made.outputs), *low_outputs(made.outputs, _HELPS[activations])),
+        )  # fmt: skip
         intermediates["quantized.tflite"] = made.model
     return Program(
         result.model,
@@ -204,18 +215,18 @@ def _compile_torch(
 ) -> Program:
     if "torch" not in sys.modules:  # then it cannot be a model of torch's
         raise not_a_model(source)
-    with extra("a PyTorch model"):
-        from openneutron.executorch.capture.batches import checked
+    with torch_lock(), extra("a PyTorch model"):
+        from openneutron.executorch.capture.batches import check_data
 
-    given = checked(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
+    given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
     stage("loading torch and executorch")
-    with quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
-        from openneutron.executorch.exporter import load_exporter
+    with torch_lock(), quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
+        from openneutron.executorch.upstream.load_exporter import load_exporter
 
         load_exporter()
         from openneutron.executorch.pipeline import compile_module
 
-    with without_torch_internals():
+    with torch_lock(), without_torch_internals():
         program = compile_module(source, given.inputs, calibration=given.batches, progress=stage, **options)
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)

@@ -1,7 +1,7 @@
-"""The seam: a pure function from LiteRT bytes and options to a result; `open` is our compiler, `nxp` is NXP's SDK.
+"""Convert a LiteRT model with the chosen converter: `open` is our compiler, `nxp` is NXP's SDK.
 
-Logs, kernel selection, report and dumps are return values; nothing here writes a file. Beside our own schedule the report says
-what NXP's converter would do with the same model (`report.stock`).
+Logs, kernel selection, report and dumps are return values; nothing here writes a file. The report also estimates what NXP's
+converter would do with the same model (`report.stock`).
 
 Example:
     >>> result = convert(Path("model.tflite").read_bytes(), Options(target="imxrt700"))
@@ -10,9 +10,10 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from openneutron.errors import OptionError
 from openneutron.options import CONVERTERS, Options
-from openneutron.records import replace
 from openneutron.result import Result
 
 
@@ -21,17 +22,17 @@ def convert(model: bytes, options: Options) -> Result:
     if options.converter != "open":
         return convert_alone(model, options)
     from openneutron.board.answer import with_board
-    from openneutron.compiler.pipeline import compile_opened, opened_for
+    from openneutron.compiler.pipeline import compile_parsed, parse_for
 
-    opened = opened_for(model, options)
-    result = compile_opened(opened, model, options)
-    as_in_the_file = model if opened.straight.changed else opened  # NXP's converter unrolls no loops
+    opened = parse_for(model, options)
+    result = compile_parsed(opened, model, options)
+    as_in_the_file = model if opened.control_flow.changed else opened  # NXP's converter unrolls no loops
     report = with_board(result.report, as_in_the_file, fetch_constants=options.fetch_constants_to_sram)
     return replace(result, report=report)
 
 
-def answered(result: Result, model: bytes, options: Options) -> Result:
-    """The result of `convert_alone` as `convert` gives it."""
+def with_board_estimate(result: Result, model: bytes, options: Options) -> Result:
+    """Add the estimate of NXP's converter to a result of `convert_alone`, which makes it a result of `convert`."""
     if options.converter != "open":
         return result
     from openneutron.board.answer import with_board
@@ -40,7 +41,7 @@ def answered(result: Result, model: bytes, options: Options) -> Result:
 
 
 def convert_alone(model: bytes, options: Options) -> Result:
-    """As `convert`, but the report does not say what NXP's converter would do, which takes a third of the time."""
+    """Convert without the estimate of NXP's converter, which takes a third of the time of `convert`."""
     if options.converter == "open":
         from openneutron.compiler.pipeline import compile_model
 

@@ -1,4 +1,4 @@
-"""The text of Python files that are written by a program and hold nothing but tables: quick to import, easy to compare.
+"""Format tables as the text of a Python module, for generated files.
 
 Example:
     >>> print(data_module("Squares. Written by hand.", {"SQUARES": ("dict[int, int]", {1: 1, 2: 4})}))
@@ -33,7 +33,7 @@ from typing import Any
 
 
 def data_module(doc: str, tables: Mapping[str, tuple[str, Mapping[Any, Any]]]) -> str:
-    """A module with a docstring and tables by name: the type as written, and entries, one on a line."""
+    """Return a module with a docstring and tables by name; each table is its type annotation and its entries."""
     parts = [f'"""{doc}"""\n\n', _HEAD]
     for name, (kind, entries) in tables.items():
         rows = "".join(f"    {key!r}: {value!r},\n" for key, value in entries.items())

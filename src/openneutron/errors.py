@@ -60,7 +60,7 @@ class InternalError(OpenNeutronError):
 
 
 def not_a_model(source: object) -> OptionError:
-    """What `compile` says of an object that is no model."""
+    """Return the error for an object that is not a model."""
     return OptionError(
         f"the model is a {type(source).__name__}",
         hint="give an nn.Module, an ExportedProgram, or a LiteRT file by path or as bytes",

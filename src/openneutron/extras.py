@@ -1,4 +1,4 @@
-"""Packages that only some work needs, and the extra of OpenNeutron that brings each.
+"""Optional packages, and the extra of OpenNeutron that installs each.
 
 Example:
     >>> with extra("`--optimize max`"):
@@ -33,7 +33,7 @@ EXTRA_OF = {
 
 
 def missing_extra(package: str, purpose: str = "this", name: str = "") -> MissingExtraError | None:
-    """The error for a package that an extra brings; None for any other package. `name` is an extra that brings more."""
+    """Return the error for a missing package of an extra; None for other packages. `name` is a larger extra to suggest."""
     if package not in EXTRA_OF:
         return None
     hint = f"pip install 'openneutron[{name or EXTRA_OF[package]}]'"
@@ -42,9 +42,9 @@ def missing_extra(package: str, purpose: str = "this", name: str = "") -> Missin
 
 @contextmanager
 def extra(purpose: str, name: str = "") -> Iterator[None]:
-    """Around an import: when the package is not there, say in one sentence which extra brings it."""
+    """Turn a failed import inside the block into an error that names the extra to install."""
     try:
-        with uncollected():
+        with pause_collector():
             yield
     except ModuleNotFoundError as error:
         found = missing_extra((error.name or "").partition(".")[0], purpose, name)
@@ -54,8 +54,8 @@ def extra(purpose: str, name: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
-    """Around a large import: what it makes stays, and looking for garbage in it is a sixth of the time."""
+def pause_collector() -> Iterator[None]:
+    """Turn the garbage collector off inside the block: it takes a sixth of the time of a large import."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -66,7 +66,7 @@ def uncollected() -> Iterator[None]:
 
 
 def need(package: str, purpose: str = "an ONNX model") -> Any:
-    """The package, imported where it is needed; when it is not there, one sentence says which extra brings it.
+    """Import a package; the error where it is missing names the extra to install.
 
     Example:
         >>> onnx = need("onnx")

@@ -1,4 +1,4 @@
-"""Files in and out: reading with a clear sentence when it fails, writing all or nothing.
+"""Read files with clear errors; write files completely or not at all.
 
 Example:
     >>> write_file("model.pte", program.pte)
@@ -30,7 +30,7 @@ _MOST_NAMES = 10_000  # tried for a new file, as `tempfile` does
 
 
 def read_file(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """The file's bytes, at most the first so many; an `OptionError` says what is wrong with the path."""
+    """Return the file's bytes, at most the first `most`; an `OptionError` says what is wrong with the path."""
     name = os.fspath(path)
     try:
         with Path(name).open("rb") as file:
@@ -46,7 +46,7 @@ def read_file(path: str | os.PathLike[str], most: int = -1) -> bytes:
 def check_target(
     path: str | os.PathLike[str], *suffixes: str, inputs: Iterable[str | os.PathLike[str] | None] = ()
 ) -> Path:
-    """Find out before the work whether the result can be written there; returns the path.
+    """Check, before any work, that a result can be written there; return the path.
 
     With `suffixes`, the name must end in one of them. Whatever its name, it must be none of the files in `inputs`.
 
@@ -108,7 +108,7 @@ def write_file(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder at `path`, made when it is not there."""
+    """Create the folder at `path` if it does not exist, and return it."""
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +118,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def bundle_of(program: str | os.PathLike[str]) -> Path:
-    """The folder of a program's debug bundle: what compiling it dumped, beside it.
+    """Return the folder of a program's debug bundle (the dumps of its compile), which lies beside it.
 
     Example:
         >>> bundle_of("nets/model.pte")
@@ -128,12 +128,14 @@ def bundle_of(program: str | os.PathLike[str]) -> Path:
 
 
 def kind_of_file(path: str | os.PathLike[str]) -> str:
-    """What `kind_of` says of a file, of which it reads the beginning alone."""
+    """Return `kind_of` of a file; only its first bytes are read."""
     return kind_of(read_file(path, 16))
 
 
 def kind_of(data: bytes) -> str:
-    """What the first bytes say: "tflite", "pte", "microcode", "onnx", "zip" (a .pt2 or .npz), or "" when they say nothing.
+    """Return the file type that the first bytes show, or "" when it is unknown.
+
+    Types are "tflite", "pte", "microcode", "onnx" and "zip" (a .pt2 or .npz file).
 
     Example:
         >>> kind_of(b"\\x1c\\x00\\x00\\x00TFL3")

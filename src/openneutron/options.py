@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from openneutron.errors import OptionError
-from openneutron.records import dataclass, field, fields
 from openneutron.terminal.sizes import parse_size
 
+# The chip that is compiled for when none is named.
+DEFAULT_TARGET = "imxrt700"
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
@@ -60,9 +62,9 @@ def _option(default: Any, help: str, **more: Any) -> Any:
 
 @dataclass(frozen=True)
 class Options:
-    """What a compile can be asked for; the defaults are right for most."""
+    """All options of a compile with their defaults."""
 
-    target: str = _option("imxrt700", "The chip (`openneutron targets`).", flag="--target", key="config")
+    target: str = _option(DEFAULT_TARGET, "The chip (`openneutron targets`).", flag="--target", key="config")
     converter: str = _option(
         "open", "open: ours. nxp: NXP's SDK, if installed.", flag="--converter", key="converter", choices=CONVERTERS
     )
@@ -188,11 +190,11 @@ SCHEMA: dict[str, Option] = {
 PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
 
 
-def checked(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Option] = SCHEMA) -> dict[str, Any]:
-    """The given values, of the right types and ranges; anything else is an `OptionError` that names the option.
+def check_options(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Option] = SCHEMA) -> dict[str, Any]:
+    """Return the given values after checking types and ranges; an `OptionError` names the wrong option.
 
     Example:
-        >>> checked({"passes_off": ["fuse_pad"]})
+        >>> check_options({"passes_off": ["fuse_pad"]})
         {'passes_off': ('fuse_pad',)}
     """
     found = {}
@@ -203,14 +205,14 @@ def checked(given: Mapping[str, Any], *, where: str = "", known: Mapping[str, Op
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
             raise OptionError(f"unknown option {name!r}", where=where, hint=hint)
-        found[name] = _checked(known[name], value, where)
+        found[name] = _check_value(known[name], value, where)
     return found
 
 
-def _checked(option: Option, value: Any, where: str) -> Any:
+def _check_value(option: Option, value: Any, where: str) -> Any:
     if option.kind == "names":
         pairs = tuple(f"{key}={one}" for key, one in value.items()) if isinstance(value, Mapping) else value
-        names = (pairs,) if isinstance(pairs, str) else tuple(pairs)
+        names = tuple(pairs.split(",")) if isinstance(pairs, str) else tuple(pairs)
         for one in names:
             if not isinstance(one, str) or not one.strip():
                 raise OptionError(f"{option.name} contains {one!r}", where=where, hint="give names as strings")
@@ -236,8 +238,8 @@ def _checked(option: Option, value: Any, where: str) -> Any:
     return value
 
 
-def refuse_foreign(given: Mapping[str, Any], front: str, *, hint: str) -> None:
-    """An `OptionError` for options that models of this kind do not have, unless they are at their defaults."""
+def refuse_inapplicable(given: Mapping[str, Any], front: str, *, hint: str) -> None:
+    """Raise an `OptionError` for options that do not apply to models of this kind and are not at their defaults."""
     for name, value in given.items():
         option = SCHEMA[name]
         if front not in option.fronts and value != option.default:
@@ -246,7 +248,7 @@ def refuse_foreign(given: Mapping[str, Any], front: str, *, hint: str) -> None:
 
 
 def read_text(option: Option, text: str) -> Any:
-    """The value that a text gives an option; an `OptionError` says what is accepted.
+    """Parse an option's value from text; an `OptionError` says what is accepted.
 
     Example:
         >>> read_text(SCHEMA["passes_off"], "fuse_pad,fuse_lut")
@@ -263,4 +265,4 @@ def read_text(option: Option, text: str) -> Any:
         if not names:
             raise OptionError(f"{option.flag or option.name} is {text!r}", hint="give names separated by commas")
         return names
-    return _checked(option, text, "")
+    return _check_value(option, text, "")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from openneutron import environment
 from openneutron.errors import OptionError
 from openneutron.files import bundle_of, check_target, make_folder, write_file
-from openneutron.isolate import settings
-from openneutron.records import dataclass, field
 from openneutron.report.facts import facts, title
-from openneutron.report.model import Node, Report
+from openneutron.report.model import NodeVerdict, Report
 
 if TYPE_CHECKING:
-    from openneutron.run.crew import Crew, Runner
+    from openneutron.run.samples import Runner
 
 Kind = Literal["pte", "tflite"]
 # Makes the function that runs a file, from its bytes and its name in messages; each front end passes its own.
@@ -60,7 +60,7 @@ class Program:
         return self._bytes("tflite")
 
     @property
-    def verdicts(self) -> tuple[Node, ...]:
+    def verdicts(self) -> tuple[NodeVerdict, ...]:
         """Each node of the program with `.delegated`, and `.reason` and `.hint` when it was left on the CPU.
 
         The nodes of a LiteRT file are its operators.
@@ -71,7 +71,7 @@ class Program:
         if self.kind == "pte":
             return self.report.nodes
         return tuple(
-            Node(op.name, op.code, op.converted, op.reason, op.reason_code, op.hint, partition=op.graph)
+            NodeVerdict(op.name, op.code, op.converted, op.reason, op.reason_code, op.hint, partition=op.graph)
             for op in self.report.operators
         )
 
@@ -101,23 +101,25 @@ class Program:
             >>> (scores,) = program.run(image)
             >>> (scores,) = program.run({"image": image})
         """
-        return self._crew.first(*self._arguments(inputs, named))
+        return self._runner(*self._arguments(inputs, named))
 
     def run_many(self, samples: Iterable[Any], *, threads: int = 0) -> list[tuple[Any, ...]]:
-        """Run on many samples: the results of `run` on each, in their order, several at a time.
+        """Run on many samples: the results of `run` on each, in their order.
 
-        A sample is what `run` takes: one tensor or array, a tuple of them, or a mapping by name. Each of `threads` threads
-        has a copy of the program; 0 takes OPENNEUTRON_THREADS, else as many as there are processors for this process, and
-        with one processor samples run one by one. So do those of a program that keeps state from run to run. An error
-        names its sample, counted from 0.
+        A sample is what `run` takes: one tensor or array, a tuple of them, or a mapping by name. A program that is one
+        delegate or one NeutronGraph runs on `threads` threads of the driver; 0 takes OPENNEUTRON_THREADS, else as many as
+        there are processors for this process. Samples of other programs, and of those that keep state from run to run,
+        run one after the other. An error names its sample, counted from 0.
 
         Example:
             >>> [scores.argmax() for (scores,) in program.run_many(images)]
         """
-        if not 0 <= threads <= settings.MOST_THREADS:
-            raise OptionError(f"{threads} threads were asked for", hint=f"give 1 to {settings.MOST_THREADS}")
+        if not 0 <= threads <= environment.MOST_THREADS:
+            raise OptionError(f"{threads} threads were asked for", hint=f"give 1 to {environment.MOST_THREADS}")
         asked = [self._arguments(one if isinstance(one, (tuple, list)) else (one,), {}) for one in samples]
-        return self._crew.run(asked, threads=threads or settings.threads())
+        from openneutron.run.samples import run_samples  # only a program that is run needs it
+
+        return run_samples(self._runner, asked, threads=threads or environment.threads())
 
     def reset(self) -> None:
         """Begin a new stream: what the model keeps from run to run is as it was before the first.
@@ -126,7 +128,7 @@ class Program:
             >>> program.run(frame), program.run(frame)
             >>> program.reset()
         """
-        self.__dict__.pop("_crew", None)
+        self.__dict__.pop("_runner", None)
 
     def _arguments(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
         if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
@@ -144,10 +146,8 @@ class Program:
         return [named[name] for name in self.input_names]
 
     @cached_property
-    def _crew(self) -> Crew:
-        from openneutron.run.crew import Crew  # only a program that is run needs threads
-
-        return Crew(lambda: self.loader(self.data, self.report.source or f"<{self.kind}>"))
+    def _runner(self) -> Runner:
+        return self.loader(self.data, self.report.source or f"<{self.kind}>")
 
     def _bytes(self, kind: Kind) -> bytes:
         if self.kind != kind:

@@ -1,14 +1,15 @@
-"""What a conversion gives back, whichever converter did it."""
+"""The result of a conversion, the same for all converters."""
 
 from __future__ import annotations
 
-from openneutron.records import dataclass, field
+from dataclasses import dataclass, field
+
 from openneutron.report.model import Report
 
 
 @dataclass(frozen=True)
 class Result:
-    """A converted LiteRT model with everything that was learnt on the way.
+    """A converted LiteRT model with its report, log and dumps.
 
     `kernel_selections` has one selection for each NeutronGraph, `kernel_selection_code` is the one for all of them.
     """

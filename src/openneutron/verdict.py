@@ -1,4 +1,4 @@
-"""Rejections as data: a limit is one small predicate whose sentence is the rule users read.
+"""Limits and verdicts: a limit is a predicate whose sentence is the rule that users read.
 
 The partitioner's verdicts, the compiler's legalize stage, the report, `openneutron ops` and the generated
 operator page all read the same predicates, so they cannot disagree.
@@ -12,14 +12,13 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
-
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why something was rejected.
+    """The reason of a rejection.
 
     `code` is stable and machine-readable (the predicate's name), `where` names the node or tensor, `message` carries
     the actual value, `hint` says what the user can change.
@@ -37,7 +36,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer of a check: accepted when there is no reason."""
+    """The result of a check; accepted when there is no reason."""
 
     reason: Reason | None = None
 
@@ -49,7 +48,7 @@ OK = Verdict()
 
 
 def no(message: str, *, hint: str = "", code: str = "", where: str = "") -> Verdict:
-    """Reject with a message that carries the actual value. `limit` fills in the code."""
+    """Return a rejection whose message contains the actual value. `limit` fills in the code."""
     return Verdict(Reason(code=code, message=message, where=where, hint=hint))
 
 
@@ -82,7 +81,7 @@ def limit(rule: str) -> Callable[[Check], Limit]:
 
 
 def first_reason(limits: tuple[Limit, ...], *args: Any) -> Verdict:
-    """Ask each limit in order; the first rejection is the verdict."""
+    """Check each limit in order and return the first rejection, else OK."""
     for one in limits:
         verdict = one(*args)
         if not verdict:

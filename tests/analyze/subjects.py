@@ -26,10 +26,10 @@ def subject_of(model: bytes, target: str = "imxrt700", **options: object) -> Sub
 def damaged(subject: Subject, kernel: str) -> Subject:
     """The same graph with one byte of that kernel's weights changed, and a checksum that fits."""
     from openneutron.microcode import abi
-    from openneutron.microcode.walk import executed
+    from openneutron.microcode.walk import executed_calls
 
     program = subject.program()
-    call = next(call for call, _, _ in executed(program) if abi.by_id(call.kernel).name == kernel)
+    call = next(call for call, _, _ in executed_calls(program) if abi.by_id(call.kernel).name == kernel)
     operand = call.operands[[role.removesuffix("?") for role in abi.by_id(call.kernel).operands].index("weights")]
     weights = bytearray(program.weights)
     weights[operand.offset] ^= 0x40

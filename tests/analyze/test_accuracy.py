@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.analyze.accuracy import Asked, Labelled, fit_samples, in_frames, labelled, score
+from openneutron.analyze.accuracy import Labelled, Predictor, fit_samples, in_frames, labelled, score
 from openneutron.errors import OptionError
 from openneutron.litert.graph import DType, Quantization, Tensor
 
@@ -16,15 +16,15 @@ def test_every_sample_is_asked_once_and_the_last_batch_is_filled_up() -> None:
         seen.append(len(x))
         return x
 
-    found = score("x", Asked(predict), data, batch=2)
+    found = score("x", Predictor(predict), data, batch=2)
     assert (found.correct, found.total, found.accuracy, seen) == (5, 5, 1.0, [2, 2, 2])
-    wrong = score("y", Asked(lambda x: -x), data, batch=5)
+    wrong = score("y", Predictor(lambda x: -x), data, batch=5)
     assert wrong.correct == 0 and wrong.agreement(found) == 0.0
 
 
 def test_progress_names_the_form_and_the_count() -> None:
     lines: list[str] = []
-    score(".pte", Asked(lambda x: x), labelled(np.eye(3), np.arange(3)), progress=lines.append)
+    score(".pte", Predictor(lambda x: x), labelled(np.eye(3), np.arange(3)), progress=lines.append)
     assert lines == [".pte: 0 of 3", ".pte: 1 of 3", ".pte: 2 of 3"]
 
 
@@ -80,9 +80,9 @@ def test_a_sequence_is_heard_from_its_beginning_and_its_last_frame_answers() -> 
     counter = Counter()
     data = in_frames(labelled(x, np.array([1, 2, 0])), (3,), where="x")
     assert data.frames
-    assert score("x", Asked(counter.predict, counter.reset), data).correct == 3
+    assert score("x", Predictor(counter.predict, counter.reset), data).correct == 3
     # What the first sequence left would decide the last.
-    assert score("x", Asked(counter.predict), data).correct < 3
+    assert score("x", Predictor(counter.predict), data).correct < 3
 
 
 def test_samples_and_sequences_are_told_apart_by_their_shape() -> None:
@@ -104,6 +104,6 @@ def test_many_inputs_at_a_time_are_answered_as_one_by_one() -> None:
         return inputs
 
     for batch in (1, 2):
-        together = score("x", Asked(lambda x: 0 / 0, predict_many=many), data, batch=batch)
-        assert np.array_equal(together.answers, score("x", Asked(lambda x: x), data, batch=batch).answers)
+        together = score("x", Predictor(lambda x: 0 / 0, predict_many=many), data, batch=batch)
+        assert np.array_equal(together.answers, score("x", Predictor(lambda x: x), data, batch=batch).answers)
     assert sum(asked) == 301 + 151 and max(asked) < 301  # not all of the data at once

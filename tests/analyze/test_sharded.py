@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from openneutron.analyze.accuracy import Asked, Form, Labelled
+from openneutron.analyze.accuracy import Form, Labelled, Predictor
 from openneutron.analyze.sharded import score_shards
 from openneutron.errors import FormatError, OptionError
 
@@ -34,8 +34,8 @@ def broken() -> Labelled:
 
 
 FORMS = [
-    Form("first", lambda: Asked(lambda x: x)),
-    Form("other", lambda: Asked(lambda x: np.where(x[:, :1] > 1.2, -x, x))),
+    Form("first", lambda: Predictor(lambda x: x)),
+    Form("other", lambda: Predictor(lambda x: np.where(x[:, :1] > 1.2, -x, x))),
 ]
 
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "build.h"
+#include "thread_pool.h"
 
 /* The linker sends the driver's own calls here (tests/c/CMakeLists.txt). */
 static int no_memory;

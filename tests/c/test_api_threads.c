@@ -34,8 +34,6 @@ static uint32_t run_once(user *u, NeutronModelHandle model, NeutronDataConfig *d
         error = neutronRunNonBlocking(model, data);
         while (error == NEUTRON_NONE && !ready) error = neutronIsReady(model, &ready);
         if (error == NEUTRON_NONE) error = neutronWait(model, data);
-    } else if (run % 4) {
-        error = neutronRunInTurn(model, data);
     } else {
         error = neutronRunBlocking(model, data);
     }
@@ -57,7 +55,6 @@ static void *use(void *argument) {
     u->wrong += neutronSetThreads(model, 1 + u->number % 3) != NEUTRON_NONE;
     u->wrong += neutronSetEventSink(model, count_event, &u->cycles) != NEUTRON_NONE;
     for (uint32_t run = 0; run < RUNS; run++) u->wrong += run_once(u, model, &data, run);
-    neutronTurnEnd();
     u->wrong += neutronModelUnprepare(model) != NEUTRON_NONE;
     return NULL;
 }

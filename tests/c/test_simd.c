@@ -1,4 +1,4 @@
-/* Every loop of firmware/simd/ against the kernel's definition, byte for byte, on random calls: odd
+/* Every loop of host/simd/ against the kernel's definition, byte for byte, on random calls: odd
  * channels, ragged widths, gaps between pixels and rows, rings, extreme weights, multipliers,
  * shifts, biases and clamps. Each operand is its own allocation of exactly the declared size, so
  * that the sanitizers see a byte too many. */

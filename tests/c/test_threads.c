@@ -8,6 +8,7 @@
 
 #include "check.h"
 #include "model.h"
+#include "split.h"
 #include "operands.h"
 
 enum { ROUNDS = 200 };
@@ -250,7 +251,7 @@ static void threads_change_nothing(const sample *s, nd_pool *pool) {
     static const uint32_t degrees[] = {ND_SHARE_ALL, ND_SHARE_ROWS, ND_SHARE_ALL};
     for (uint32_t at = 0; at < sizeof degrees / sizeof degrees[0]; at++) {
         fill_memory(call.operands[info.output].channels);
-        CHECK_EQUAL(nd_run_stripes(pool, degrees[at], &info, &call), 0);
+        CHECK_EQUAL(nd_run_parallel(pool, degrees[at], &info, &call), 0);
         if (memcmp(expected, out, sizeof out) != 0) {
             fprintf(stderr, "%s: %u threads give other bytes\n", s->name, nd_pool_threads(pool));
             CHECK(0);

@@ -1,4 +1,4 @@
-"""Files changed after compiling, with a checksum that is right again: what a liar would hand in."""
+"""Changes compiled files and corrects their checksum, as a forger would."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Blocks = tuple[bytearray, bytearray, bytearray]  # microcode, weights, kernels
 _HEAD, _OPERAND = 24, 40  # bytes in front of a call's operands, and of each
 
 
-def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
-    """A compiled model with changed blocks whose checksum is right again."""
+def forge_blocks(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
+    """Return a compiled model with changed blocks and a correct checksum; sections are expanded first."""
     model = read_model(compiled)
     graph = model.main
     op = next(op for op in graph.operators if is_graph_op(op))
@@ -35,8 +35,8 @@ def forged(compiled: bytes, change: Callable[[Blocks], None]) -> bytes:
     return write_model(model)
 
 
-def resealed(compiled: bytes, change: Callable[[Blocks], None]) -> tuple[bytes, int]:
-    """A compiled model with blocks changed as they are stored, checksum right again, and the byte of its microcode."""
+def reseal_blocks(compiled: bytes, change: Callable[[Blocks], None]) -> tuple[bytes, int]:
+    """Return a compiled model with its stored blocks changed in place, resealed, and the position of its microcode."""
     model = read_model(compiled)
     op = next(op for op in model.main.operators if is_graph_op(op))
     found = [model.main.tensors[index].data for index in op.inputs[-3:]]
@@ -61,7 +61,7 @@ def seal(blocks: Blocks) -> None:
 
 
 def calls(block: bytes) -> list[tuple[int, int, int]]:
-    """Byte, kernel number and number of operands of each call outside loops and inside them."""
+    """Return byte, kernel number and operand count of each call, inside loops too."""
     at, size = struct.unpack_from("<2I", block, 64)
     end, found = at + size, []
     while at < end:
@@ -73,12 +73,12 @@ def calls(block: bytes) -> list[tuple[int, int, int]]:
 
 
 def add_to_operand(block: bytearray, call: int, operand: int, step: int) -> None:
-    """Move the start of an operand."""
+    """Move the start of an operand by `step` bytes."""
     at = call + _HEAD + _OPERAND * operand + 4
     struct.pack_into("<I", block, at, struct.unpack_from("<I", block, at)[0] + step)
 
 
 def add_to_parameter(block: bytearray, call: int, operands: int, number: int, step: int) -> None:
-    """Change one parameter word."""
+    """Add `step` to one parameter word."""
     at = call + _HEAD + _OPERAND * operands + 4 * number
     struct.pack_into("<i", block, at, struct.unpack_from("<i", block, at)[0] + step)

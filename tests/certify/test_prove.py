@@ -23,7 +23,7 @@ from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import Options
 from tests import recurrent, tiny
-from tests.certify.forge import Blocks, add_to_parameter, calls, forged
+from tests.certify.forge import Blocks, add_to_parameter, calls, forge_blocks
 from tests.compiler.networks import random_network
 from tests.golden import ModelMaker
 from tests.sampling import examples
@@ -76,7 +76,7 @@ def test_a_product_of_matrices_with_a_fused_function_is_proved() -> None:
     maker.check("mcxn94x")
 
 
-def _fused(activation: str) -> bytes:
+def _model_with_activation(activation: str) -> bytes:
     maker = ModelMaker(np.random.default_rng(0))
     x = maker.input((1, 4), DType.INT8, 0.05, 3)
     total = maker.builder.tensor("total", (1, 4), DType.INT8, 0.1, 1)
@@ -87,11 +87,11 @@ def _fused(activation: str) -> bytes:
 
 def test_attributes_that_no_kernel_has_are_left_to_litert() -> None:
     """The operator stays on the CPU as it is, and must be the same one; the rest is proved."""
-    data = _fused("TANH")
+    data = _model_with_activation("TANH")
     compiled = convert(data, Options()).model
     assert prove(compiled, data).graphs == 1
     with pytest.raises(Refused):
-        prove(compiled, _fused("SIGN_BIT"))
+        prove(compiled, _model_with_activation("SIGN_BIT"))
 
 
 def test_a_forged_offset_is_refused_at_its_call() -> None:
@@ -104,7 +104,7 @@ def test_a_forged_offset_is_refused_at_its_call() -> None:
         struct.pack_into("<I", blocks[0], at, struct.unpack_from("<I", blocks[0], at)[0] + 16)
 
     with pytest.raises(Refused, match="no operator of the source has these weights"):
-        prove(forged(convert(data, Options()).model, move), data)
+        prove(forge_blocks(convert(data, Options()).model, move), data)
 
 
 def test_one_changed_weight_is_refused() -> None:
@@ -114,7 +114,7 @@ def test_one_changed_weight_is_refused() -> None:
         blocks[1][1] ^= 1  # the second of three input channels; the lanes behind them are not used
 
     with pytest.raises(Refused, match="no operator of the source"):
-        prove(forged(convert(data, Options()).model, change), data)
+        prove(forge_blocks(convert(data, Options()).model, change), data)
 
 
 def test_an_unknown_kernel_is_refused_by_its_byte() -> None:
@@ -125,7 +125,7 @@ def test_an_unknown_kernel_is_refused_by_its_byte() -> None:
         places.append(struct.unpack_from("<I", blocks[0], 64)[0])
         struct.pack_into("<H", blocks[0], places[0] + 4, 999)
 
-    model = forged(convert(data, Options()).model, change)
+    model = forge_blocks(convert(data, Options()).model, change)
     with pytest.raises(Refused, match="kernel 999 is not in the published table") as refusal:
         prove(model, data)
     assert f"byte {places[0]}" in str(refusal.value)
@@ -141,14 +141,14 @@ def test_what_the_firmware_refuses_is_refused() -> None:
         add_to_parameter(blocks[0], at, operands, 0, -4)
 
     with pytest.raises(Refused, match="a table of 252 entries"):
-        prove(forged(compiled, table), data)
+        prove(forge_blocks(compiled, table), data)
 
     def end(blocks: Blocks) -> None:
         at, size = struct.unpack_from("<2I", blocks[0], 64)
         struct.pack_into("<BBH", blocks[0], at + size - 4, 0, 0, 2)
 
     with pytest.raises(Refused, match="instruction 0 of 2 words"):
-        prove(forged(compiled, end), data)
+        prove(forge_blocks(compiled, end), data)
 
     def goes_on(blocks: Blocks) -> None:
         at, size = struct.unpack_from("<2I", blocks[0], 64)
@@ -156,7 +156,7 @@ def test_what_the_firmware_refuses_is_refused() -> None:
         assert size > 4
 
     with pytest.raises(Refused, match="the code goes on behind its END"):
-        prove(forged(compiled, goes_on), data)
+        prove(forge_blocks(compiled, goes_on), data)
 
 
 def test_a_tensor_of_another_shape_is_refused() -> None:
@@ -168,7 +168,7 @@ def test_a_tensor_of_another_shape_is_refused() -> None:
         struct.pack_into("<4I", blocks[0], row + 16, *sizes[::-1])
 
     with pytest.raises(Refused, match="row 0 of the tensor table is not"):
-        prove(forged(convert(data, Options()).model, change), data)
+        prove(forge_blocks(convert(data, Options()).model, change), data)
 
 
 def test_a_wrong_checksum_is_refused() -> None:
@@ -187,7 +187,7 @@ def test_foreign_microcode_stays_as_it_is() -> None:
     def spoil(blocks: Blocks) -> None:
         blocks[0][4] ^= 1  # the version: another format now
 
-    foreign = forged(convert(data, Options()).model, spoil)
+    foreign = forge_blocks(convert(data, Options()).model, spoil)
     assert prove(foreign, foreign).graphs == 0
     with pytest.raises(Refused, match="no open microcode"):
         prove(foreign, data)
@@ -201,7 +201,7 @@ def test_another_source_is_refused() -> None:
 
 
 @cache
-def compiled_once() -> tuple[bytes, bytes]:
+def compile_once() -> tuple[bytes, bytes]:
     """A model and what it compiles to."""
     return tiny.convnet(), convert(tiny.convnet(), Options()).model
 
@@ -209,7 +209,7 @@ def compiled_once() -> tuple[bytes, bytes]:
 @examples(150)
 @given(st.data())
 def test_damage_is_refused_or_harmless(data: st.DataObject) -> None:
-    source, good = compiled_once()
+    source, good = compile_once()
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 4))):
         bad[data.draw(st.integers(0, len(bad) - 1))] = data.draw(st.integers(0, 255))
@@ -239,7 +239,7 @@ def test_an_endless_operand_is_refused_at_once() -> None:
         struct.pack_into("<I", blocks[0], code + 24 + 28, 1 << 31)  # rows of the first call's input
 
     with pytest.raises(Refused, match="elements"):
-        prove(forged(convert(data, Options()).model, change), data)
+        prove(forge_blocks(convert(data, Options()).model, change), data)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_endless_memory_is_refused_at_once(word: int, value: int, target: str, w
     tracemalloc.start()
     try:
         with pytest.raises(Refused, match=why):
-            prove(forged(convert(data, Options(target=target)).model, change), data)
+            prove(forge_blocks(convert(data, Options(target=target)).model, change), data)
         assert tracemalloc.get_traced_memory()[1] < 200 << 20
     finally:
         tracemalloc.stop()
@@ -282,7 +282,8 @@ def test_an_endless_loop_is_refused() -> None:
         struct.pack_into("<I", blocks[0], 24, len(blocks[0]))
         struct.pack_into("<I", blocks[0], 68, size + len(loop))
         struct.pack_into("<I", blocks[0], 72, 0xFFFFFFFF)
+        struct.pack_into("<I", blocks[0], 52, 0xFFFFFFFF)
 
     good = convert(data, Options(optimize="fast")).model
     with pytest.raises(Refused, match="more work"):
-        prove(forged(good, change), data)
+        prove(forge_blocks(good, change), data)

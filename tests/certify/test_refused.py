@@ -15,13 +15,13 @@ from openneutron.convert import convert
 from openneutron.microcode.storage.words import pack_words
 from openneutron.options import Options
 from tests import tiny
-from tests.certify.forge import Blocks, resealed
+from tests.certify.forge import Blocks, reseal_blocks
 from tests.compiler.networks import random_network
 
 
 def refusal(source: bytes, change: Callable[[Blocks], None], **options: str) -> tuple[Refused, bytes, int]:
     """What is said of a changed file, the file, and where its microcode begins."""
-    changed, start = resealed(convert(source, Options(**options)).model, change)  # type: ignore[arg-type]
+    changed, start = reseal_blocks(convert(source, Options(**options)).model, change)  # type: ignore[arg-type]
     with pytest.raises(Refused) as found:
         prove(changed, source)
     return found.value, changed, start
@@ -57,8 +57,8 @@ def test_a_packed_word_is_found_by_its_plain_place() -> None:
     values = [0, 5, -3, 300, -40_000, 0, 1 << 20, *(int(one) for one in rng.integers(-(1 << 31), 1 << 31, 9))]
     block = struct.pack("<BBH", 1, 0, len(values) + 1) + pack_words(values)
     for number, value in enumerate(values):
-        at = microcode._stored(block, [(0, 0)], 4 * (number + 1))
-        _, behind = microcode.unpacked(block, 4, len(block), number + 1)
+        at = microcode._stored_byte(block, [(0, 0)], 4 * (number + 1))
+        _, behind = microcode.unpack_words(block, 4, len(block), number + 1)
         skipped = number % 4 == 0  # a byte of classes stands between
         assert int.from_bytes(block[at + skipped : behind], "little", signed=True) == value
 
@@ -73,7 +73,7 @@ def test_coded_constants_are_named_by_their_byte_in_the_file() -> None:
             blocks[1][at % len(blocks[1])] ^= 0xFF
 
         try:
-            prove(resealed(compiled, change)[0], source)
+            prove(reseal_blocks(compiled, change)[0], source)
         except Refused as error:
             if "damaged" in str(error):
                 assert error.offset is not None and "of its weights block)" in str(error)

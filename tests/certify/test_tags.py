@@ -15,7 +15,7 @@ def test_tables_compose_and_cancel() -> None:
     x = symbols.tags("x", 6)
     up, down = bytes((q + 7) & 0xFF for q in range(256)), bytes((q - 7) & 0xFF for q in range(256))
     twice = bytes((q + 14) & 0xFF for q in range(256))
-    assert symbols.through(symbols.through(x, up), down) == x
-    assert symbols.through(symbols.through(x, up), up) == symbols.through(x, twice)
-    assert symbols.through(x[2:4], up) == symbols.through(x, up)[2:4]
-    assert symbols.through(constant(b"\x01"), up) == constant(b"\x08")
+    assert symbols.apply_table(symbols.apply_table(x, up), down) == x
+    assert symbols.apply_table(symbols.apply_table(x, up), up) == symbols.apply_table(x, twice)
+    assert symbols.apply_table(x[2:4], up) == symbols.apply_table(x, up)[2:4]
+    assert symbols.apply_table(constant(b"\x01"), up) == constant(b"\x08")

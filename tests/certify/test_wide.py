@@ -14,7 +14,7 @@ from openneutron.convert import convert
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.options import Options
-from tests.certify.forge import Blocks, add_to_operand, add_to_parameter, calls, forged
+from tests.certify.forge import Blocks, add_to_operand, add_to_parameter, calls, forge_blocks
 from tests.golden import ModelMaker
 
 WIDE = DType.INT16
@@ -40,7 +40,7 @@ def _depthwise(maker: ModelMaker) -> None:
              padding="SAME", stride_h=1, stride_w=1, depth_multiplier=1, dilation_h_factor=1, dilation_w_factor=1)  # fmt: skip
 
 
-def _transposed(maker: ModelMaker) -> None:
+def _add_transpose_conv(maker: ModelMaker) -> None:
     shape = maker.constant([1, 6, 6, 4], DType.INT32)
     weights, bias = _filters(maker, (4, 2, 2, 3), 4)
     x = maker.input((1, 3, 3, 3), WIDE, 0.001, 0)
@@ -48,7 +48,7 @@ def _transposed(maker: ModelMaker) -> None:
              stride_h=2, stride_w=2)  # fmt: skip
 
 
-def _connected(maker: ModelMaker) -> None:
+def _add_fully_connected(maker: ModelMaker) -> None:
     weights = maker.constant(maker.rng.integers(-127, 128, (4, 9)), DType.INT8, 0.01, 0)
     bias = maker.constant(maker.rng.integers(-99, 99, 4), DType.INT64, 0.01 * 0.001, 0)
     x = maker.input((2, 9), WIDE, 0.001, 0)
@@ -69,12 +69,12 @@ def _logistic(maker: ModelMaker) -> None:
 
 
 MODELS: dict[str, Callable[[ModelMaker], None]] = {
-    "conv2d16": _conv, "depthwise_conv2d16": _depthwise, "transpose_conv2d16": _transposed,
-    "fully_connected16": _connected, "add16": _add, "softmax16": _softmax, "lut16": _logistic,
+    "conv2d16": _conv, "depthwise_conv2d16": _depthwise, "transpose_conv2d16": _add_transpose_conv,
+    "fully_connected16": _add_fully_connected, "add16": _add, "softmax16": _softmax, "lut16": _logistic,
 }  # fmt: skip
 
 
-def _compiled(kernel: str) -> tuple[bytes, bytes]:
+def _compile(kernel: str) -> tuple[bytes, bytes]:
     maker = ModelMaker(np.random.default_rng(1))
     MODELS[kernel](maker)
     source = write_model(maker.model())
@@ -92,12 +92,12 @@ def test_every_kernel_of_16_bits_is_here() -> None:
 
 @pytest.mark.parametrize("kernel", sorted(MODELS))
 def test_honest_files_are_proved(kernel: str) -> None:
-    prove(*_compiled(kernel))
+    prove(*_compile(kernel))
 
 
 @pytest.mark.parametrize("kernel", sorted(MODELS))
 def test_no_parameter_can_be_changed(kernel: str) -> None:
-    compiled, source = _compiled(kernel)
+    compiled, source = _compile(kernel)
     names = next(params for name, _, _, params in KERNELS.values() if name == kernel)
     for number, (name, _) in enumerate(names):
 
@@ -106,14 +106,14 @@ def test_no_parameter_can_be_changed(kernel: str) -> None:
             add_to_parameter(blocks[0], at, count, number, 1)
 
         with pytest.raises(Refused, match=r"byte \d+"):
-            prove(forged(compiled, change), source)
+            prove(forge_blocks(compiled, change), source)
             raise AssertionError(f"{kernel}.{name}")
 
 
 @pytest.mark.parametrize("kernel", sorted(MODELS))
 @pytest.mark.parametrize("step", [1, 2, 16])
 def test_no_operand_can_be_moved(kernel: str, step: int) -> None:
-    compiled, source = _compiled(kernel)
+    compiled, source = _compile(kernel)
     roles = next(roles for name, _, roles, _ in KERNELS.values() if name == kernel)
     for operand in range(len(roles)):
 
@@ -121,16 +121,16 @@ def test_no_operand_can_be_moved(kernel: str, step: int) -> None:
             add_to_operand(blocks[0], _call(blocks, kernel)[0], operand, step)
 
         with pytest.raises(Refused):
-            prove(forged(compiled, change), source)
+            prove(forge_blocks(compiled, change), source)
             raise AssertionError(f"{kernel} {roles[operand]}")
 
 
 @pytest.mark.parametrize("kernel", sorted(set(MODELS) - {"add16"}))
 def test_constants_are_compared(kernel: str) -> None:
-    compiled, source = _compiled(kernel)
+    compiled, source = _compile(kernel)
 
     def change(blocks: Blocks) -> None:
         blocks[1][0] ^= 1
 
     with pytest.raises(Refused, match=kernel):
-        prove(forged(compiled, change), source)
+        prove(forge_blocks(compiled, change), source)

@@ -51,6 +51,23 @@ def test_a_broken_budget_gives_1_and_says_by_how_much(command, budgets: Path) ->
     assert f"| ❌ | convnet.tflite on mcxn94x | cycles | ≤ {allowed:,} | {allowed + 1:,} |" in table
 
 
+def test_a_change_of_less_than_one_is_shown(command, budgets: Path) -> None:
+    budgets.write_text(GOOD.replace("cycles = 1_000_000", "milliseconds = 9"))
+    before = json.loads(command("check", "--json").out)
+    before["measured"]["convnet.tflite on mcxn94x"]["milliseconds"] += 0.25
+    Path("base.json").write_text(json.dumps(before))
+    assert "-0.250" in command("check", "--baseline", "base.json").out
+
+
+def test_conversions_at_the_border_are_no_nodes_on_the_cpu(command, folder: Path) -> None:
+    (folder / "net.py").write_text(
+        "import torch\ndef factory():\n    data = [(torch.rand(1, 1, 8, 8),) for _ in range(2)]\n"
+        "    return torch.nn.Sequential(torch.nn.Conv2d(1, 4, 3), torch.nn.ReLU()).eval(), data[0], data\n"
+    )
+    (folder / "openneutron.toml").write_text('[[model]]\nsource = "net:factory"\n[model.budget]\ncpu_nodes = 0\n')
+    assert command("check").code == 0
+
+
 def test_a_baseline_shows_the_change(command, budgets: Path) -> None:
     before = json.loads(command("check", "--json").out)
     before["measured"]["convnet.tflite on mcxn94x"]["cycles"] -= 10

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +23,17 @@ def test_a_litert_file_is_compiled_and_summed_up(command: Command, folder: Path)
     size = (folder / "out.tflite").stat().st_size
     for wanted in ("5 of 5 LiteRT operators in 1 NeutronGraph", f"out.tflite {size:,} bytes", "conv2d", "bound by"):
         assert wanted in outcome.out
+
+
+def test_compiling_a_litert_file_imports_nothing_heavy(folder: Path) -> None:
+    script = (
+        "import sys; from openneutron.cli.main import run; code = run(['compile', 'convnet.tflite']);"
+        "heavy = {'rich', 'pydantic', 'torch', 'ortools', 'jinja2', 'ai_edge_litert', 'zipfile', 'asyncio'};"
+        "sys.exit(code or ' '.join(sorted(heavy & set(sys.modules))) or None)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "convnet_neutron.tflite" in done.stdout
 
 
 def test_without_a_name_the_output_is_named_after_the_source(command: Command, folder: Path) -> None:

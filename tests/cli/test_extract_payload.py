@@ -12,6 +12,7 @@ import pytest
 from openneutron.cli.inputs.blocks import blocks_of_file
 from openneutron.microcode.payload import parse_payload
 from tests.cli.conftest import Command
+from tests.several_ends import several_ends
 
 Refused = Callable[..., str]
 
@@ -28,7 +29,13 @@ def test_the_payload_holds_the_blocks_of_the_graph(command: Command, compiled: P
     assert outcome.code == 0
     size = (compiled / "x.bin").stat().st_size
     where = "convnet_out.tflite, operator 0"
-    assert json.loads(outcome.out) == {"files": ["x.bin"], "payload_bytes": size, "where": where}
+    told = json.loads(outcome.out)
+    assert {name: told[name] for name in ("files", "payload_bytes", "where", "notes")} == {
+        "files": ["x.bin"],
+        "payload_bytes": size,
+        "where": where,
+        "notes": [],
+    }
     payload = parse_payload((compiled / "x.bin").read_bytes(), where="x.bin")
     (blocks,) = blocks_of_file((compiled / "convnet_out.tflite").read_bytes(), "out")
     assert (payload.microcode, payload.weights, payload.kernels) == (blocks.microcode, blocks.weights, blocks.kernels)
@@ -113,3 +120,30 @@ def test_what_is_wrong_is_said(refused: Refused, compiled: Path, arguments: list
     np.save("wrong.npy", np.zeros((1, 3, 8, 8), np.int8))
     assert message in refused("extract-payload", *arguments)
     assert not list(compiled.glob("x.*"))
+
+
+def test_names_shapes_and_order_are_the_models(command: Command, folder: Path) -> None:
+    (folder / "m.tflite").write_bytes(several_ends((1, 0), ("flat", "first", "flat")))
+    assert command("compile", "m.tflite", "-o", "out.tflite").code == 0
+    outcome = command("extract-payload", "out.tflite", "-o", "net.c", "--random-inputs", 0)
+    assert outcome.code == 0 and "output 2 of the model (flat) is output 0 again" in outcome.out
+    found = dict(re.findall(r"#define NET_(\w+) (.+)", (folder / "net.h").read_text()))
+    assert (found["INPUT_NAMES"], found["OUTPUT_NAMES"]) == ('{"x1", "x0"}', '{"flat", "first"}')
+    assert (found["RANK"], found["INPUT_RANKS"], found["OUTPUT_RANKS"]) == ("4u", "{4, 4}", "{4, 4}")
+    assert found["INPUT_SHAPES"] == "{{1, 4, 4, 1}, {1, 4, 4, 8}}"
+    assert found["OUTPUT_SHAPES"] == "{{1, 2, 2, 8}, {1, 4, 4, 8}}"
+    assert (found["INPUT_BYTES"], found["OUTPUT_BYTES"]) == ("{16, 128}", "{32, 128}")
+
+
+def test_inputs_are_found_by_name(command: Command, refused: Refused, folder: Path) -> None:
+    (folder / "m.tflite").write_bytes(several_ends((1, 0), ("sum",)))
+    assert command("compile", "m.tflite", "-o", "out.tflite").code == 0
+    x0, x1 = np.full((1, 4, 4, 8), 7, np.int8), np.full((1, 4, 4, 1), 9, np.int8)
+    np.savez("right.npz", x0=x0, x1=x1)
+    assert command("extract-payload", "out.tflite", "-o", "net.c", "--inputs", "right.npz").code == 0
+    words = re.findall(r"net_input_(\d)\[\] = \{\s*0x(\w+),", (folder / "net.c").read_text())
+    assert words == [("0", "09090909"), ("1", "07070707")]
+    np.savez("wrong.npz", x0=x0, other=x1)
+    assert "name them as the inputs: x1, x0" in refused(
+        "extract-payload", "out.tflite", "-o", "x.c", "--inputs", "wrong.npz"
+    )

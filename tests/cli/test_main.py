@@ -133,7 +133,6 @@ def test_an_onnx_model_asks_for_the_extra_that_brings_all_it_needs(
     def work(arguments: list[str]) -> int:
         raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
-    monkeypatch.setattr(main, "_short_cut", lambda arguments, shown: None)
     monkeypatch.setattr(main, "_dispatch", work)
     assert main.run(["compile", "model.onnx"]) == 2 and main.run(["compile", "cifarnet"]) == 2
     onnx, other = capsys.readouterr().err.splitlines()
@@ -142,23 +141,3 @@ def test_an_onnx_model_asks_for_the_extra_that_brings_all_it_needs(
         "Hint: pip install 'openneutron[onnx]'"
     )
     assert "'openneutron[executorch]'" in other
-
-
-def test_the_process_ends_early_but_does_what_was_registered_for_its_end() -> None:
-    script = (
-        "import atexit, sys; from openneutron.cli.main import main; atexit.register(print, 'registered');"
-        "sys.argv = ['openneutron', 'targets', *sys.argv[1:]]; main()"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.endswith("registered\n") and "imxrt700" in done.stdout
-    wrong = subprocess.run([sys.executable, "-c", script, "--no"], capture_output=True, text=True, check=False)
-    assert wrong.returncode == 2 and wrong.stdout == "registered\n"
-
-
-def test_with_a_thread_left_the_process_waits_for_it() -> None:
-    script = (
-        "import sys, threading; from openneutron.cli.main import main; sys.argv = ['openneutron', 'targets'];"
-        "threading.Thread(target=lambda: (threading.main_thread().join(), print('later'))).start(); main()"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0 and done.stdout.endswith("later\n")

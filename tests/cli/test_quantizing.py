@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from openneutron.litert import DType, GraphBuilder, write_model
+from openneutron.report.model import OutputAccuracy
 from openneutron.run import quantize
 from openneutron.run.quantize import QuantizedModel
 from tests.cli.conftest import Command
@@ -32,7 +33,7 @@ def quantizer(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def made(data: bytes, samples: Iterable[Any], *, source: str = "", activations: str = "int8") -> QuantizedModel:
         asked.append(source)
         assert len(list(samples)) > 0
-        return QuantizedModel(_int8(), (33.3,), "a quantizer")
+        return QuantizedModel(_int8(), (OutputAccuracy("output 0", 33.3),), "a quantizer")
 
     monkeypatch.setattr(quantize, "quantize_float", made)
     rng = np.random.default_rng(3)

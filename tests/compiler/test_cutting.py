@@ -10,7 +10,7 @@ import pytest
 from openneutron.compiler import pipeline
 from openneutron.compiler.cutting import cut_points
 from openneutron.compiler.fitting import Fitting
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.variables import Variables
 from openneutron.convert import convert
 from openneutron.litert import DType, GraphBuilder, read_model, write_model
@@ -81,8 +81,8 @@ def test_a_graph_of_one_node_has_nothing_to_cut_and_others_always_have() -> None
 def test_pieces_hold_every_operator_once_and_none_before_its_inputs() -> None:
     graph = read_model(turned()).main
     chip, options = targets.load("mcxn94x"), Options(target="mcxn94x")
-    fitting = Fitting(graph, chip, options, Variables(), pipeline.compile_graph, Checks(graph, chip))
-    found = fitting.pieces(list(range(len(graph.operators))))
+    fitting = Fitting(graph, chip, options, Variables(), pipeline.compile_graph, OperatorCache(graph, chip))
+    found = fitting.split_to_fit(list(range(len(graph.operators))))
     assert sorted(index for piece in found for index in piece) == list(range(len(graph.operators)))
     made_in = {t: at for at, piece in enumerate(found) for index in piece for t in graph.operators[index].outputs}
     for at, piece in enumerate(found):

@@ -134,6 +134,23 @@ def test_fit_keeps_every_budget_and_never_gets_faster_with_less() -> None:
     assert cycles == sorted(cycles)
 
 
+def test_fit_is_never_slower_than_fast_in_the_same_bytes() -> None:
+    net = Network(np.random.default_rng(0), (1, 16, 16, 3))
+    first = net.conv(net.input, 8, 3)
+    model = net.finish(net.max_pool(net.add(first, net.conv(first, 8, 3))))
+    fast = convert(model, Options(optimize="fast")).report.totals
+    within = convert(model, Options(fit_bytes=fast.peak_bytes)).report.totals
+    assert within.cycles <= fast.cycles
+
+
+@pytest.mark.parametrize(("target", "written"), [("imxrt700", True), ("imx95", False)])
+def test_a_kernel_selection_is_written_where_an_application_links_kernels(target: str, written: bool) -> None:
+    model, _ = random_network(3)
+    result = convert(model, Options(target=target, dump_kernel_selection_code=True))
+    assert bool(result.kernel_selection_code) == bool(result.kernel_selections) == written
+    assert any("no kernel selection" in note for note in result.report.notes) != written
+
+
 def test_fit_that_is_impossible_says_how_many_bytes_are_missing() -> None:
     model, _ = _chain()
     io = convert(model, Options()).report.totals.io_bytes

@@ -17,7 +17,7 @@ from openneutron.microcode.decode import decode
 from openneutron.microcode.graph_op import blocks_of
 from openneutron.microcode.instructions import ABSENT, Program
 from openneutron.microcode.table import ElementType
-from openneutron.microcode.walk import executed, output_of
+from openneutron.microcode.walk import executed_calls, output_of
 from openneutron.options import Options
 from tests.golden import ModelMaker, refusal
 from tests.wide_models import MODELS, NARROW
@@ -51,7 +51,7 @@ def test_an_operator_of_the_page_is_wide_and_exact(code: str) -> None:
         maker.check(target, **ALONE)
         program = _program(model, target)
         assert {row.dtype for row in program.tensors} == {ElementType.INT16}
-        for call, _, _ in executed(program):
+        for call, _, _ in executed_calls(program):
             types = {one.dtype for one in call.operands if one != ABSENT}
             assert output_of(call).dtype in (ElementType.INT16, ElementType.INT32)  # of sums
             assert ElementType.INT16 in types and ElementType.INT8 not in types, "its values are narrowed on the way"

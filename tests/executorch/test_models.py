@@ -21,7 +21,7 @@ from openneutron import zoo
 from openneutron.analyze.profile import profile
 from openneutron.cli.inputs.bundle import codes_of
 from openneutron.executorch.fx import value_of
-from openneutron.executorch.lower.layout import CHANNELS_LAST
+from openneutron.executorch.lower.values import CHANNELS_LAST
 from openneutron.executorch.pipeline import Built, build
 from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.graph import Graph

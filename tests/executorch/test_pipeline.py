@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from openneutron.errors import OpenNeutronError, OptionError, UnsupportedError
-from openneutron.executorch import pipeline, versions
+from openneutron.executorch import pipeline
 from openneutron.executorch.pipeline import build, compile_module
 from openneutron.executorch.run.runtime import load_program
+from openneutron.executorch.upstream import switch, versions
 from tests.executorch.ordered import ordered
 
 IMAGE = (torch.linspace(-1, 1, 192).reshape(1, 3, 8, 8),)
@@ -202,5 +203,6 @@ def test_bad_input_is_one_sentence(name: str) -> None:
 
 def test_another_executorch_minor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(versions, "version", lambda name: "1.6.0")
+    monkeypatch.setattr(switch, "version", lambda name: "1.6.0")
     with pytest.raises(OpenNeutronError, match=r"executorch 1\.6\.0 is installed"):
         build(network(), IMAGE, calibration=[IMAGE])

@@ -15,6 +15,7 @@ from openneutron.executorch.deliver.embed import embed, input_rows
 from openneutron.machine.simulator import DTYPES, Simulator
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload, parse_payload
+from openneutron.microcode.reorder import in_argument_order
 
 Array = npt.NDArray[Any]
 
@@ -81,6 +82,7 @@ def load(folder: Path) -> Model:
 def _embed(folder: Path, source: str, inputs: Callable[[Sequence[TensorRow]], list[Array]]) -> None:
     """What `openneutron extract-payload` writes, and the inputs."""
     where, data = payload_of_file((folder / source).read_bytes(), source, None)
+    data = in_argument_order(data, where=where)
     arrays = inputs(input_rows(parse_payload(data, where=where), where=where))
     made = embed(data, name="model", header="model.h", where=where, inputs=arrays)
     np.savez(folder / "inputs.npz", *arrays)

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from openneutron.microcode.payload import parse_payload
+from openneutron.run.runner import LiteRtRunner
 from tests import tiny
 from tests.compiler.networks import Network
 from tests.firmware import image
 from tests.firmware.conftest import Build
 from tests.firmware.models import Model
+from tests.several_ends import several_ends
 
 
 @pytest.mark.parametrize(
@@ -66,3 +68,12 @@ def test_damaged_weights_are_refused_before_anything_runs(build: Build, litert_m
 def test_the_payload_survives_as_it_was(litert_model: Callable[..., Model]) -> None:
     model = litert_model("convnet", tiny.convnet())
     assert parse_payload((model.folder / "payload.bin").read_bytes(), where="payload") == model.payload
+
+
+def test_outputs_come_in_the_models_order(build: Build, litert_model: Callable[..., Model]) -> None:
+    source = several_ends((1, 0), ("flat", "first", "sum"))
+    model = litert_model("several_ends", source)
+    ran = image.run_image(build(model, "ends", selection=model.selection))
+    wanted = LiteRtRunner(source).run(model.inputs).outputs
+    assert list(wanted) == ["flat", "first", "sum"]
+    assert ran.outputs == [one.tobytes() for one in wanted.values()]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from openneutron.machine.runtime_memory import STACK_BYTES, runtime_memory
 from openneutron.microcode.abi import all_kernels
 from openneutron.microcode.decode import decode
 from openneutron.microcode.payload import Payload
@@ -52,6 +53,14 @@ def test_memory_is_the_planned_scratch_with_inputs_outputs_and_context(model: Mo
     ran, sections = image.run_image(path), image.sections(path)
     arena = ran.number("context") + _planned(model.payload)
     assert ran.number("arena") == arena
+    payload = model.payload
+    program = decode(payload.microcode, payload.weights, payload.kernels)
+    memory = runtime_memory(payload.microcode, payload.weights, program)
+    assert (ran.number("context"), ran.number("arena")) == (
+        memory.context_bytes,
+        memory.context_bytes + memory.arena_bytes,
+    )
+    assert ran.number("stack") <= STACK_BYTES == sections[".stack"]
     assert arena <= sections[".data"] + sections[".bss"] <= arena + OTHER_RAM
 
 

@@ -90,9 +90,9 @@ def test_the_same_application_is_refused_and_runs_on_a_host(convnet: Model, tmp_
 
 
 def _host_library(folder: Path) -> Path:
-    places = ("driver", "machine", "firmware", "firmware/kernels")
+    places = ("firmware", "firmware/driver", "firmware/dsp", "firmware/kernels", "firmware/machine")
     includes = [f"-I{RUNTIME / place}" for place in ("include", *places)]
-    # Not a hosted system: no SIMD files, which would be chosen at run time, no threads.
+    # Not a hosted system: firmware/ alone, without vector loops and threads.
     flags = ["-std=c11", "-O1", "-U__unix__", f'-DOPENNEUTRON_VERSION="{__version__}"']
     archive = folder / "libneutron.a"
     for place in places:

@@ -21,7 +21,7 @@ from openneutron.microcode.graph_op import Compiled, blocks_of
 from openneutron.microcode.instructions import StateRow
 from openneutron.microcode.payload import build_payload
 from openneutron.microcode.table import ALIGNMENT, Storage
-from openneutron.microcode.walk import executed
+from openneutron.microcode.walk import executed_calls
 from openneutron.options import Options
 from tests import tiny
 from tests.microcode.test_mutation import CASES
@@ -186,7 +186,7 @@ def write_seeds(folder: Path) -> tuple[set[str], set[Storage]]:
         if make is _coded:
             blocks = _with_state(blocks)
         program = decode(blocks.microcode, blocks.weights, blocks.kernels)
-        called |= {abi.by_id(call.kernel).name for call, _, _ in executed(program)}
+        called |= {abi.by_id(call.kernel).name for call, _, _ in executed_calls(program)}
         forms |= {section.storage for section in program.sections}
         profiling = int(options.get("use_profiling", False))
         inputs, outputs = len(graph.inputs), len(graph.outputs)

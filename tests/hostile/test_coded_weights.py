@@ -41,7 +41,8 @@ def test_more_streams_than_bytes(storage: Storage) -> None:
 
 def test_columns_without_bits() -> None:
     """2^25 channels in the eight bytes that one column's head takes."""
-    plain = decoded(Storage.COLUMNS, b"\7" + bytes(7), parameter=1, plain=1 << 27, channels=1 << 25)
+    form = {"packing": int(Packing.LANES), "groups": 0, "taps": 0, "inputs": 0}
+    plain = decoded(Storage.COLUMNS, b"\7" + bytes(7), parameter=1, plain=1 << 27, channels=1 << 25, **form)
     assert plain[:8] == b"\7\0\0\0\7\0\0\0" and len(plain) == 1 << 27
 
 

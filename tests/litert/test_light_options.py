@@ -12,9 +12,9 @@ import pytest
 
 from openneutron.errors import FormatError
 from openneutron.litert import light_options
-from openneutron.litert.layout import TABLES
 from openneutron.litert.light_options import options_class
 from openneutron.litert.operator_options import schema
+from openneutron.litert.schema_tables import TABLES
 from openneutron.litert.walker import Walker
 
 _SAMPLES = {
@@ -65,9 +65,11 @@ def test_a_table_is_the_schemas(table: str) -> None:
 
 
 def test_the_layout_is_current() -> None:
-    from openneutron.litert.lay_out import TARGET, layout
+    from openneutron.litert.write_schema_tables import TARGET, render_schema_tables
 
-    assert TARGET.read_text(encoding="utf-8") == layout(), "run python -m openneutron.litert.lay_out"
+    assert TARGET.read_text(encoding="utf-8") == render_schema_tables(), (
+        "run python -m openneutron.litert.write_schema_tables"
+    )
 
 
 def test_a_vector_outside_the_file_is_refused() -> None:

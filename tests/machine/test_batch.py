@@ -35,7 +35,7 @@ def images(compiled: bytes) -> Any:
 def _copies(compiled: bytes) -> Copies:
     graph = read_model(compiled).main
     blocks = blocks_of(graph, graph.operators[0], outputs=len(graph.operators[0].outputs) - 1)
-    return Copies(lambda: Simulator(blocks.microcode, blocks.weights, blocks.kernels))
+    return Copies(lambda: Simulator(blocks.microcode, blocks.weights, blocks.kernels, threads=1))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -26,7 +26,7 @@ from openneutron.machine import targets
     ],
 )
 def test_part_numbers_and_boards_name_their_target(text: str, name: str) -> None:
-    assert targets.named(text) == name
+    assert targets.canonical_name(text) == name
 
 
 def test_an_unknown_target_is_refused_with_the_nearest() -> None:
@@ -52,7 +52,7 @@ def test_a_file_that_is_new_or_has_changed_is_read_itself(monkeypatch: pytest.Mo
     (tmp_path / "imxrt700.toml").write_text(text.replace("clock_hz = 324_000_000", "clock_hz = 200_000_000"))
     (tmp_path / "mine.toml").write_text(text.replace('name = "imxrt700"', 'name = "mine"'))
     monkeypatch.setattr(targets, "FOLDER", str(tmp_path))
-    asked = (targets.names, targets.load, targets._table, targets.named)
+    asked = (targets.names, targets.load, targets._table, targets.canonical_name)
     for one in asked:
         one.cache_clear()
     try:

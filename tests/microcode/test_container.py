@@ -8,6 +8,7 @@ import pytest
 
 from openneutron.errors import FormatError
 from openneutron.litert import read_model
+from openneutron.litert.graph import Operator
 from openneutron.microcode.container import decode_container, graphs_of, io_bytes, is_microcode
 from openneutron.microcode.table import VERSION_WORD
 from tests.compat import nxp_file
@@ -85,3 +86,20 @@ def test_blocks_of_another_size_are_refused() -> None:
 
 def test_a_model_without_neutron_graphs_has_none() -> None:
     assert graphs_of(read_model(two_outputs())) == []
+
+
+@pytest.mark.parametrize("profiling", [False, True])
+def test_working_memory_is_no_output_of_the_model(profiling: bool) -> None:
+    model = nxp_file.converted(read_model(two_outputs()), profiling=profiling)
+    scratch = model.main.operators[0].outputs[2]
+    model.main.outputs[1] = scratch
+    with pytest.raises(FormatError, match=rf"operator 0: output 1 of the model, tensor {scratch} .*nothing makes it"):
+        graphs_of(model, where="a.tflite")
+
+
+def test_working_memory_is_read_by_nobody() -> None:
+    model = nxp_file.converted(read_model(two_outputs()))
+    op = model.main.operators[0]
+    model.main.operators.append(Operator("TANH", [op.outputs[2]], [op.outputs[0]]))
+    with pytest.raises(FormatError, match=r"operator 1 \(TANH\) reads tensor \d+ .*nothing makes it"):
+        graphs_of(model)

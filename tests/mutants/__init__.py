@@ -1,1 +1,1 @@
-"""Fault injection: faults planted in every stage of the compiler, and who finds them."""
+"""Fault injection: plants faults in every stage of the compiler and records which check finds them."""

@@ -1,4 +1,7 @@
-"""Who finds a planted fault: the compiler with its verifier, the checker, a comparison of outputs, or nobody: it is none."""
+"""Records which check finds a planted fault: the compiler with its verifier, the checker, or a comparison of outputs.
+
+A fault that none of them finds changes no result.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,19 @@ from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
 from tests.compiler.networks import random_network
 from tests.loops import Loop
-from tests.mutants.plant import STAGES, Missed, planted
+from tests.mutants.plant import STAGES, Missed, plant_fault
 from tests.recurrent import gru
 from tests.stateful import Lstm, Svdf
 from tests.streaming import streaming_convnet
 
 OUTCOMES = ("verifier", "checker", "simulation", "equivalent")
-TRIES = 3  # inputs on which a mutant that nobody refused must agree
+TRIES = 3  # inputs on which a mutant that no check refused must agree
 TARGETS = ("imxrt700", "mcxn94x", "imx95")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault and who found it."""
+    """A fault and the check that found it."""
 
     seed: int
     model: str
@@ -43,7 +46,7 @@ class Mutant:
 
 @cache
 def models() -> dict[str, bytes]:
-    """Small models: INT8 and INT16 networks, models that keep something from run to run, loops."""
+    """Return small models: INT8 and INT16 networks, models with state, loops."""
     made = {"convnet": tiny.convnet(), "sandwich": tiny.sandwich()}
     for seed in range(10):
         made[f"network {seed}"] = random_network(seed)[0]
@@ -60,7 +63,7 @@ def models() -> dict[str, bytes]:
     return made
 
 
-# What seeds of the past count on.
+# Regression tests use seeds drawn with these lists.
 DOZEN = ("convnet", *(f"network {seed}" for seed in range(10)), "sandwich")
 YOUNGER = (*(f"wide network {seed}" for seed in range(4)), "streaming", "lstm", "peephole lstm", "svdf")
 BOTH = tuple(sorted((*DOZEN, *YOUNGER)))
@@ -68,7 +71,7 @@ OLDER_STAGES = ("legalize", "fuse", "schedule", "allocate", "emit", "encode")
 
 
 def judge(seed: int, names: Sequence[str] = (), stages: Sequence[str] = STAGES) -> Mutant | None:
-    """One mutant; None when nothing could be broken in the way that was drawn."""
+    """Plant and check one fault; None when the drawn fault is impossible in this model."""
     rng = np.random.default_rng(seed)
     names = names or sorted(models())
     name = names[seed % len(names)]
@@ -80,12 +83,12 @@ def judge(seed: int, names: Sequence[str] = (), stages: Sequence[str] = STAGES) 
     def found(outcome: str) -> Mutant:
         return Mutant(seed, name, target, stage, said[0] if said else "", outcome)
 
-    with planted(stage, rng) as said:
+    with plant_fault(stage, rng) as said:
         try:
             result = convert(data, options)
         except Missed:
             return None
-        except Exception:  # whatever stops a compile of a broken stage has found it
+        except Exception:  # any exception of the compiler counts as finding the fault
             return found("verifier")
     if not said:
         return None
@@ -93,10 +96,11 @@ def judge(seed: int, names: Sequence[str] = (), stages: Sequence[str] = STAGES) 
         prove(result.model, data)
     except Refused:
         return found("checker")
-    return found("equivalent" if _agree(result.model, data) else "simulation")
+    return found("equivalent" if agree(result.model, data) else "simulation")
 
 
-def _agree(compiled: bytes, source: bytes) -> bool:
+def agree(compiled: bytes, source: bytes) -> bool:
+    """Return whether two models give the same outputs for some random inputs."""
     try:
         ours, reference = LiteRtRunner(compiled), LiteRtRunner(source)
         for seed in range(TRIES):
@@ -110,7 +114,7 @@ def _agree(compiled: bytes, source: bytes) -> bool:
 
 
 def table(mutants: Iterable[Mutant]) -> str:
-    """Stages by outcomes, as Markdown."""
+    """Return counts by stage and outcome, as Markdown."""
     counts = Counter((one.stage, one.outcome) for one in mutants)
     rows = [f"| fault planted behind | {' | '.join(OUTCOMES)} | all |", f"|---|{'---:|' * (len(OUTCOMES) + 1)}"]
     for stage in (*STAGES, "all stages"):

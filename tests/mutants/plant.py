@@ -1,4 +1,4 @@
-"""Plants one fault behind one stage of the compiler; which one is decided by a seeded generator."""
+"""Plants one fault behind one stage of the compiler; a seeded generator draws it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEPS = (-16, -4, -2, -1, 1, 2, 4, 16)
 
 
 class Missed(Exception):
-    """Nothing here can be broken in the way that was drawn."""
+    """The drawn fault is impossible here."""
 
 
 Random = np.random.Generator
@@ -73,7 +73,7 @@ def _node(rng: Random, graph: KernelGraph) -> str:
     return f"{node.kernel} operand {position}"
 
 
-def _changed(rng: Random, record: Any, names: tuple[str, ...]) -> tuple[Any, str]:
+def _change_field(rng: Random, record: Any, names: tuple[str, ...]) -> tuple[Any, str]:
     name = _pick(rng, names)
     change = {name: getattr(record, name) + int(_pick(rng, _STEPS))}
     return record._replace(**change) if isinstance(record, tuple) else dataclasses.replace(record, **change), name
@@ -82,12 +82,12 @@ def _changed(rng: Random, record: Any, names: tuple[str, ...]) -> tuple[Any, str
 def _call(rng: Random, call: Any) -> tuple[Any, str]:
     kind = _pick(rng, ("rows", "operand", "operand", "operand", "swap"))
     if kind == "rows":
-        return _changed(rng, call, ("first_row", "rows", "row_step"))
+        return _change_field(rng, call, ("first_row", "rows", "row_step"))
     present = [p for p, o in enumerate(call.operands) if o is not None and o.channels]
     operands = list(call.operands)
     position = _pick(rng, present)
     if kind == "operand":
-        operands[position], name = _changed(rng, operands[position], _OPERAND)
+        operands[position], name = _change_field(rng, operands[position], _OPERAND)
         return dataclasses.replace(call, operands=tuple(operands)), f"operand.{name}"
     other = _pick(rng, [p for p in present if p != position])
     operands[position], operands[other] = operands[other], operands[position]
@@ -95,7 +95,7 @@ def _call(rng: Random, call: Any) -> tuple[Any, str]:
 
 
 def _list(rng: Random, items: list[Any], call: Any, dma: Any, wait: Any, loop: Any) -> str:
-    """Break one instruction of a list of tasks, of either level."""
+    """Break one instruction of a list of tasks, in L2 or in microcode."""
     at = int(rng.integers(len(items)))
     item = items[at]
     kind = _pick(rng, ("this", "this", "this", "drop", "twice", "swap"))
@@ -122,7 +122,7 @@ def _list(rng: Random, items: list[Any], call: Any, dma: Any, wait: Any, loop: A
         items[at], what = _call(rng, item)
         return what
     if isinstance(item, dma):
-        items[at], what = _changed(rng, item, ("source_offset", "target_offset", "bytes", "channel"))
+        items[at], what = _change_field(rng, item, ("source_offset", "target_offset", "bytes", "channel"))
         return f"copy.{what}"
     items[at] = dataclasses.replace(item, channel=item.channel + 1)
     return "wait.channel"
@@ -159,7 +159,7 @@ def _loops(rng: Random, program: m.Program) -> tuple[m.Program, str]:
 
 
 def _state(rng: Random, program: m.Program) -> tuple[m.Program, str]:
-    """Break what is kept: first contents, the order of slots, or which slot an instruction reads and writes."""
+    """Break a state: its first contents, the order of slots, or the slot that an instruction uses."""
     rows = list(program.states)
     at = int(rng.integers(len(rows))) if rows else _pick(rng, rows)
     kind = _pick(rng, ("first contents", "first contents", "rows", "slot", "slot", "slot"))
@@ -187,8 +187,8 @@ def _state(rng: Random, program: m.Program) -> tuple[m.Program, str]:
     return dataclasses.replace(program, instructions=tuple(items)), "slot of a state"
 
 
-def _stored(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
-    """Break coded constants as they are stored: a record, a code's description, sizes of streams, streams, their order."""
+def _storage(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
+    """Break stored constants: a record, a code's description, sizes of streams, streams, or their order."""
     block, weights = bytearray(blocks[0]), bytearray(blocks[1])
     at, count = struct.unpack_from("<2I", block, 92)
     records, place = [], 0
@@ -218,11 +218,11 @@ def _stored(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tup
         a, b = weights[first : first + size], weights[other : other + size]
         weights[first : first + size], weights[other : other + size] = b, a
         assert theirs[2] == size
-    return _sealed(block, weights, program), f"coded constants: {kind}"
+    return _seal(block, weights, program), f"coded constants: {kind}"
 
 
-def _sealed(block: bytearray, weights: bytearray, program: m.Program) -> tuple[bytes, bytes]:
-    """Both blocks with a checksum that is right."""
+def _seal(block: bytearray, weights: bytearray, program: m.Program) -> tuple[bytes, bytes]:
+    """Return both blocks with a correct checksum."""
     (identity,) = struct.unpack_from("<I", block, 16)
     struct.pack_into("<I", block, identity + 28, 0)
     struct.pack_into("<I", block, identity + 28, zlib.crc32(program.kernels, zlib.crc32(weights, zlib.crc32(block))))
@@ -230,29 +230,29 @@ def _sealed(block: bytearray, weights: bytearray, program: m.Program) -> tuple[b
 
 
 def _block(rng: Random, blocks: tuple[bytes, bytes], program: m.Program) -> tuple[tuple[bytes, bytes], str]:
-    """Change one word of the code, the checksum made right again."""
+    """Change one word of the code and correct the checksum."""
     block, weights = blocks
     code, size = (struct.unpack_from("<I", block, at)[0] for at in (64, 68))
     at = code + 4 * int(rng.integers(size // 4))
     made = bytearray(block)
     (word,) = struct.unpack_from("<i", made, at)
     struct.pack_into("<I", made, at, (word + int(_pick(rng, _STEPS))) & 0xFFFFFFFF)
-    return _sealed(made, bytearray(weights), program), "a word of the code"
+    return _seal(made, bytearray(weights), program), "a word of the code"
 
 
 @contextmanager
-def planted(stage: str, rng: Random) -> Iterator[list[str]]:
-    """Compiles inside are broken behind `stage`; the list gets a line that says how."""
+def plant_fault(stage: str, rng: Random) -> Iterator[list[str]]:
+    """Break compiles inside this context behind `stage`; the list receives a description of the fault."""
     said: list[str] = []
 
     def after(name: str, act: Callable[[Any, tuple[Any, ...]], Any]) -> Any:
         original = getattr(pipeline, name)
 
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
             made = original(*args, **kwargs)
             return made if said else act(made, args)
 
-        return patch.object(pipeline, name, wrapped)
+        return patch.object(pipeline, name, wrapper)
 
     def on_graph(made: Any, args: tuple[Any, ...]) -> Any:
         said.append(_node(rng, made if stage == "legalize" else args[0]))
@@ -268,7 +268,7 @@ def planted(stage: str, rng: Random) -> Iterator[list[str]]:
         return broken
 
     def on_block(made: Any, args: tuple[Any, ...]) -> Any:
-        broken, what = (_stored if stage == "store" else _block)(rng, made, args[0])
+        broken, what = (_storage if stage == "store" else _block)(rng, made, args[0])
         said.append(what)
         return broken
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError, UnsupportedError
 from openneutron.files import kind_of
-from openneutron.onnx.read import described, opset_of, read_model
+from openneutron.onnx.read import describe_node, opset_of, read_model
 from tests.onnx.models import convnet, model, node
 from tests.sampling import examples
 
@@ -130,8 +130,8 @@ def test_damage_is_an_error_of_ours_or_nothing(at: int, patch: bytes) -> None:
 
 
 def test_a_node_without_a_name_goes_by_its_output() -> None:
-    assert described(node("Relu", ["x"], ["y"])) == "node `y` (Relu)"
-    assert described(node("Relu", ["x"], ["y"], "/r")) == "node `/r` (Relu)"
+    assert describe_node(node("Relu", ["x"], ["y"])) == "node `y` (Relu)"
+    assert describe_node(node("Relu", ["x"], ["y"], "/r")) == "node `/r` (Relu)"
 
 
 def test_names_that_are_not_text_are_refused() -> None:

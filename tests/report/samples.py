@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from openneutron.report.model import Buffer, Event, Kernel, Node, Operator, Report, Totals
+from openneutron.report.model import Buffer, Event, Kernel, NodeVerdict, Operator, Report, Totals
 
 
 def report() -> Report:
@@ -26,10 +26,10 @@ def report() -> Report:
             neutron_graphs=1,
         ),
         nodes=(
-            Node("conv", "aten.convolution", True, partition=0),
-            Node("a", "aten.sin", False, "operator sin has no kernel", "no_kernel", "use tanh"),
-            Node("b", "aten.sin", False, "operator sin has no kernel", "no_kernel", "use tanh"),
-            Node("c", "aten.<cos>", False, "type is [float32]", "dtype", ""),
+            NodeVerdict("conv", "aten.convolution", True, partition=0),
+            NodeVerdict("a", "aten.sin", False, "operator sin has no kernel", "no_kernel", "use tanh"),
+            NodeVerdict("b", "aten.sin", False, "operator sin has no kernel", "no_kernel", "use tanh"),
+            NodeVerdict("c", "aten.<cos>", False, "type is [float32]", "dtype", ""),
         ),
         operators=(
             Operator(0, "CONV_2D", "conv", True, graph=0),

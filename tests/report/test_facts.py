@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from openneutron.report.facts import Left, costliest, facts, left_on_cpu, leftovers_of, share, title
+from openneutron.report.facts import CpuGroup, costliest, facts, left_on_cpu, leftovers_of, share, title
 from openneutron.report.model import Operator, Report
 from tests.report.samples import report
 
@@ -25,8 +25,8 @@ def test_what_a_report_does_not_know_is_left_out() -> None:
 
 def test_leftovers_are_gathered_by_operator_and_reason() -> None:
     assert left_on_cpu(report()) == [
-        Left("aten.sin", ("a", "b"), "operator sin has no kernel", "use tanh"),
-        Left("aten.<cos>", ("c",), "type is [float32]", ""),
+        CpuGroup("aten.sin", ("a", "b"), "operator sin has no kernel", "use tanh"),
+        CpuGroup("aten.<cos>", ("c",), "type is [float32]", ""),
     ]
 
 
@@ -34,7 +34,7 @@ def test_a_report_without_nodes_tells_its_leftovers_by_operators() -> None:
     import dataclasses
 
     bare = dataclasses.replace(report(), nodes=())
-    assert left_on_cpu(bare) == [Left("SIN", ("a",), "operator SIN has no kernel", "use TANH")]
+    assert left_on_cpu(bare) == [CpuGroup("SIN", ("a",), "operator SIN has no kernel", "use TANH")]
 
 
 def test_the_costliest_kernel_comes_first_with_its_share() -> None:
@@ -48,7 +48,7 @@ def test_the_title_names_model_target_and_converter() -> None:
 
 
 def test_what_stays_on_the_cpu_names_the_lines_of_the_model() -> None:
-    left = Left("aten.sin", ("a", "b", "c"), "no kernel", "", ("net.py:3", "", "net.py:9"))
+    left = CpuGroup("aten.sin", ("a", "b", "c"), "no kernel", "", ("net.py:3", "", "net.py:9"))
     assert left.where(2) == "a (net.py:3), b and 1 more"
     assert left.where(3) == "a (net.py:3), b, c (net.py:9)"
 

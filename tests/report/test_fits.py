@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from openneutron.report.fits import shortfalls, warnings_of
-from openneutron.report.model import Node, Report, Totals, Whole
+from openneutron.report.model import NodeVerdict, Report, Totals, Whole
 
 FITS = Report(target="mcxn94x", totals=Totals(peak_bytes=500_000), whole=Whole("neutron", arena_bytes=500_000))
 
@@ -41,7 +41,7 @@ def test_weights_are_in_ram_where_the_npu_reads_no_flash() -> None:
 
 
 def test_float_inputs_are_named_where_ram_is_short() -> None:
-    border = Node("quantize", "quantize_per_tensor", False, code="border")
+    border = NodeVerdict("quantize", "quantize_per_tensor", False, code="border")
     large = replace(FITS, whole=Whole("neutron", arena_bytes=600_000), nodes=(border,))
     assert "--int8-io" in str(shortfalls(large)[0])
 

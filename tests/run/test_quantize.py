@@ -31,6 +31,15 @@ def test_a_float_model_becomes_one_for_the_npu() -> None:
     assert np.array_equal(program.run(*given)[0], wanted)
 
 
+def test_an_output_far_from_float_is_a_warning() -> None:
+    rows = ROWS.copy()
+    rows[7, 0] = 3000  # the step of the input is then 12, and what the others hold becomes nothing
+    program = on.compile(tiny.floats(), calibration=rows)
+    assert program.report.output_sqnr is not None and program.report.output_sqnr < 20
+    (warning,) = program.report.warnings
+    assert warning.startswith("output 0 is ") and "below 20 dB" in warning and "--activations int16" in warning
+
+
 SAMPLES = {
     "an array of all": ROWS,
     "arrays": [row[None] for row in ROWS],

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from openneutron.convert import convert
-from openneutron.litert import DType, GraphBuilder, write_model
+from openneutron.errors import FormatError
+from openneutron.litert import DType, GraphBuilder, read_model, write_model
+from openneutron.microcode.graph_op import is_graph_op
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
@@ -80,3 +84,23 @@ def test_inputs_are_taken_by_name_too() -> None:
     a, b = random_inputs(runner.inputs, seed=2)
     by_name, by_position = runner.run({"b": b, "a": a}), runner.run([a, b])
     assert all(np.array_equal(by_name.outputs[name], by_position.outputs[name]) for name in ("out", "wave"))
+
+
+def test_an_output_that_nothing_makes_is_refused() -> None:
+    """The NeutronGraph's output and its scratch are exchanged: the graph is in order, but no microcode writes its output."""
+    model = read_model(convert(tiny.convnet(), Options()).model)
+    op = next(one for one in model.main.operators if is_graph_op(one))
+    op.outputs.reverse()
+    with pytest.raises(
+        FormatError, match=r"a\.tflite, operator \d+ \(NeutronGraph\): output 0 of the model.*nothing makes it"
+    ):
+        LiteRtRunner(write_model(model), source="a.tflite")
+
+
+def test_tensors_that_are_not_what_the_microcode_writes_are_refused() -> None:
+    model = read_model(convert(tiny.convnet(), Options()).model)
+    op = next(one for one in model.main.operators if is_graph_op(one))
+    tensor = model.main.tensors[op.outputs[0]]
+    model.main.tensors[op.outputs[0]] = replace(tensor, shape=(1, 7))
+    with pytest.raises(FormatError, match=r"output 0, tensor \d+ .*has 7 bytes of int8, its microcode 5 of int8"):
+        LiteRtRunner(write_model(model))

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from openneutron.analyze.data.given import Data
+from openneutron.analyze.data.source import Data
 from openneutron.analyze.sharded import collect, score_shards
-from openneutron.cli.evaluate import asked_quietly
+from openneutron.cli.evaluate import build_forms_quietly
 from openneutron.errors import OptionError
 from openneutron.sweeps import evaluating
 from openneutron.sweeps.evaluating import parts_on
@@ -52,8 +52,8 @@ def same_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_worker_makes_the_forms_once_and_gives_what_this_process_gives(labelled: Path) -> None:
     client = _Client()
-    found = collect(["reference", "compiled"], parts_on(client, partial(asked_quietly, *WHAT), 3))
-    alone = score_shards(*asked_quietly(*WHAT))
+    found = collect(["reference", "compiled"], parts_on(client, partial(build_forms_quietly, *WHAT), 3))
+    alone = score_shards(*build_forms_quietly(*WHAT))
     assert client.made == 1 and not evaluating._made
     assert found.failures == alone.failures == ["d-2.npz: there is no such file"]
     assert [one.correct for one in found.scores] == [one.correct for one in alone.scores]
@@ -61,7 +61,7 @@ def test_a_worker_makes_the_forms_once_and_gives_what_this_process_gives(labelle
 
 
 def test_a_worker_that_cannot_make_them_is_one_sentence(folder: Path) -> None:
-    gone = partial(asked_quietly, "gone.tflite", *WHAT[1:])
+    gone = partial(build_forms_quietly, "gone.tflite", *WHAT[1:])
     with pytest.raises(
         OptionError, match=r"a worker could not score part 1 of the data: gone.tflite: there is no such"
     ):

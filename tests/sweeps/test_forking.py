@@ -32,7 +32,7 @@ def _checked(context: object, modules: list[str]) -> None:
 def test_the_server_starts_once_with_its_environment(servers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(THREADS, raising=False)
     for _ in range(2):
-        with forking.started(forking.LITERT, {THREADS: "2"}) as method:
+        with forking.fork_server(forking.LITERT, {THREADS: "2"}) as method:
             assert method == "forkserver" and os.environ[THREADS] == "2"
         assert THREADS not in os.environ
     assert servers == ["2"]
@@ -40,15 +40,15 @@ def test_the_server_starts_once_with_its_environment(servers: list[str], monkeyp
 
 def test_another_number_of_threads_needs_processes_of_their_own(servers: list[str]) -> None:
     with (
-        forking.started(forking.LITERT, {THREADS: "2"}),
-        forking.started(forking.LITERT, {"OTHER_THREADS": "1"}) as way,
+        forking.fork_server(forking.LITERT, {THREADS: "2"}),
+        forking.fork_server(forking.LITERT, {"OTHER_THREADS": "1"}) as way,
     ):
         assert way == "spawn" and len(servers) == 1
 
 
 def test_what_the_user_has_set_stays(servers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(THREADS, "3")
-    with pytest.raises(KeyboardInterrupt), forking.started(forking.LITERT, {THREADS: "2"}):
+    with pytest.raises(KeyboardInterrupt), forking.fork_server(forking.LITERT, {THREADS: "2"}):
         assert os.environ[THREADS] == "3"
         raise KeyboardInterrupt
     assert os.environ[THREADS] == "3" and servers == ["3"]
@@ -56,7 +56,7 @@ def test_what_the_user_has_set_stays(servers: list[str], monkeypatch: pytest.Mon
 
 def test_a_system_without_fork(servers: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forking.multiprocessing, "get_all_start_methods", lambda: ["spawn"])
-    with forking.started(forking.LITERT, {THREADS: "2"}) as method:
+    with forking.fork_server(forking.LITERT, {THREADS: "2"}) as method:
         assert method == "spawn" and not servers
 
 
@@ -69,7 +69,7 @@ def test_a_server_ahead_of_the_work_is_the_one_that_workers_find(
     forking.start_ahead(["model.tflite"], workers=1)
     assert not servers
     forking.start_ahead(["model.tflite"], workers=2)
-    with forking.started(forking.LITERT, forking.threads_for(2)) as method:
+    with forking.fork_server(forking.LITERT, forking.threads_for(2)) as method:
         assert method == "forkserver" and servers == ["2"]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openneutron
-from openneutron.analyze.data.given import Data
+from openneutron.analyze.data.source import Data
 from openneutron.errors import OptionError
 from openneutron.sweeps.scoring import check_scoring, data_identity, score_compiled, score_float
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import openneutron
-from openneutron.analyze.data.given import Data
+from openneutron.analyze.data.source import Data
 from openneutron.sweeps import task
 from openneutron.sweeps.plan import Model
 from openneutron.sweeps.task import Work, measure, prepare

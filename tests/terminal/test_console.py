@@ -6,7 +6,7 @@ import time
 import pytest
 
 from openneutron.terminal import console
-from openneutron.terminal.console import counted, progress
+from openneutron.terminal.console import parse_count, progress
 
 
 class Terminal(io.StringIO):
@@ -66,4 +66,4 @@ def test_a_failure_inside_ends_the_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     [("float: 1,200 of 5,000", (1200, 5000)), ("layer 3 of 9: conv", (3, 9)), ("compiling", (0, None))],
 )
 def test_counts_are_read_from_the_stage(text: str, found: tuple[int, int | None]) -> None:
-    assert counted(text) == found
+    assert parse_count(text) == found

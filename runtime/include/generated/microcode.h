@@ -66,6 +66,22 @@ enum {
     NEUTRON_PACKING_LANES = 2,
 };
 
+/* What the record of a section may say, by its storage: a set is a bit for each member. */
+typedef struct {
+    uint8_t packings; /* of the enumeration above */
+    uint8_t least, most; /* of the parameter */
+    uint8_t widths; /* bytes of a stream's size */
+    uint8_t sizes; /* above zero, of groups, channels, taps, inputs; others are zero */
+} NeutronSectionForm;
+
+#define NEUTRON_SECTION_FORMS { \
+    /* RAW */ {1, 0, 0, 1, 0}, \
+    /* PACKED */ {7, 0, 0, 1, 15}, \
+    /* RICE */ {7, 0, 7, 22, 15}, \
+    /* STATIC */ {7, 0, 0, 22, 15}, \
+    /* COLUMNS */ {4, 1, 8, 1, 2}, \
+}
+
 /* First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container. */
 typedef struct {
     uint32_t magic; /* 0x64434D6E */

@@ -1,1 +1,1 @@
-"""Questions about a compiled program: is it exact, how accurate is it, where do its cycles go, what would change them."""
+"""Analyses of a compiled program: exactness, accuracy, where its cycles go, and what would change them."""

@@ -2,7 +2,7 @@
 
 Example:
     >>> data = labelled(samples, classes)
-    >>> score("float", Asked(lambda batch: predict(batch)), data, batch=1).accuracy
+    >>> score("float", Predictor(lambda batch: predict(batch)), data, batch=1).accuracy
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
 Predict = Callable[[Array], Array]
 
-CONFIDENCE_95 = 1.96  # deviations of a normal distribution on either side
+CONFIDENCE_95 = 1.96  # standard deviations of a normal distribution on either side
 
-# Inputs given to `predict_many` at a time: enough for threads to share, few enough to be copied.
+# Inputs given to `predict_many` at a time: enough for several threads, few enough to be copied.
 _TOGETHER = 128
 
-# Calls of `progress` per form: often enough to see it move, seldom enough to cost nothing.
+# Calls of `progress` per form: often enough to show movement, seldom enough to cost nothing.
 _STEPS = 200
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """Samples and the classes they belong to; with `frames` each sample is a sequence of what the model takes."""
+    """Samples and their classes; with `frames` each sample is a sequence of the model's inputs."""
 
     x: Array
     y: Array
@@ -46,7 +46,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Score:
-    """How one form of a model answered; `answers` are its classes, one per sample."""
+    """The predictions of one form of a model; `answers` are the predicted classes, one per sample."""
 
     name: str
     correct: int
@@ -56,15 +56,15 @@ class Score:
 
     @property
     def accuracy(self) -> float:
-        """Share of right answers, 0 to 1."""
+        """Share of correct predictions, 0 to 1."""
         return self.correct / self.total if self.total else 0.0
 
     def agreement(self, other: Score) -> float:
-        """Share of samples that both answer alike."""
+        """Return the share of samples for which both predict the same class."""
         return float((self.answers == other.answers).mean()) if self.total else 1.0
 
     def interval(self) -> tuple[float, float]:
-        """Where the accuracy lies on all data like these, with 95 % confidence (Wilson's interval).
+        """Return the 95 % confidence interval of the accuracy on all data like these (Wilson's interval).
 
         Example:
             >>> low, high = Score("float", 857, 1000, 1.0, answers).interval()
@@ -79,49 +79,52 @@ class Score:
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def difference(self, other: Score, labels: Array, *, z: float = 0.0) -> tuple[float, float, float]:
-        """This accuracy less the other's, and both ends of its interval (95 % unless `z` says otherwise).
+        """Return this accuracy minus the other's, and both ends of its confidence interval (95 % by default).
 
-        Both answered the same samples, so only those that one alone has right count (McNemar): two forms that nearly always
-        agree are told apart with far fewer samples than two accuracies of their own would need.
+        Both predicted the same samples, so only those with one correct and one wrong prediction count (McNemar). Two forms that
+        nearly always agree are distinguished with far fewer samples than two independent accuracies would need.
         """
         right, before = self.answers == labels, other.answers == labels
         gained, lost = int((right & ~before).sum()), int((before & ~right).sum())
         n = max(1, self.total)
         found = (gained - lost) / n
-        # As Wilson's: where hardly any answer changed, so few samples cannot rule out that others would.
+        # As in Wilson's interval: a few samples with hardly any change cannot rule out changes in others.
         z = z or CONFIDENCE_95
         half = (z * math.sqrt(gained + lost - (gained - lost) ** 2 / n + z * z / 4) + z * z / 2) / n
         return found, found - half, found + half
 
 
-def _keeps_nothing() -> None:
-    """For models that answer the same whatever they were asked before."""
+def _reset_nothing() -> None:
+    """Do nothing: for models without state."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A model that can be asked: `predict` gives a row of scores per sample, `reset` lets it forget earlier frames.
+class Predictor:
+    """A model that predicts: `predict` returns a row of scores per sample, `reset` clears the state left by earlier frames.
 
-    `predict_many` does what `predict` does for each of several inputs, in less time.
+    `predict_many` does the same as `predict` for several inputs, in less time.
     """
 
     predict: Predict
-    reset: Callable[[], None] = _keeps_nothing
+    reset: Callable[[], None] = _reset_nothing
     predict_many: Callable[[list[Array]], list[Array]] | None = None
 
 
 @dataclass(frozen=True)
 class Form:
-    """A form of a model: `make` gives what is asked, in the process that asks; `fit` gives samples as it takes them."""
+    """A form of a model:
+
+    `make` returns a predictor, called in the process that uses it; `fit` converts samples to its input.
+    """
 
     name: str
-    make: Callable[[], Asked]
+    make: Callable[[], Predictor]
     batch: int = 1
     fit: Callable[[Labelled], Labelled] = lambda data: data
 
 
 def labelled(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled:
-    """Checked data, cut to the first `limit` samples (0: all)."""
+    """Return checked data, cut to the first `limit` samples (0: all)."""
     if y.ndim != 1 or y.dtype.kind not in "iu":
         raise OptionError(
             f"y is {y.dtype} {list(y.shape)}", where=where, hint="y must be one class number (an integer) per sample"
@@ -132,10 +135,10 @@ def labelled(x: Array, y: Array, *, where: str = "", limit: int = 0) -> Labelled
     return Labelled(x[:count], y[:count])
 
 
-def score(name: str, asked: Asked, data: Labelled, *, batch: int = 1, progress: Progress | None = None) -> Score:
-    """Ask a model about every sample, `batch` at a time; the last batch is filled up by repeating its last sample.
+def score(name: str, asked: Predictor, data: Labelled, *, batch: int = 1, progress: Progress | None = None) -> Score:
+    """Predict every sample, `batch` at a time; the last batch is filled up by repeating its last sample.
 
-    The largest score is the answer; of a sequence, which the model hears from its beginning, that of the last frame.
+    The class with the largest score is the prediction; for a sequence, the scores after its last frame count.
     """
     began = time.perf_counter()
     answers = np.empty(len(data), np.int64)
@@ -146,27 +149,31 @@ def score(name: str, asked: Asked, data: Labelled, *, batch: int = 1, progress: 
         if progress is not None and (start // step) % every == 0:
             progress(f"{name}: {start:,} of {len(data):,}")
         firsts = range(start, min(start + step, len(data)), batch)
-        inputs = [_filled(data.x[first : first + batch], batch) for first in firsts]
-        found = many(inputs) if many else [_heard(asked, x) if data.frames else asked.predict(x) for x in inputs]
+        inputs = [_fill_batch(data.x[first : first + batch], batch) for first in firsts]
+        found = (
+            many(inputs)
+            if many
+            else [_predict_sequences(asked, x) if data.frames else asked.predict(x) for x in inputs]
+        )
         for first, rows in zip(firsts, found, strict=True):
             classes = np.asarray(rows).reshape(batch, -1).argmax(axis=1)
             answers[first : first + batch] = classes[: len(data) - first]
     return Score(name, int((answers == data.y).sum()), len(data), time.perf_counter() - began, answers)
 
 
-def _filled(x: Array, batch: int) -> Array:
+def _fill_batch(x: Array, batch: int) -> Array:
     return x if len(x) == batch else np.concatenate([x, np.repeat(x[-1:], batch - len(x), axis=0)])
 
 
-def _heard(asked: Asked, sequences: Array) -> Array:
-    """What a model answers to the last frame of sequences that it hears from the beginning."""
+def _predict_sequences(asked: Predictor, sequences: Array) -> Array:
+    """Run the model over sequences from their first frame and return the scores after the last."""
     asked.reset()
     answers = [asked.predict(np.ascontiguousarray(sequences[:, at])) for at in range(sequences.shape[1])]
     return answers[-1]
 
 
 def in_frames(data: Labelled, sample: tuple[int, ...], *, where: str) -> Labelled:
-    """The data, marked as sequences where they have one more axis than a sample of the model; refused where neither fits."""
+    """Mark the data as sequences if it has one more axis than a sample of the model; refuse data that fits neither."""
     given = tuple(data.x.shape[1:])
     if given == sample:
         return data
@@ -179,7 +186,7 @@ def in_frames(data: Labelled, sample: tuple[int, ...], *, where: str) -> Labelle
 
 
 def fit_samples(data: Labelled, tensor: Tensor, *, where: str) -> Labelled:
-    """The samples as a LiteRT input takes them: float ones are quantized, others must have its type already."""
+    """Convert samples for a LiteRT input: float ones are quantized, others must have its type already."""
     wanted = tensor.dtype.numpy
     data = in_frames(data, tensor.shape[1:], where=where)
     if data.x.dtype == wanted:

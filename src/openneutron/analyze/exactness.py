@@ -1,4 +1,4 @@
-"""How far each layer of a report is from LiteRT's reference kernels, measured by running the schedule.
+"""Difference of each layer of a report from LiteRT's reference kernels, measured by running the schedule.
 
 Example:
     >>> measured = with_exactness(report, [Path("model.tflite").read_bytes()], Options(target="imxrt700"))
@@ -23,7 +23,7 @@ from openneutron.run.given import random_inputs
 def verify_models(
     models: Sequence[bytes], options: Options, *, seed: int = 0, progress: Callable[[str], None] | None = None
 ) -> list[Verification]:
-    """Each LiteRT model compiled, run on seeded random inputs and compared layer by layer."""
+    """Compile each LiteRT model, run it on seeded random inputs, and compare it layer by layer."""
     found = []
     for at, model in enumerate(models):
         if progress is not None:
@@ -37,9 +37,9 @@ def verify_models(
 def with_exactness(
     report: Report, models: Sequence[bytes], options: Options, progress: Callable[[str], None] | None = None
 ) -> Report:
-    """The report with the `lsb` of each kernel; `models` are the file itself, or one for each delegate in order.
+    """Return the report with the `lsb` of each kernel; `models` are the file itself, or one per delegate in order.
 
-    A model that only its user's runtime can run (custom operators, text) has no reference: a note says so.
+    A model that needs the user's runtime (custom operators, strings) has no reference: a note says so.
     """
     try:
         verified = verify_models(models, options, progress=progress)
@@ -51,7 +51,7 @@ def with_exactness(
     for at, found in enumerate(verified):
         for layer in found.layers:
             if layer.compared:
-                # A delegate is one graph; a LiteRT file has as many as it needs.
+                # A delegate is one graph; a LiteRT file may have several.
                 place = (at if report.nodes else layer.graph), layer.node
                 largest[place], exceptions[place] = layer.largest, layer.exception
     kernels = tuple(

@@ -1,4 +1,4 @@
-"""Fits: does a model fit a chip, in which memory, how fast; and if not, which changes help, each of them tried.
+"""Check whether a model fits a chip, in which memories and how fast; if not, try changes that may help.
 
 Example:
     >>> rows = fits([Path("model.tflite").read_bytes()], ["mcxn94x"], Limits(sram_bytes=65_536))
@@ -16,7 +16,7 @@ from openneutron.board.cpu import PORTABLE, delegate_call, on_core
 from openneutron.board.flash import constant_bytes
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.board.peak import largest_scratch, largest_weights, short
-from openneutron.compiler.front.straighten import straight_model
+from openneutron.compiler.front.unroll_control_flow import read_unrolled
 from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
@@ -32,7 +32,7 @@ STOCK, OPEN = "stock", "open"
 
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows; 0 takes what the chip has, for milliseconds no limit."""
+    """The user's limits; 0 means the chip's own memory, and no limit on milliseconds."""
 
     sram_bytes: int = 0
     flash_bytes: int = 0
@@ -41,20 +41,20 @@ class Limits:
 
 @dataclass(frozen=True)
 class Need:
-    """What one schedule of a model needs; time is judged by the upper end of its interval."""
+    """Memory and time that one schedule of a model needs; the upper end of its interval counts as the time."""
 
     sram_bytes: int
     flash_bytes: int
     milliseconds: float
     milliseconds_low: float
     milliseconds_high: float
-    on_npu: bool = True  # whether any operator is
-    whole: bool = True  # whether the time is the program's, not the NPU's alone
+    on_npu: bool = True  # whether any operator runs on the NPU
+    whole: bool = True  # whether the time is the program's, not only the NPU's
 
 
 @dataclass(frozen=True)
 class Change:
-    """One change, tried: what it needs then, and what is still missing ("" when it fits)."""
+    """One tried change: what it needs, and what is still missing ("" if it fits)."""
 
     change: str
     option: str
@@ -69,7 +69,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Row:
-    """One target and one schedule: `short` says what is missing, `largest` what takes the most of that."""
+    """One target and one schedule: `short` says what is missing, `largest` what contributes most to it."""
 
     target: str
     schedule: str
@@ -85,14 +85,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Around:
-    """What surrounds the NeutronGraphs of a PyTorch program, as it was compiled for `target`."""
+class CpuPart:
+    """The CPU part of a PyTorch program around its NeutronGraphs, as compiled for `target`."""
 
     whole: Whole
     target: str
 
     def on(self, target: Target) -> Whole:
-        """The same on another chip: times go with the CPU's clock and what its core takes, memory stays."""
+        """Return the CPU part for another chip: times scale with the CPU's clock and core, memory is unchanged."""
         here, w = targets.load(self.target), self.whole
         clocks = here.cpu_clock_hz / target.cpu_clock_hz
         there, before = on_core(PORTABLE, target), on_core(PORTABLE, here)
@@ -106,21 +106,21 @@ class Around:
 
 @dataclass(frozen=True)
 class _Case:
-    """A model on a target, to be asked for needs under changed options."""
+    """A model on a target, compiled under changing options."""
 
     models: Sequence[bytes]
     target: Target
     limits: Limits
-    around: Around | None
+    around: CpuPart | None
     source: str
-    asked: Sequence[str] = ()  # the chips that have rows of their own
+    asked: Sequence[str] = ()  # chips with rows of their own
 
     def reports(self, **changed: object) -> list[Report]:
         options = replace(Options(target=self.target.name, source=self.source), **changed)  # type: ignore[arg-type]
         return [convert(model, options).report for model in self.models]
 
     def both(self, **changed: object) -> tuple[Need, Need, list[Report]]:
-        """Needs of the stock and the open schedule."""
+        """Return the needs of the stock and the open schedule."""
         reports = self.reports(**changed)
         return self._stock(reports), self._open(reports), reports
 
@@ -128,7 +128,7 @@ class _Case:
         stocks = [report.stock for report in reports]
         stock: Stock = merge_stocks(stocks, self.around.on(self.target)) if self.around else stocks[0]
         flash = stock.weight_bytes + stock.microcode_bytes
-        memory = stock.arena_bytes + stock.prefetch_bytes + self._resident(flash, stock.prefetch_bytes)
+        memory = stock.arena_bytes + stock.prefetch_bytes + self._resident_bytes(flash, stock.prefetch_bytes)
         time = (stock.milliseconds, stock.milliseconds_low, stock.milliseconds_high)
         return Need(memory, flash + stock.cpu_constant_bytes, *time, on_npu=stock.graphs > 0)
 
@@ -136,28 +136,34 @@ class _Case:
         graphs = [report.totals for report in reports]
         totals = merge_totals(graphs)
         flash = totals.weight_bytes + totals.microcode_bytes
-        memory = totals.peak_bytes
+        memory = totals.peak_bytes if self.target.subsystem else totals.runtime_bytes
         time = (totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
         if self.around is not None:
             around = replace(self.around.on(self.target), npu_milliseconds=totals.milliseconds)
             whole = with_interval(around, totals)
             time = (whole.milliseconds, whole.milliseconds_low, whole.milliseconds_high)
             memory = whole.arena_bytes + delegate_bytes(graphs, whole.graph_copy_bytes)
-        memory += self._resident(flash, totals.prefetch_bytes)
+            memory += 0 if self.target.subsystem else totals.context_bytes + totals.stack_bytes
+        memory += self._resident_bytes(flash, totals.prefetch_bytes)
         flash += self._left_bytes(reports)
         return Need(memory, flash, *time, on_npu=totals.neutron_graphs > 0, whole=self.around is not None)
 
+    def beside(self, reports: Sequence[Report]) -> int:
+        """Return the open runtime's memory beside the planned memory: contexts, stack, alignment."""
+        totals = merge_totals([report.totals for report in reports])
+        return 0 if self.target.subsystem else totals.runtime_bytes - totals.peak_bytes
+
     def _left_bytes(self, reports: Sequence[Report]) -> int:
-        """Constants of operators that stay on the CPU: they are in flash too."""
+        """Return the constants of operators that stay on the CPU, which are in flash too."""
         total = 0
         for model, report in zip(self.models, reports, strict=True):
             left = [op.index for op in report.operators if not op.converted]
-            graph = straight_model(model, self.target, source=self.source).main if left else None
+            graph = read_unrolled(model, self.target, source=self.source).main if left else None
             total += constant_bytes(graph, left) if graph is not None else 0
         return total
 
-    def _resident(self, flash: int, prefetch: int) -> int:
-        """Weights that must lie in SRAM all the time: where the NPU cannot read flash and does not fetch from it."""
+    def _resident_bytes(self, flash: int, prefetch: int) -> int:
+        """Return the weights that are always in SRAM: if the NPU cannot read flash and does not fetch from it."""
         return 0 if self.target.npu_reads_flash or prefetch else flash
 
     @property
@@ -170,15 +176,15 @@ class _Case:
 
     @property
     def can_fetch(self) -> bool:
-        """Whether weights in SRAM are a choice: not where the NPU reads flash, or always fetches."""
+        """Whether fetching weights is an option: not if the NPU reads flash directly, or always fetches."""
         return not self.target.npu_reads_flash and not self.target.subsystem
 
     def is_late(self, need: Need) -> bool:
-        """Whether it may take longer than allowed."""
+        """Return whether it may exceed the time limit."""
         return bool(self.limits.milliseconds) and need.milliseconds_high > self.limits.milliseconds
 
     def missing(self, need: Need) -> str:
-        """What is missing, in words; "" when nothing is."""
+        """Describe what is missing; "" if nothing is."""
         found = [] if need.on_npu else ["nothing of it runs on the NPU"]
         if need.sram_bytes > self.sram:
             found.append(f"{need.sram_bytes - self.sram:,} bytes of {self.target.ram} short")
@@ -194,11 +200,11 @@ def fits(
     names: Sequence[str],
     limits: Limits,
     *,
-    around: Around | None = None,
+    around: CpuPart | None = None,
     source: str = "<model>",
     progress: Progress | None = None,
 ) -> list[Row]:
-    """A row for each target and schedule; `models` are the LiteRT model, or those behind a PyTorch program."""
+    """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates."""
     stage = progress or (lambda text: None)
     rows: list[Row] = []
     for name in names:
@@ -206,14 +212,14 @@ def fits(
         stage(f"planning for {name}")
         stock, ours, reports = case.both()
         rows.append(_row(case, STOCK, stock, reports, _stock_changes(case, stock, stage), ours))
-        rows.append(_row(case, OPEN, ours, reports, _open_changes(case, ours, stage)))
+        rows.append(_row(case, OPEN, ours, reports, _open_changes(case, ours, stage, case.beside(reports))))
     return rows
 
 
 def needs(
-    models: Sequence[bytes], name: str, *, around: Around | None = None, source: str = "<model>"
+    models: Sequence[bytes], name: str, *, around: CpuPart | None = None, source: str = "<model>"
 ) -> tuple[Need, Need]:
-    """What a model needs on one target: by NXP's converter, and in the open schedule.
+    """Return what a model needs on one target: with NXP's converter, and in the open schedule.
 
     Example:
         >>> stock, ours = needs([Path("model.tflite").read_bytes()], "mcxn94x")
@@ -242,24 +248,33 @@ def _row(
 
 
 def _stock_changes(case: _Case, need: Need, stage: Progress) -> Iterator[Change]:
-    """What NXP's converter offers: fetching weights from flash; and other chips."""
+    """Yield the changes possible with NXP's converter: fetching weights from flash, and other chips."""
     if need.sram_bytes > case.sram and case.can_fetch:
-        yield from _tried(case, stage, "fetch weights from flash layer by layer", STOCK, fetch_constants_to_sram=True)
+        yield from _try_change(
+            case, stage, "fetch weights from flash layer by layer", STOCK, fetch_constants_to_sram=True
+        )
     yield from _elsewhere(case, stage, STOCK)
 
 
-def _open_changes(case: _Case, need: Need, stage: Progress) -> Iterator[Change]:
-    """What our compiler offers: budgets, effort, fetching weights; and other chips."""
+def _open_changes(case: _Case, need: Need, stage: Progress, beside: int) -> Iterator[Change]:
+    """Yield the changes possible with our compiler: budgets, effort, fetching weights, and other chips.
+
+    A budget covers I/O, scratch and prefetch, so it excludes the bytes `beside` them.
+    """
+    budget = case.sram - beside
     if need.sram_bytes > case.sram:
         for fetch in (False, True) if case.can_fetch else (False,):
             more: dict[str, object] = {"fetch_constants_to_sram": True} if fetch else {}
             if fetch:
-                yield from _tried(case, stage, "fetch weights from flash layer by layer", OPEN, **more)
+                yield from _try_change(case, stage, "fetch weights from flash layer by layer", OPEN, **more)
             also = ", weights fetched from flash" if fetch else ""
-            yield from _tried(case, stage, f"search for the smallest memory{also}", OPEN, optimize="max", **more)
-            yield from _tried(case, stage, f"a budget of {case.sram:,} bytes{also}", OPEN, fit_bytes=case.sram, **more)
+            yield from _try_change(case, stage, f"search for the smallest memory{also}", OPEN, optimize="max", **more)
+            if budget > 0:
+                yield from _try_change(
+                    case, stage, f"a budget of {budget:,} bytes{also}", OPEN, fit_bytes=budget, **more
+                )
     if case.is_late(need):
-        yield from _tried(case, stage, "whole tensors, for the fewest calls", OPEN, optimize=OPTIMIZE[0])
+        yield from _try_change(case, stage, "whole tensors, for the fewest calls", OPEN, optimize=OPTIMIZE[0])
     yield from _elsewhere(case, stage, OPEN)
 
 
@@ -267,12 +282,12 @@ def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
     for name in targets.names():
         if name not in case.asked:
             moved = replace(case, target=targets.load(name))
-            for change in _tried(moved, stage, f"on {name}", schedule):
+            for change in _try_change(moved, stage, f"on {name}", schedule):
                 yield replace(change, option=f"--target {name}")
 
 
-def _tried(case: _Case, stage: Progress, change: str, schedule: str, **changed: object) -> Iterator[Change]:
-    """One change compiled; an error (a budget that no schedule meets) is what is missing then."""
+def _try_change(case: _Case, stage: Progress, change: str, schedule: str, **changed: object) -> Iterator[Change]:
+    """Compile with one change; an error (such as a budget that no schedule meets) becomes what is missing."""
     stage(f"{case.target.name}: trying {change}")
     try:
         stock, ours, _ = case.both(**changed)
@@ -284,7 +299,7 @@ def _tried(case: _Case, stage: Progress, change: str, schedule: str, **changed: 
 
 
 def _option(changed: dict[str, object]) -> str:
-    """How to ask for it on the command line of `compile`."""
+    """Return the option of `compile` for a change."""
     words = []
     for name, value in changed.items():
         option = {"fit_bytes": "fit"}.get(name, name).replace("_", "-")
@@ -293,7 +308,7 @@ def _option(changed: dict[str, object]) -> str:
 
 
 def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) -> str:
-    """The largest contributor to what is missing, or to the memory where nothing is."""
+    """Describe the largest contributor to what is missing, or to the memory if nothing is."""
     if (case.flash and need.flash_bytes > case.flash) or need.flash_bytes > need.sram_bytes - need.flash_bytes > 0:
         made = [converted_by_stock(model, case.target) for model in case.models]
         return max((largest_weights(one) for one in made), key=len, default="")
@@ -310,8 +325,8 @@ def _largest(case: _Case, schedule: str, need: Need, reports: Sequence[Report]) 
     return f"{short(big.layer)} ({big.size:,} bytes)" if big else ""
 
 
-def spoken(need: Need) -> str:
-    """Memory, flash and time of a need, for people."""
+def describe_need(need: Need) -> str:
+    """Describe memory, flash and time of a need."""
     time = latency(need.milliseconds, need.milliseconds_low, need.milliseconds_high)
     time += "" if need.whole else " (NPU)"
     return f"{need.sram_bytes:,} bytes of RAM, {need.flash_bytes:,} of flash, {time}"

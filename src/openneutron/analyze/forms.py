@@ -1,4 +1,4 @@
-"""The forms of a model that can be asked about data: float, quantized in PyTorch, a .pte, LiteRT before and after.
+"""Forms of a model that can predict on data: float, quantized in PyTorch, a .pte, LiteRT before and after.
 
 Example:
     >>> forms = litert_forms("model.tflite", {"reference": model, "compiled": compiled})
@@ -11,26 +11,28 @@ import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from openneutron.analyze.accuracy import Asked, Form, Labelled, fit_samples, in_frames
+from openneutron import environment
+from openneutron.analyze.accuracy import Form, Labelled, Predictor, fit_samples, in_frames
 from openneutron.analyze.data.labelled import Wanted, wanted_by, wanted_by_litert
 from openneutron.board.rounding import SILICON, silicon_file
 from openneutron.errors import OptionError
 from openneutron.files import kind_of
-from openneutron.isolate import settings
 from openneutron.litert.graph import DType, Tensor
 from openneutron.litert.read import read_model
 from openneutron.program import Program
-from openneutron.run.crew import Crew
 from openneutron.run.runner import LiteRtRunner
+from openneutron.run.samples import Runner, run_samples
 
 if TYPE_CHECKING:
     from openneutron.executorch.capture.sources import Loaded
 
 
 def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> list[Form]:
-    """A PyTorch model in float, its PT2E form, and the compiled program; with `silicon` also with the board's multipliers."""
+    """Return a PyTorch model in float, its PT2E form, and the compiled program; with `silicon` also with the board's
+    multipliers.
+    """
     forms: dict[str, Any] = {"float": loaded.model, "PT2E": program.quantized, ".pte": program}
-    if program.quantized is None:  # it came with its own scales
+    if program.quantized is None:  # the model has scales of its own
         forms = {"quantized": loaded.model, ".pte": program}
     if silicon:
         board = silicon_file(program.data, where=loaded.name)
@@ -39,18 +41,18 @@ def torch_forms(program: Program, loaded: Loaded, *, silicon: bool = False) -> l
 
 
 def torch_form(name: str, form: Any, loaded: Loaded) -> Form:
-    """A module, an exported program or a `Program` that takes what the loaded model takes."""
+    """Return the form of a module, an exported program or a `Program` with the loaded model's input."""
     from openneutron.executorch.run.arrays import exported_module, forgetter, many_predictor, predictor
 
     if loaded.example_inputs is None or len(loaded.example_inputs) != 1:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
     example = loaded.example_inputs[0]
 
-    def make() -> Asked:
+    def make() -> Predictor:
         if isinstance(form, Program):
-            return Asked(predictor(form.run, example), form.reset, many_predictor(form.run_many, example))
+            return Predictor(predictor(form.run, example), form.reset, many_predictor(form.run_many, example))
         module = exported_module(form)
-        return Asked(predictor(module, example), forgetter(module))
+        return Predictor(predictor(module, example), forgetter(module))
 
     def fit(data: Labelled) -> Labelled:
         return in_frames(data, wanted_by(loaded).shape, where=loaded.name)
@@ -59,24 +61,25 @@ def torch_form(name: str, form: Any, loaded: Loaded) -> Form:
 
 
 def litert_forms(model: str, forms: dict[str, bytes]) -> list[Form]:
-    """LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
+    """Return forms of LiteRT models by name: the original in the reference kernels, compiled ones in the simulator."""
     found = []
     for name, form in forms.items():
         graph = read_model(form, source=model).main
         wanted_by_litert(graph, model)  # refuses several inputs
         only = graph.tensors[graph.inputs[0]]
 
-        def make(form: bytes = form) -> Asked:
+        def make(form: bytes = form) -> Predictor:
             runner = LiteRtRunner(form, source=model)
-            crew = Crew(lambda: LiteRtRunner(form, source=model), runner)
-            return Asked(lambda x: runner(x)[0], runner.reset, lambda xs: _firsts(crew, [(x,) for x in xs]))
+            return Predictor(
+                lambda x: runner(x)[0], runner.reset, lambda xs: _first_outputs(runner, [(x,) for x in xs])
+            )
 
         found.append(Form(name, make, int(only.shape[0]), partial(fit_samples, tensor=only, where=model)))
     return found
 
 
 def pte_form(name: str, data: bytes, *, where: str) -> tuple[Form, Wanted]:
-    """A program alone, and what it takes; it is loaded again in the process that asks."""
+    """Return the form of a program file and its input; the program is loaded in the process that uses it."""
     from openneutron.executorch.run.arrays import run_arrays, tensors_of
     from openneutron.executorch.run.runtime import load_program
 
@@ -86,26 +89,25 @@ def pte_form(name: str, data: bytes, *, where: str) -> tuple[Form, Wanted]:
     only = program.inputs[0]
     tensor = Tensor("input_0", only.shape, DType(only.dtype))
 
-    def make() -> Asked:
+    def make() -> Predictor:
         loaded = load_program(data, where=where)
-        crew = Crew(lambda: load_program(data, where=where), loaded)
-        return Asked(
+        return Predictor(
             lambda x: run_arrays(loaded.run, [x])[0],
             loaded.reset,
-            lambda xs: [value.numpy() for value in _firsts(crew, [tensors_of([x]) for x in xs])],
+            lambda xs: [value.numpy() for value in _first_outputs(loaded, [tensors_of([x]) for x in xs])],
         )
 
     fit = partial(fit_samples, tensor=tensor, where=where)
     return Form(name, make, int(only.shape[0]), fit), Wanted(tuple(only.shape[1:]))
 
 
-def _firsts(crew: Crew, samples: list[Any]) -> list[Any]:
-    """The first output for each sample."""
-    return [outputs[0] for outputs in crew.run(samples, threads=settings.threads())]
+def _first_outputs(runner: Runner, samples: list[Any]) -> list[Any]:
+    """Return the first output of each sample."""
+    return [outputs[0] for outputs in run_samples(runner, samples, threads=environment.threads())]
 
 
 def compiled_form(data: bytes, *, where: str) -> tuple[Form, Wanted]:
-    """A compiled file of either kind, and what it takes."""
+    """Return the form of a compiled file of either kind, and its input."""
     if kind_of(data) == "pte":
         return pte_form(".pte", data, where=where)
     wanted = wanted_by_litert(read_model(data, source=where).main, where)

@@ -1,4 +1,4 @@
-"""How far one layer is from its golden value."""
+"""Comparison of one layer with its golden value."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-# Differences beyond this many LSB share one bar of the histogram: small ones are rounding, large ones are all wrong alike.
+# Larger differences share the outermost bars of the histogram: small ones are rounding, large ones are errors.
 FAR = 8
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer compared: `histogram` counts elements by their difference in LSB, clipped to ±`FAR`.
+    """One compared layer: `histogram` counts elements by their difference in LSB, clipped to ±`FAR`.
 
     `sqnr` is in decibels, infinity when nothing differs. A layer that only the compiler knows has no golden value:
     `compared` is False and the rest is zero. `exception` names what it is compared with, and why, where that is not
@@ -41,12 +41,12 @@ class Layer:
 
     @property
     def equal(self) -> bool:
-        """True at 0 LSB, and for what cannot be compared."""
+        """True at 0 LSB, and if the layer cannot be compared."""
         return self.differing == 0
 
 
 def over_frames(frames: Sequence[Layer]) -> Layer:
-    """One layer in several runs as one: values of all, the SQNR of the worst.
+    """Combine one layer of several runs: all elements, the lowest SQNR.
 
     Example:
         >>> over_frames([first, second]).elements == first.elements + second.elements
@@ -66,7 +66,7 @@ def over_frames(frames: Sequence[Layer]) -> Layer:
 
 
 def compare_layer(ours: Array, golden: Array, zero_point: int) -> dict[str, Any]:
-    """The fields of a `Layer` that say how the two differ; for floats, differences are in value, not in LSB.
+    """Return the fields of a `Layer` that describe the difference; floats differ in value, not in LSB.
 
     Example:
         >>> compare_layer(np.int8([1, 2]), np.int8([1, 4]), 0)["largest"]

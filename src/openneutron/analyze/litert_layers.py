@@ -1,4 +1,4 @@
-"""Verifying LiteRT models: one that is not compiled yet, or a compiled one with the model it came from."""
+"""Verification of LiteRT models: one to be compiled, or a compiled one against its source."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from openneutron.analyze.layer import Layer, compare_layer
 from openneutron.analyze.verify import Subject, Verification, border, stream_of, watched, zero_point
-from openneutron.compiler.front.straighten import straight_model
+from openneutron.compiler.front.unroll_control_flow import read_unrolled
 from openneutron.convert import convert
 from openneutron.errors import OptionError, UnsupportedError
 from openneutron.litert.graph import Graph
+from openneutron.litert.passes.control_flow import has_control_flow
 from openneutron.litert.passes.fold_constants import fold_constants
-from openneutron.litert.passes.stays import has_control_flow
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
@@ -28,11 +28,11 @@ from openneutron.run.golden import Golden
 from openneutron.run.runner import LiteRtRunner
 
 Array = npt.NDArray[Any]
-Frames = Sequence[Sequence[Array]]  # the inputs of each run; a model that keeps nothing has one
+Frames = Sequence[Sequence[Array]]  # the inputs of each run; a model without state has one
 
 
 def is_compiled(data: bytes, *, source: str) -> bool:
-    """Whether a LiteRT model has NeutronGraphs."""
+    """Return whether a LiteRT model has NeutronGraphs."""
     return any(is_graph_op(op) for op in read_model(data, source=source).main.operators)
 
 
@@ -50,8 +50,8 @@ def verify_litert(data: bytes, frames: Frames, options: Options) -> Verification
 def verify_compiled(compiled: bytes, reference: bytes, frames: Frames, *, source: str) -> Verification:
     """Compare every layer of a compiled model with the model it was compiled from.
 
-    The layers are found by compiling the reference again: how a schedule was searched for does not change them. Passes
-    that were switched off do, which an error says.
+    The layers are found by compiling the reference again: the search for a schedule does not change them. Passes that were
+    switched off do, which is reported as an error.
     """
     options = Options(target=_target(compiled, source), source=source)
     return _verify(compiled, reference, frames, convert(reference, options).report, options)
@@ -94,14 +94,14 @@ def _verify(compiled: bytes, reference: bytes, frames: Frames, report: Report, o
 
 
 def _golden(reference: bytes, options: Options) -> tuple[Graph, Callable[[Sequence[Array]], dict[int, Array]]]:
-    """The source's main graph as reports number it, and what computes all of its tensors.
+    """Return the source's main graph with the report's numbering, and a function that computes all of its tensors.
 
-    Layers inside of a loop can only be seen where it is unrolled; the outputs are those of the file itself.
+    Layers inside a loop are only visible where it is unrolled; the outputs are those of the file itself.
     """
     source = options.source
     if not has_control_flow(read_model(reference, source=source).main):
         return read_model(reference, source=source).main, Golden(reference, source=source).run
-    model = straight_model(reference, targets.load(options.target), options.operators_not_to_delegate, source=source)
+    model = read_unrolled(reference, targets.load(options.target), options.operators_not_to_delegate, source=source)
     graph = model.main
     computed = [
         op for op in graph.operators if any(graph.tensors[t].data is None for t in op.outputs) or not op.outputs
@@ -116,7 +116,7 @@ def _golden(reference: bytes, options: Options) -> tuple[Graph, Callable[[Sequen
 
 
 def _whole(outputs: Mapping[str, Array], original: Graph, golden: dict[int, Array]) -> tuple[Layer, ...]:
-    """The model's own outputs, from a run of all of it: NeutronGraphs and CPU operators one after another."""
+    """Compare the model's own outputs, from a run of the whole file with its CPU operators."""
     found: list[Layer] = []
     for index, value in zip(original.outputs, outputs.values(), strict=True):
         tensor = original.tensors[index]

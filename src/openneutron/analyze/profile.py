@@ -1,4 +1,4 @@
-"""Profiles: what every kernel of compiled microcode costs, from a simulated run, as a report.
+"""Profiles: the cost of every kernel of compiled microcode, from a simulated run, as a report.
 
 Example:
     >>> report = profile([code], source="model.pte")
@@ -27,8 +27,8 @@ from openneutron.report.model import Event, Kernel, Report, Totals
 from openneutron.report.totals import merge_totals
 
 _UNIT = 10  # costs are in 1/2^10 cycle
-# Events of a run that are kept with their times; the largest models of the zoo make tens of thousands. Of more only the
-# sums are.
+# Events of a run that are kept with their times; the largest models of the zoo make tens of thousands. Beyond that only
+# sums are kept.
 MOST_EVENTS = 1 << 20
 ARRAY_MACS = (
     "MACs here are the array's, which multiplies the zeros of padding and of merged pixels too; "
@@ -38,7 +38,7 @@ ARRAY_MACS = (
 
 @dataclass(frozen=True)
 class Code:
-    """One microcode block, decoded, with its bytes; `layers` are its kernels as the compiler knew them, when known."""
+    """One decoded microcode block with its bytes; `layers` are the compiler's kernels, if known."""
 
     where: str
     blocks: tuple[bytes, bytes, bytes]
@@ -47,10 +47,10 @@ class Code:
 
 
 def profile(codes: Sequence[Code], *, source: str) -> Report:
-    """Run each block once on zeros (cycles do not depend on data) and sum up its calls by kernel.
+    """Run each block once on zeros (cycles do not depend on data) and add up its calls by kernel.
 
-    MACs are the layer's where `layers` are known; otherwise those of the array, which multiplies the zeros of padding and
-    of merged pixels too.
+    MACs are the layer's if `layers` are known; otherwise those of the array, which also multiplies the zeros of padding and of
+    merged pixels.
     """
     kernels: list[Kernel] = []
     events: list[Event] = []
@@ -60,7 +60,7 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
         outcome = _run(code)
         kernels += _kernels(graph, code, outcome.sums)
         if outcome.events is None:
-            events += _summed_events(graph, outcome.sums)
+            events += _sum_events(graph, outcome.sums)
             notes.append(
                 f"graph {graph} makes {code.program.step_count:,} calls and copies: its timeline has their sums"
             )
@@ -77,7 +77,7 @@ def profile(codes: Sequence[Code], *, source: str) -> Report:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """One run; `events` None: too many to keep."""
+    """One run; `events` is None if there are too many to keep."""
 
     sums: Sequence[Sums]
     events: Sequence[simulator.Event] | None
@@ -88,7 +88,7 @@ def _run(code: Code) -> _Outcome:
     with Simulator(*code.blocks, where=code.where) as machine:
         zeros = [np.zeros(tensor.shape, DTYPES[tensor.dtype]) for tensor in machine.inputs]
         events = machine.run_with_events(zeros)[1] if code.program.step_count <= MOST_EVENTS else None
-        sums = machine.run_with_sums(zeros)[1] if events is None else _summed(events)
+        sums = machine.run_with_sums(zeros)[1] if events is None else _sum_up(events)
         info, cycles = machine.info, machine.cycles
         program = code.program
         io = sum(row.bytes for row in program.tensors) + program.state_bytes
@@ -107,7 +107,7 @@ def _run(code: Code) -> _Outcome:
 
 
 def _calls(program: Program) -> Iterator[Call]:
-    """Each call once, however often it is made."""
+    """Yield each call once, however often it runs."""
     for item in program.instructions:
         yield from (step for step in (item.body if isinstance(item, Loop) else (item,)) if isinstance(step, Call))
 
@@ -144,7 +144,7 @@ def _kernels(graph: int, code: Code, sums: Sequence[Sums]) -> list[Kernel]:
         )
         layer = known.get(tag)
         if layer is not None and layer.kernel == kernel.kernel:
-            # What the schedule does is measured; what the layer is, the compiler knows better than its microcode.
+            # Costs are measured; facts about the layer come from the compiler, which knows more than the microcode.
             kernel = replace(
                 kernel, name=layer.name, operators=layer.operators, output_shape=layer.output_shape, macs=layer.macs,
                 notes=layer.notes, segment=layer.segment, tensor=layer.tensor, module=layer.module,
@@ -153,7 +153,7 @@ def _kernels(graph: int, code: Code, sums: Sequence[Sums]) -> list[Kernel]:
     return found
 
 
-def _summed(events: Sequence[simulator.Event]) -> list[Sums]:
+def _sum_up(events: Sequence[simulator.Event]) -> list[Sums]:
     groups: dict[tuple[str, int], list[simulator.Event]] = {}
     for event in events:
         groups.setdefault((event.kernel, event.tag), []).append(event)
@@ -168,8 +168,8 @@ def _summed(events: Sequence[simulator.Event]) -> list[Sums]:
     ]  # fmt: skip
 
 
-def _summed_events(graph: int, sums: Sequence[Sums]) -> list[Event]:
-    """One event for each node and each channel of copies."""
+def _sum_events(graph: int, sums: Sequence[Sums]) -> list[Event]:
+    """Return one event for each node and each copy channel."""
     return [
         Event(graph, one.tag, "array", one.kernel, 0, one.rows, one.start, one.end)
         if one.kernel
@@ -179,7 +179,7 @@ def _summed_events(graph: int, sums: Sequence[Sums]) -> list[Event]:
 
 
 def _events(graph: int, code: Code, events: Sequence[simulator.Event]) -> list[Event]:
-    """The run's events; copies get their bytes from the microcode."""
+    """Return the run's events; copies get their bytes from the microcode."""
     found: list[Event] = []
     for (step, first, _), event in zip(steps(code.program), events, strict=True):
         if isinstance(step, Dma):
@@ -194,7 +194,7 @@ def _shape(operand: Operand) -> tuple[int, ...]:
 
 
 def _bytes(call: Call, *, constant: bool) -> int:
-    """Bytes of the operands that are constants, or that are not; an absent operand has none."""
+    """Return the bytes of the constant or of the other operands; an absent operand has none."""
     total = 0
     for role, operand in zip(abi.by_id(call.kernel).operands, call.operands, strict=True):
         named = role.removesuffix("?") in abi.CONSTANT_ROLES or operand.region is Region.WEIGHTS

@@ -1,4 +1,4 @@
-"""Verifying ExecuTorch programs: each delegate against the LiteRT model it was compiled from, kept in a debug bundle.
+"""Verification of ExecuTorch programs: each delegate against its LiteRT model, which a debug bundle holds.
 
 A bundle is the folder that `openneutron compile --intermediates` writes.
 
@@ -31,9 +31,9 @@ Array = npt.NDArray[Any]
 
 
 def verify_pte(pte: Path, bundle: Path, frames: Sequence[Sequence[Any]], *, rounding: str = EXACT) -> Verification:
-    """Run the program's delegates on what they are given in each run of it (inputs are torch tensors); compare every layer.
+    """Run the program's delegates on their inputs in each run of the program; compare every layer.
 
-    With `rounding` "silicon" they compute with the board's multipliers.
+    `frames` are the program's inputs, as torch tensors. With `rounding` "silicon" the delegates use the board's multipliers.
     """
     from openneutron.executorch.run.tap import taps
 
@@ -56,9 +56,9 @@ def verify_pte(pte: Path, bundle: Path, frames: Sequence[Sequence[Any]], *, roun
 def _frame(
     subject: Subject, payload: Payload, verify: Verify, golden: Golden, arguments: Sequence[Any]
 ) -> Verification:
-    """One run of one delegate on what it was given."""
+    """Verify one run of one delegate on its inputs."""
     given = [
-        _arranged(arguments[place].numpy(), form, subject.source.tensors[tensor].shape)
+        _arrange(arguments[place].numpy(), form, subject.source.tensors[tensor].shape)
         for place, form, tensor in zip(payload.input_map, payload.input_formats, subject.inputs, strict=True)
     ]
     by_tensor = dict(zip(subject.inputs, given, strict=True))
@@ -66,7 +66,7 @@ def _frame(
 
 
 def require_bundle(pte: Path, data: bytes, bundle: Path) -> None:
-    """Find out at once whether the program's delegates can be verified: an `OptionError` says how to make the bundle."""
+    """Check that the program's delegates can be verified: an `OptionError` says how to make the bundle."""
     for number, payload in enumerate(payloads_of_pte(data, where=str(pte))):
         _subject(number, payload, bundle, pte)
 
@@ -76,7 +76,7 @@ def _how(pte: Path, bundle: Path) -> str:
 
 
 def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Subject, bytes]:
-    """What the bundle knows of a delegate, and its LiteRT model; an error when the bundle is another program's."""
+    """Return a delegate's subject and LiteRT model from the bundle; raises an error if the bundle is another program's."""
     stem = f"partition_{number}"
     where = f"{pte}, delegate {number}"
     how = _how(pte, bundle)
@@ -102,8 +102,8 @@ def _subject(number: int, payload: Payload, bundle: Path, pte: Path) -> tuple[Su
     return subject, model
 
 
-def _arranged(value: Array, form: int, shape: tuple[int, ...]) -> Array:
-    """A delegate's argument as the NeutronGraph takes it: channels last where the payload says so."""
+def _arrange(value: Array, form: int, shape: tuple[int, ...]) -> Array:
+    """Convert a delegate's argument to the NeutronGraph's layout: channels last if the payload says so."""
     if form == CHANNELS_LAST and value.ndim > 2:
         value = np.moveaxis(value, 1, -1)
     return np.ascontiguousarray(value).reshape(shape)

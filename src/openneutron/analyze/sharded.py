@@ -1,28 +1,25 @@
-"""Scoring shards of data, one after the other or by several processes; never more of the data in memory than is in work.
+"""Score shards of data in one process or several; only the shards in work are in memory.
 
 Processes are forked once the model is compiled, so nothing is imported or compiled again; each has one thread. Shards are
 counted in their order, whoever is done first, so that scores and an early stop do not depend on the number of processes.
 
 Example:
-    >>> found = score_shards([Form("float", lambda: Asked(predict))], shards, workers=2)
+    >>> found = score_shards([Form("float", lambda: Predictor(predict))], shards, workers=2)
     >>> found.scores[0].accuracy
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
-from openneutron.analyze.accuracy import Array, Asked, Form, Labelled, Score, score
+from openneutron.analyze.accuracy import Array, Form, Labelled, Predictor, Score, score
 from openneutron.errors import OpenNeutronError, OptionError
+from openneutron.process_pool import map_in_processes
 
 Progress = Callable[[str], None]
 # Looking after every shard is looking often: three deviations keep the chance of a wrong stop below that of one look at two.
@@ -123,7 +120,7 @@ def _scores(names: Sequence[str], parts: list[Part], limit: int) -> tuple[list[S
 
 
 def _decided(scores: list[Score], labels: Array, margin: float) -> bool:
-    """Whether every form is surely within the margin below the first, or surely beyond it."""
+    """Return whether every form is surely within the margin below the first, or surely beyond it."""
     for one in scores[1:]:
         _, low, high = one.difference(scores[0], labels, z=_SURE)
         if not (low > -margin or high < -margin):
@@ -132,61 +129,34 @@ def _decided(scores: list[Score], labels: Array, margin: float) -> bool:
 
 
 def parts_of(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[Part]:
-    """What each shard gives, in order, from so many processes."""
+    """Yield the result of each shard, in order, computed by `workers` processes.
+
+    Shards that were read here (those of a generator) are sent to the processes; all others are read by the processes.
+    """
+    made: dict[str, Predictor] = {}
     if workers < 2:
-        made: dict[str, Asked] = {}
         for shard in shards:
             yield scored(forms, made, shard)
         return
-    if "fork" not in multiprocessing.get_all_start_methods():
-        raise OptionError("several workers need a system that can fork", hint="leave --workers out")
-    yield from _forked(forms, shards, workers)
-
-
-# What forked processes find: the forms, and the shards that they read themselves.
-_inherited: dict[str, Any] = {}
-
-
-def _forked(forms: Sequence[Form], shards: Iterable[Shard], workers: int) -> Iterator[Part]:
-    """Parts in the order of the shards; shards that were read here (a generator's) are sent, others are known by number."""
-    first = iter(shards)
+    rest = iter(shards)
     known: list[Shard] = []
-    for shard in first:
+    for shard in rest:
         known.append(shard)
-        if shard.content is not None:  # a generator: the rest comes as it comes
+        if shard.content is not None:  # a generator, which is read as workers become free
             break
-    streamed = bool(known) and known[-1].content is not None
-    _inherited.update(forms=forms, shards=known, made={})
-    context = multiprocessing.get_context("fork")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_one_thread)
-    waiting: deque[Future[Part]] = deque()
 
     def jobs() -> Iterator[int | Labelled]:
-        if streamed:
+        if known and known[-1].content is not None:
             yield from (shard.load() for shard in known)
-            yield from (shard.load() for shard in first)
+            yield from (shard.load() for shard in rest)
         else:
             yield from range(len(known))
 
-    try:
-        for job in jobs():
-            waiting.append(pool.submit(_work, job))
-            while len(waiting) > 2 * workers:
-                yield _result(waiting.popleft())
-        while waiting:
-            yield _result(waiting.popleft())
-    finally:
-        # Waits for what is in work: a pool that is left behind complains when Python ends.
-        pool.shutdown(wait=True, cancel_futures=True)
-        _inherited.clear()
+    def work(job: int | Labelled) -> Part:
+        return travelling(scored(forms, made, known[job] if isinstance(job, int) else _Read(job)))
 
-
-def _result(future: Future[Part]) -> Part:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        hint = "it may have run out of memory: try fewer --workers or a smaller --shard-size"
-        raise OptionError("a worker ended", hint=hint) from None
+    hint = "it may have run out of memory: try fewer --workers or a smaller --shard-size"
+    yield from map_in_processes(work, jobs(), workers, initializer=_one_thread, hint=hint)
 
 
 def _one_thread() -> None:
@@ -198,13 +168,8 @@ def _one_thread() -> None:
         sys.modules["torch"].set_num_threads(1)
 
 
-def _work(job: int | Labelled) -> Part:
-    shard = _inherited["shards"][job] if isinstance(job, int) else _Read(job)
-    return travelling(scored(_inherited["forms"], _inherited["made"], shard))
-
-
 def travelling(found: Part) -> Part:
-    """A part for another process: exceptions with arguments of their own do not travel."""
+    """Return a part that can be pickled: its exception is replaced by its text."""
     return Part(found.labels, found.answers, found.seconds, str(found.failure))
 
 
@@ -218,8 +183,8 @@ class _Read:
         return lambda: self.content
 
 
-def scored(forms: Sequence[Form], made: dict[str, Asked], shard: Shard) -> Part:
-    """What one shard gives; `made` has the forms that were asked before."""
+def scored(forms: Sequence[Form], made: dict[str, Predictor], shard: Shard) -> Part:
+    """Return the results of one shard; `made` caches the predictors of the forms."""
     try:
         data = shard.load()
         answers, seconds = [], []

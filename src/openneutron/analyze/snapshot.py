@@ -1,7 +1,7 @@
-"""Snapshots: the whole output of every L1 node, put together from the rows that each call of a real run leaves.
+"""Snapshots: the complete output of every L1 node, collected from the rows that each call of a run writes.
 
-Most tensors never exist whole: a cascade keeps a few rows in a ring and overwrites them. Right after a call its rows are
-there, so they are copied then.
+Most tensors never exist as a whole: a cascade keeps a few rows in a ring buffer and overwrites them. So rows are copied
+right after the call that writes them.
 
 Example:
     >>> run = snapshot(simulator, program, [image])
@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 
 @dataclass
 class Run:
-    """One watched run: outputs, and the value of each node as [batch, height, width, channels]."""
+    """One recorded run: outputs, and the value of each node as [batch, height, width, channels]."""
 
     outputs: list[Array] = field(default_factory=list)
     values: dict[int, Array] = field(default_factory=dict)
@@ -62,7 +62,7 @@ def snapshot(simulator: Simulator, program: Program, inputs: Sequence[Array]) ->
 
 
 def _rows(memory: Array, operand: Operand, first: int, last: int) -> Iterator[tuple[int, Array]]:
-    """Rows [first, last) of an operand as views, cut where its ring wraps."""
+    """Yield rows [first, last) of an operand as views, split where its ring buffer wraps."""
     dtype = np.dtype(DTYPES[operand.dtype])
     strides = (operand.plane, operand.pitch, operand.pixel, dtype.itemsize)
     while first < last:

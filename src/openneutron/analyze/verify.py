@@ -30,7 +30,7 @@ from openneutron.machine.simulator import Simulator
 from openneutron.microcode import abi
 from openneutron.microcode.decode import decode
 from openneutron.microcode.instructions import Program
-from openneutron.microcode.walk import executed, output_of
+from openneutron.microcode.walk import executed_calls, output_of
 from openneutron.report.model import Kernel, Report
 from openneutron.run.golden_source import golden_source
 
@@ -39,7 +39,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Subject:
-    """One NeutronGraph with what is known of it: `inputs` and `outputs` are tensors of `source`, `kernels` its layers."""
+    """One NeutronGraph with its origin: `inputs` and `outputs` are tensors of `source`, `kernels` its layers."""
 
     number: int
     where: str
@@ -52,25 +52,25 @@ class Subject:
     kernels: tuple[Kernel, ...]
 
     def program(self) -> Program:
-        """The decoded microcode."""
-        kernels.rules()  # kernels declare their parameters when their files are imported
+        """Return the decoded microcode."""
+        kernels.rules()  # importing their files declares the kernels' parameters
         return decode(self.microcode, self.weights, self.kernels_block)
 
 
 @dataclass(frozen=True)
 class Verification:
-    """Layers in execution order, the values of those with a name, and the cycles of the run."""
+    """Layers in execution order, the values of named ones, and the cycles of the run."""
 
     layers: tuple[Layer, ...] = ()
     outputs: tuple[Layer, ...] = ()
     values: dict[str, Array] = field(default_factory=dict)
     cycles: int = 0
     frames: int = 1
-    first_frame: int = 0  # where something differs for the first time
+    first_frame: int = 0  # first frame with a difference
 
     @property
     def equal(self) -> bool:
-        """True when everything that can be compared is at 0 LSB."""
+        """True if everything that can be compared is at 0 LSB."""
         return self.first is None
 
     @property
@@ -87,7 +87,7 @@ class Verification:
 
     @property
     def exceptions(self) -> dict[str, tuple[str, ...]]:
-        """What some layers are compared with in place of LiteRT's reference kernels, with their names."""
+        """The golden values that are not LiteRT's reference kernels, each with the names of the layers compared with it."""
         found: dict[str, tuple[str, ...]] = {}
         for layer in self.layers:
             if layer.exception:
@@ -103,11 +103,11 @@ class Verification:
         )
 
 
-Verify = Callable[[Sequence[Array], Mapping[int, Array]], Verification]  # of inputs and golden values, by tensor
+Verify = Callable[[Sequence[Array], Mapping[int, Array]], Verification]  # takes inputs and golden values by tensor
 
 
 def stream_of(frames: Sequence[Verification]) -> Verification:
-    """Frames of a stream as one comparison: values have one more leading axis, cycles are those of the slowest frame."""
+    """Combine the frames of a stream: values get a leading axis, cycles are those of the slowest frame."""
     if len(frames) == 1:
         return frames[0]
     return Verification(
@@ -122,7 +122,7 @@ def stream_of(frames: Sequence[Verification]) -> Verification:
 
 @contextmanager
 def watched(subject: Subject) -> Iterator[Verify]:
-    """One NeutronGraph ready to be verified, run after run: what it keeps from one to the next is kept.
+    """Yield a function that verifies one NeutronGraph run after run; state is kept between runs.
 
     Example:
         >>> with watched(subject) as verify:
@@ -140,7 +140,7 @@ def watched(subject: Subject) -> Iterator[Verify]:
 
         def verify(inputs: Sequence[Array], golden: Mapping[int, Array]) -> Verification:
             run = snapshot(simulator, program, inputs)
-            return _compared(subject, run, golden, simulator.cycles)
+            return _compare_layers(subject, run, golden, simulator.cycles)
 
         yield verify
 
@@ -151,14 +151,14 @@ def verify_subject(subject: Subject, inputs: Sequence[Array], golden: Mapping[in
         return verify(inputs, golden)
 
 
-def _compared(subject: Subject, run: Run, golden: Mapping[int, Array], cycles: int) -> Verification:
+def _compare_layers(subject: Subject, run: Run, golden: Mapping[int, Array], cycles: int) -> Verification:
     exceptions = exceptions_of(subject.source)
     layers: list[Layer] = []
     values: dict[str, Array] = {}
     for kernel in subject.kernels:
         value = run.values[kernel.node]
         layer = Layer(subject.number, kernel.node, kernel.kernel, kernel.name, kernel.output_shape, compared=False)
-        expected = _expected(kernel, golden)
+        expected = _expected_value(kernel, golden)
         if expected is not None and value.size == expected.size:
             value = value.reshape(expected.shape)
             found = compare_layer(value, expected, zero_point(subject.source.tensors[kernel.tensor]))
@@ -174,7 +174,10 @@ def _compared(subject: Subject, run: Run, golden: Mapping[int, Array], cycles: i
 
 
 def tables_again(subject: Subject) -> list[Layer]:
-    """Tables that are not those of the functions they were made from: LiteRT looks them up as we do and cannot tell."""
+    """Return the tables that differ from the functions they were made from:
+
+    LiteRT uses the same tables and cannot tell.
+    """
     found: list[Layer] = []
     for op in subject.source.operators:
         if op.code != table_composite.CODE or not table_composite.is_table(op.options2):
@@ -197,13 +200,13 @@ def tables_again(subject: Subject) -> list[Layer]:
 
 
 def exceptions_of(graph: Graph) -> dict[int, str]:
-    """Tensor → what its golden value comes from, where that is not LiteRT's reference kernel."""
+    """Return tensor → source of its golden value, if that is not LiteRT's reference kernel."""
     found = ((op, golden_source(graph, op).exception) for op in graph.operators)
     return {tensor: why for op, why in found if why for tensor in op.outputs}
 
 
-def _expected(kernel: Kernel, golden: Mapping[int, Array]) -> Array | None:
-    """The golden value of a layer, or of the channels that it makes; None when LiteRT knows no such tensor."""
+def _expected_value(kernel: Kernel, golden: Mapping[int, Array]) -> Array | None:
+    """Return the golden value of a layer, or of its channels; None if LiteRT has no such tensor."""
     whole = golden.get(kernel.tensor)
     channels = kernel.output_shape[-1]
     if whole is None or whole.size == np.prod(kernel.output_shape):
@@ -218,22 +221,22 @@ def _output(subject: Subject, index: int, value: Array, golden: Array) -> Layer:
 
 
 def border(source: Graph, report: Report, number: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Inputs and outputs of a NeutronGraph as tensors of the source, in the order of its buffers."""
+    """Return inputs and outputs of a NeutronGraph as tensors of the source, in the order of its buffers."""
     members = [op.index for op in report.operators if op.graph == number]
     _, inputs, outputs = extract(source, Group(True, members))
     return tuple(inputs), tuple(outputs)
 
 
 def zero_point(tensor: Tensor) -> int:
-    """The tensor's zero point, 0 where it has none or several."""
+    """Return the tensor's zero point, 0 if it has none or several."""
     quantization = tensor.quantization
     return int(quantization.zero_point[0]) if quantization is not None and len(quantization.zero_point) == 1 else 0
 
 
 def same_layers(program: Program, layers: Sequence[Kernel]) -> bool:
-    """Whether microcode has exactly these layers: the same kernels with outputs of the same size."""
+    """Return whether microcode has exactly these layers: the same kernels with outputs of the same size."""
     found: dict[int, tuple[str, int]] = {}
-    for call, _, _ in executed(program):
+    for call, _, _ in executed_calls(program):
         o = output_of(call)
         found[call.tag] = (abi.by_id(call.kernel).name, o.batch * o.height * o.width * o.channels)
     return found == {k.node: (k.kernel, int(np.prod(k.output_shape))) for k in layers}

@@ -1,4 +1,4 @@
-"""What-ifs: compile a model again with one thing changed, and say what that gives.
+"""What-ifs: compile a model again with one change, and report the gain.
 
 Example:
     >>> found = what_ifs([Path("model.tflite").read_bytes()], Options(target="imxrt700"), report)
@@ -19,9 +19,9 @@ from openneutron.options import OPTIMIZE, Options
 from openneutron.report.model import Report, Totals, WhatIf
 from openneutron.report.totals import merge_totals
 
-# Shares of the present peak worth a try as budgets: a little and a lot less, and room to spend.
+# Budgets to try, as fractions of the present peak: slightly and much smaller ones, and larger ones.
 _BUDGETS = ((3, 4), (1, 2), (2, 1), (4, 1))
-_PAGE = 1024  # budgets are whole KiB, as people would write them
+_PAGE = 1024  # budgets are whole KiB, as people write them
 
 
 def what_ifs(
@@ -32,10 +32,10 @@ def what_ifs(
     elsewhere: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> tuple[WhatIf, ...]:
-    """Every change worth trying, compiled; one that does not compile is left out.
+    """Compile with every change worth trying; changes that do not compile are omitted.
 
     `models` are the LiteRT models behind the report: the file itself, or one per delegate, compiled with `options`. Without
-    `elsewhere` no other target is tried: delegates were cut for this one.
+    `elsewhere` no other target is tried: delegates were partitioned for this one.
     """
     stage = progress or (lambda text: None)
     found: list[WhatIf] = []
@@ -44,8 +44,8 @@ def what_ifs(
         try:
             totals = _totals(models, changed)
         except OpenNeutronError:
-            continue  # a budget too small, or an operator the other target has no kernel for
-        # A target on which less runs on the NPU is no fair comparison of cycles.
+            continue  # too small a budget, or an operator without a kernel on the other target
+        # Cycles are not comparable if fewer operators run on the NPU.
         if totals.operators_converted == report.totals.operators_converted:
             found.append(
                 WhatIf(
@@ -60,7 +60,7 @@ def what_ifs(
 
 
 def _changes(options: Options, totals: Totals, elsewhere: bool) -> list[tuple[str, str, Options]]:
-    """Sentence, option of the command line, options."""
+    """Yield a description, the command-line option, and the options of each change."""
     if options.converter != "open":
         return []
     found: list[tuple[str, str, Options]] = []
@@ -89,5 +89,5 @@ _EFFORT = {
 
 
 def _totals(models: Sequence[bytes], options: Options) -> Totals:
-    """Those of all models together; nobody asks here what NXP's converter would do with them."""
+    """Return the totals of all models together; the answer for NXP's converter is not needed here."""
     return merge_totals([with_open_interval(compile_model(model, options).report).totals for model in models])

@@ -1,7 +1,7 @@
-"""What fewer output channels would save: convolutions whose channels do not fill the array, priced anew.
+"""What fewer output channels would save, for convolutions whose channels do not fill the array.
 
-The array makes M output channels at a time, so 10 channels cost what 16 cost. The price is that of the same calls with
-the channels cut to a whole number of passes, from the cost model the compiler and the simulator use.
+The array computes M output channels at a time, so 10 channels cost as much as 16. The estimate prices the same calls with
+channels cut to a whole number of passes, by the cost model of the compiler and the simulator.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from openneutron.microcode.encode import encode_call
 from openneutron.microcode.graph_op import blocks_of, is_graph_op
 from openneutron.microcode.instructions import Call, Program
 from openneutron.microcode.storage.sections import Sizes
-from openneutron.microcode.walk import executed
+from openneutron.microcode.walk import executed_calls
 from openneutron.options import Options
 from openneutron.report.model import Kernel, Report, WhatIf
 
-# Only here are channels a choice of the designer's; a linear layer's are usually the classes.
+# Only convolutions: their channels are the designer's choice, while a linear layer's are usually the classes.
 _KERNELS = ("conv2d", "depthwise_conv2d", "transpose_conv2d")
 
 
 def channel_what_ifs(models: Sequence[bytes], options: Options, report: Report) -> Iterator[WhatIf]:
-    """One what-if per convolution with a part-filled pass; the rest of the program is taken as it is."""
+    """Yield one what-if per convolution with a partly filled pass; the rest of the program is unchanged."""
     target = targets.load(options.target)
     step = target.units * target.cores
     graph = 0
@@ -49,9 +49,9 @@ def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report
     if fewer == channels:
         return
     sizes = Sizes(program.sections)
-    calls = [(call, first, last) for call, first, last in executed(program) if call.tag == kernel.node]
+    calls = [(call, first, last) for call, first, last in executed_calls(program) if call.tag == kernel.node]
     saved = kernel.cycles - sum(
-        _cycles(_cut(call, channels, fewer, step), first, last, target, sizes) for call, first, last in calls
+        _cycles(_cut_channels(call, channels, fewer, step), first, last, target, sizes) for call, first, last in calls
     )
     if saved > 0:
         cycles = report.totals.cycles - saved
@@ -67,8 +67,8 @@ def _what_if(kernel: Kernel, program: Program, target: Target, step: int, report
         )  # fmt: skip
 
 
-def _cut(call: Call, channels: int, fewer: int, step: int) -> Call:
-    """The call with fewer output channels, and its weights with as many groups less."""
+def _cut_channels(call: Call, channels: int, fewer: int, step: int) -> Call:
+    """Return the call with fewer output channels, and fewer weight groups."""
     roles = [role.removesuffix("?") for role in abi.by_id(call.kernel).operands]
     operands = list(call.operands)
     output = operands[roles.index("output")]
@@ -86,7 +86,7 @@ def _cycles(call: Call, first: int, last: int, target: Target, sizes: Sizes) -> 
 
 
 def _programs(model: bytes) -> Iterator[Program]:
-    kernels.rules()  # kernels declare their parameters when their files are imported
+    kernels.rules()  # importing their files declares the kernels' parameters
     graph = read_model(model).main
     for op in graph.operators:
         if is_graph_op(op):

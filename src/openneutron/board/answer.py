@@ -1,8 +1,9 @@
-"""The answer: a model's plan by stock rules, its memory on the board, and its time with an interval."""
+"""Stock answer: a model's plan by NXP's rules, its memory on the board, and its time with an interval."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, replace
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
@@ -11,14 +12,13 @@ from openneutron.board.interval import interval, unexercised_share
 from openneutron.board.loops import CpuWork, called_bytes
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan
-from openneutron.compiler.collector import paused
 from openneutron.compiler.front.ingest import extract
-from openneutron.compiler.front.opened import Opened
+from openneutron.compiler.front.parsed_model import ParsedModel
+from openneutron.compiler.pause_gc import pause_gc
 from openneutron.litert.graph import Graph, Model
 from openneutron.litert.read import read_model
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass, replace
 from openneutron.report.model import Kernel, Report, Stock
 from openneutron.verdict import Reason
 
@@ -29,7 +29,7 @@ NOTHING_CONVERTED = "NXP's converter takes no operator of this model: all of it 
 class Converted:
     """A model as NXP's converter would leave it: NeutronGraphs with their plans, and operators on the CPU with reasons.
 
-    Plans and groups of operators go together; `steps` are both kinds in the order they run.
+    There is one plan per group of operators; `steps` are both kinds in execution order.
     """
 
     model: Model
@@ -45,12 +45,12 @@ class Converted:
         return self.model.main
 
 
-@paused()
+@pause_gc()
 def converted_by_stock(
-    model: bytes | Opened, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+    model: bytes | ParsedModel, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
 ) -> Converted:
-    """Place and plan a LiteRT model by stock rules; one that is open already is left as it is."""
-    opened = model if isinstance(model, Opened) else Opened(read_model(model, source=source), target)
+    """Place and plan a LiteRT model by NXP's rules; a model that is parsed already is not changed."""
+    opened = model if isinstance(model, ParsedModel) else ParsedModel(read_model(model, source=source), target)
     graph, folded, checks = opened.graph, opened.folded, opened.checks
     cut = place(graph, target, folded, checks)
     plans: list[StockPlan] = []
@@ -72,9 +72,9 @@ def converted_by_stock(
 
 
 def stock_answer(
-    model: bytes | Opened, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+    model: bytes | ParsedModel, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
 ) -> Stock:
-    """What NXP's converter and runtime would do with a LiteRT model.
+    """Return what NXP's converter and runtime would do with a LiteRT model.
 
     Example:
         >>> stock_answer(Path("cifarnet.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
@@ -120,25 +120,25 @@ def stock_answer(
     )
 
 
-def with_board(report: Report, model: bytes | Opened, *, fetch_constants: bool = False) -> Report:
-    """The report of a LiteRT model with the stock answer and with an interval around our own estimate."""
+def with_board(report: Report, model: bytes | ParsedModel, *, fetch_constants: bool = False) -> Report:
+    """Return the report of a LiteRT model with the stock answer and an interval around our own estimate."""
     target = targets.load(report.target)
     stock = stock_answer(model, target, fetch_constants=fetch_constants, source=report.source)
     return replace(with_open_interval(report), stock=stock)
 
 
 def with_open_interval(report: Report) -> Report:
-    """The report of an open schedule with an interval around its time."""
+    """Return the report of an open schedule with an interval around its time."""
     totals, target = report.totals, targets.load(report.target)
     low, high = interval(totals.milliseconds, unexercised=open_unexercised(target, report.kernels))
     return replace(report, totals=replace(totals, milliseconds_low=low, milliseconds_high=high))
 
 
 def open_unexercised(target: Target, kernels: tuple[Kernel, ...]) -> float:
-    """The share of an open schedule's time that no published latency speaks about."""
+    """Return the share of an open schedule's time that no published latency covers."""
     cycles: Counter[str] = Counter()
     for kernel in kernels:
-        # All published latencies are of whole tensors: what a call of some rows costs beside its work, none of them tells.
+        # All published latencies are of whole tensors: none measures the overhead of calls on a few rows.
         beside = kernel.overhead_cycles if kernel.calls > 1 else 0
         cycles[kernel.kernel] += kernel.cycles - beside
         cycles["set-up of stripes"] += beside
@@ -146,7 +146,7 @@ def open_unexercised(target: Target, kernels: tuple[Kernel, ...]) -> float:
 
 
 def _reasons(graph: Graph, left: dict[int, Reason]) -> tuple[str, ...]:
-    """One sentence for each operator code and kind of reason, that of the first, with how often it applies."""
+    """Return one sentence per operator code and kind of reason, the first of each, with its number of occurrences."""
     found: dict[tuple[str, str], list[str]] = {}
     for index, reason in sorted(left.items()):
         op = graph.operators[index]

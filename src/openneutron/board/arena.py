@@ -1,9 +1,9 @@
-"""The TFLM arena: what `kTensorArenaSize` must be for a file converted by NXP.
+"""The TFLM arena: the `kTensorArenaSize` needed by a file converted by NXP.
 
-TFLite Micro places every activation, and a NeutronGraph's scratch among them, by decreasing size at the lowest offset that is
-free during its life. Behind them lie the interpreter's own structures, fitted on three readmes of NXP's SDK: CifarNet and
-MobileNetV1 0.25 (three operators: 720 bytes each) and DS-CNN (four: 784). Convolutions that stay on the CPU keep a multiplier
-and a shift for each output channel there too.
+TFLite Micro places every activation, and each NeutronGraph's scratch, by decreasing size at the lowest offset that is free
+during its lifetime. The interpreter's own structures follow, fitted to three readmes of NXP's SDK: CifarNet and MobileNetV1
+0.25 (three operators: 720 bytes each) and DS-CNN (four: 784). Convolutions on the CPU also store a multiplier and a shift
+per output channel there.
 
 Example:
     >>> arena_bytes(graph, steps)
@@ -13,10 +13,10 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from openneutron.litert.graph import Graph
 from openneutron.microcode.encode import align
-from openneutron.records import dataclass
 
 INTERPRETER_BYTES = 528  # fitted: allocator, graph and tensors of inputs and outputs
 OPERATOR_BYTES = 64  # fitted: node, registration, the operator's own data and its output's tensor
@@ -26,7 +26,7 @@ _PER_CHANNEL = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV")
 
 @dataclass(frozen=True)
 class Step:
-    """One operator of the converted file: a NeutronGraph with its scratch, or an operator that stays (`operator` >= 0)."""
+    """One operator of the converted file: a NeutronGraph with its scratch, or a CPU operator (`operator` >= 0)."""
 
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
@@ -43,17 +43,17 @@ class _Life:
 
 
 def arena_bytes(graph: Graph, steps: Sequence[Step]) -> int:
-    """Bytes of the arena for these steps in order."""
+    """Return the size of the arena for these steps in order."""
     persistent = INTERPRETER_BYTES + OPERATOR_BYTES * len(steps)
     for step in steps:
         if step.operator >= 0 and graph.operators[step.operator].code in _PER_CHANNEL:
             op = graph.operators[step.operator]
             persistent += CHANNEL_BYTES * (graph.tensors[op.outputs[0]].shape or (1,))[-1]
-    return align(_planned(_lives(graph, steps)) + persistent)
+    return align(_planned_height(_lives(graph, steps)) + persistent)
 
 
 def _lives(graph: Graph, steps: Sequence[Step]) -> list[_Life]:
-    """Sizes and lifetimes, in steps, of everything that is planned; inputs live from the start, outputs to the end."""
+    """Return sizes and lifetimes, in steps, of all planned buffers; inputs live from the start, outputs to the end."""
     lives: dict[int, _Life] = {}
     for tensor in graph.inputs:
         lives[tensor] = _Life(align(graph.tensors[tensor].nbytes), 0, 0)
@@ -72,8 +72,8 @@ def _lives(graph: Graph, steps: Sequence[Step]) -> list[_Life]:
     return [*lives.values(), *scratch]
 
 
-def _planned(lives: list[_Life]) -> int:
-    """Height of the lowest-fit placement by decreasing size, as TFLM's greedy planner makes it."""
+def _planned_height(lives: list[_Life]) -> int:
+    """Return the height of the lowest-fit placement by decreasing size, as TFLM's greedy planner makes it."""
     placed: list[_Life] = []
     for life in sorted(lives, key=lambda one: (-one.size, one.first)):
         offset = 0

@@ -1,9 +1,9 @@
-"""What LiteRT operators cost on the CPU that runs what the NPU does not: a rough model, in cycles.
+"""CPU cost model: estimated cycles of the LiteRT operators that the NPU does not run.
 
 Convolution, depth-wise convolution and linear layers are solved from latencies that NXP's model zoo gives for the Cortex-M33 of
 MCX N94x with CMSIS-NN (150 MHz, CPU only); softmax is fitted together with the NPU's constants (`benchmarks/calibrate.py`).
-Everything else is assumed from what the inner loops do. Of the Cortex-A55 of i.MX 95 nothing is published that would tell its
-share of a time: all of its costs are assumed.
+Everything else is assumed from the inner loops. For the Cortex-A55 of i.MX 95 no published figure gives the CPU's share of a
+time: all of its costs are assumed.
 
 | model | MACs | published | this model |
 |---|---|---|---|
@@ -19,12 +19,12 @@ Example:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Final
 
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -48,22 +48,24 @@ class CpuCosts:
 CORTEX_M: Final = CpuCosts(3.2, 5.95, 3.0, 20.0, 4.0, 196.0, 4.0, 600.0)
 # Portable kernels compute in float without blocking or SIMD (assumed: load, load, multiply-add, index arithmetic).
 PORTABLE: Final = CpuCosts(15.0, 20.0, 8.0, 20.0, 60.0, 120.0, 8.0, 800.0)
-# Cycles from the runtime's call of a NeutronGraph until the first kernel, and back (assumed: about 5 µs at 324 MHz).
+# Cycles of the runtime's call of a NeutronGraph before its first kernel and after its last (assumed: about 5 µs at 324
+# MHz).
 DELEGATE_CALL: Final = 1_500
 
-# The same two engines on a Cortex-A55 under Linux, all assumed. XNNPACK: two INT8 dot products of 16 per four cycles reached to
-# a half; one depth-wise MAC per cycle; element-wise 16 at a time; a call is a dispatch of LiteRT and cold caches.
+# The same two engines on a Cortex-A55 under Linux, all assumed. XNNPACK: half of the peak of two 16-wide INT8 dot
+# products per four cycles; one depth-wise MAC per cycle; element-wise 16 at a time; a call is a dispatch of LiteRT and
+# cold caches.
 _A55: Final = CpuCosts(0.25, 1.0, 0.5, 2.0, 2.0, 40.0, 1.0, 5_000.0)
 # Portable kernels: scalar float, two instructions per cycle.
 _A55_PORTABLE: Final = CpuCosts(4.0, 6.0, 3.0, 8.0, 40.0, 80.0, 3.0, 2_000.0)
 _OTHER_CORES: Final[dict[str, dict[CpuCosts, CpuCosts]]] = {
     "cortex_a55": {CORTEX_M: _A55, PORTABLE: _A55_PORTABLE},
 }
-_OTHER_CALLS: Final = {"cortex_a55": 36_000}  # into the kernel and back, an interrupt: 20 µs at 1.8 GHz (assumed)
+_OTHER_CALLS: Final = {"cortex_a55": 36_000}  # call, interrupt and return: 20 µs at 1.8 GHz (assumed)
 
 
 def on_core(costs: CpuCosts, target: Target) -> CpuCosts:
-    """What the same engine, `CORTEX_M` or `PORTABLE`, costs on the target's CPU.
+    """Return the costs of the same engine, `CORTEX_M` or `PORTABLE`, on the target's CPU.
 
     Example:
         >>> on_core(PORTABLE, targets.load("imxrt700")) is PORTABLE
@@ -73,7 +75,7 @@ def on_core(costs: CpuCosts, target: Target) -> CpuCosts:
 
 
 def delegate_call(target: Target) -> int:
-    """Cycles of the target's CPU for one call of a NeutronGraph."""
+    """Return the CPU cycles of one call of a NeutronGraph."""
     return _OTHER_CALLS.get(target.cpu, DELEGATE_CALL)
 
 
@@ -87,12 +89,12 @@ _MOVES = frozenset(
     }
 )  # fmt: skip
 _FREE = frozenset({"VAR_HANDLE", "CALL_ONCE"})
-# How many gates a recurrent layer has: it multiplies its input and its state by the weights of each.
+# Gates of each recurrent layer; input and state are multiplied by the weights of each.
 _GATES = {"UNIDIRECTIONAL_SEQUENCE_LSTM": 4, "LSTM": 4, "UNIDIRECTIONAL_SEQUENCE_RNN": 1, "RNN": 1}
 
 
 def cpu_cycles(graph: Graph, op: Operator, costs: CpuCosts = CORTEX_M) -> int:
-    """Estimated cycles of one LiteRT operator on the CPU."""
+    """Return the estimated cycles of one LiteRT operator on the CPU."""
     if op.code in _FREE:
         return 0
     return round(costs.call + _work(graph, op, costs))
@@ -137,14 +139,14 @@ def _work(graph: Graph, op: Operator, costs: CpuCosts) -> float:
 
 
 def _per_channel(graph: Graph, op: Operator) -> float:
-    """Multiply-accumulates behind one output value."""
+    """Return the multiply-accumulates per output value."""
     tensor = op.inputs[1] if len(op.inputs) > 1 else -1
     weights = graph.tensors[tensor].shape if tensor >= 0 else ()
     return math.prod(weights) / max(weights[0], 1) if weights else 1.0
 
 
 def _shape(graph: Graph, op: Operator, position: int) -> tuple[int, ...]:
-    """Four dimensions of an input; a file may leave it out, or give it fewer, of an operator that then stays on the CPU."""
+    """Return an input's shape in four dimensions; operators on the CPU may lack it or have fewer."""
     tensor = op.inputs[position] if position < len(op.inputs) else -1
     shape = tuple(graph.tensors[tensor].shape) if tensor >= 0 else ()
     return (1,) * (4 - len(shape)) + shape

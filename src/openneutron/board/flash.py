@@ -1,4 +1,4 @@
-"""Flash: bytes of weights and microcode that NXP's converter would write; estimates from the headers of files it made.
+"""Flash sizes: weights and microcode that NXP's converter would write, estimated from the headers of files it made.
 
 | file | weights | estimate | microcode | estimate |
 |---|---|---|---|---|
@@ -26,9 +26,9 @@ _POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D", "MEAN")
 
 
 def operator_weight_bytes(graph: Graph, op: Operator) -> int:
-    """One operator's constants as NXP stores them: raw INT8 values, and eight bytes for each channel with a bias.
+    """Return the size of one operator's constants as NXP stores them: raw INT8 values, and 8 bytes per channel with a bias.
 
-    Taps of a window that only ever see padding are not stored: a 3x3 convolution of one pixel keeps one of nine.
+    Window taps that always fall on padding are not stored: a 3x3 convolution of one pixel keeps one of nine.
     """
     raw = sum(
         tensor.nbytes
@@ -46,7 +46,7 @@ def _taps(graph: Graph, op: Operator) -> int:
 
 
 def _live_taps(graph: Graph, op: Operator, direction: int) -> int:
-    """Rows (0) or columns (1) of the window that meet the image at some output position."""
+    """Return how many rows (0) or columns (1) of the window overlap the image at some output position."""
     o = op.options
     size = graph.tensors[op.inputs[0]].shape[1 + direction]
     kernel = graph.tensors[op.inputs[1]].shape[1 + direction]
@@ -57,16 +57,16 @@ def _live_taps(graph: Graph, op: Operator, direction: int) -> int:
 
 
 def weight_bytes(graph: Graph, operators: Iterable[Operator]) -> int:
-    """The weights of one NeutronGraph."""
+    """Return the size of the weights of one NeutronGraph."""
     return sum(operator_weight_bytes(graph, op) for op in operators)
 
 
 def microcode_bytes(calls: int, operators: Iterable[Operator]) -> int:
-    """The microcode of one NeutronGraph."""
+    """Return the size of the microcode of one NeutronGraph."""
     return HEADER_BYTES + CALL_BYTES * calls + POOL_BYTES * sum(op.code in _POOLS for op in operators)
 
 
 def constant_bytes(graph: Graph, operators: Iterable[int]) -> int:
-    """Constants of operators that stay on the CPU, each tensor counted once."""
+    """Return the size of the constants of operators on the CPU, each tensor counted once."""
     read = {tensor for index in operators for tensor in graph.operators[index].inputs if tensor >= 0}
     return sum(graph.tensors[t].nbytes for t in read if graph.tensors[t].data is not None)

@@ -1,8 +1,8 @@
-"""Intervals: between which milliseconds a latency is expected, from the errors the model made where it had to predict.
+"""Prediction intervals of a latency, from the errors that the model makes on models it was not fitted on.
 
 `LEFT_OUT` has the error of each published latency when the constants are fitted without it. Their spread gives the half width
 of a 95 % prediction interval for one more model (Student's t, normal errors of the logarithm). It grows with the share of the
-time that goes to what no published latency exercises. `benchmarks/calibrate.py` prints the errors, a test holds them here.
+time spent in kernels that no published latency exercises. `benchmarks/calibrate.py` prints the errors; a test checks them.
 
 Example:
     >>> interval(1.0, unexercised=0.0)
@@ -22,7 +22,7 @@ LEFT_OUT: tuple[float, ...] = (0.093, -0.020, 0.057, -0.006, -0.078, -0.017, 0.0
 _T95 = {3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23, 12: 2.18}
 # Time in kernels, schedules or operators that no published latency exercises may be off by this factor (assumed).
 UNEXERCISED_FACTOR = 1.5
-# Kernels in the networks whose latencies are published, and CPU operators in them or in the CPU-only figures.
+# Kernels of the networks with published latencies, and CPU operators in them or in the CPU-only figures.
 EXERCISED_KERNELS = frozenset({"conv2d", "depthwise_conv2d", "fully_connected", "avg_pool2d", "add"})
 EXERCISED_OPERATORS = frozenset(
     {"SOFTMAX", "QUANTIZE", "DEQUANTIZE", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "RESHAPE"}
@@ -30,14 +30,14 @@ EXERCISED_OPERATORS = frozenset(
 
 
 def spread(errors: Sequence[float]) -> float:
-    """Half width, in logarithms, of the 95 % interval for one more point beside those with these left-out errors."""
+    """Return the half width, in logarithms, of the 95 % interval for a new point, given left-out errors."""
     count = len(errors)
     t = _T95[max(known for known in _T95 if known <= max(count, 3))]
     return t * math.sqrt(sum(error * error for error in errors) / count) * math.sqrt(1 + 1 / count)
 
 
 def interval(milliseconds: float, *, unexercised: float) -> tuple[float, float]:
-    """Lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1."""
+    """Return the lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1."""
     factor = math.exp(spread(LEFT_OUT) + unexercised * math.log(UNEXERCISED_FACTOR))
     return milliseconds / factor, milliseconds * factor
 
@@ -47,7 +47,7 @@ def unexercised_share(
     kernel_cycles: Mapping[str, float],
     operator_cycles: Mapping[str, float],
 ) -> float:
-    """Which share of all cycles no published latency speaks about: everything on a target that has none.
+    """Return the share of all cycles that no published latency covers: all of them on a target without any.
 
     `kernel_cycles` are NPU cycles by kernel, `operator_cycles` CPU cycles by LiteRT operator.
     """

@@ -1,6 +1,6 @@
-"""What loops and branches cost on the CPU: the operators of their graphs, as often as they run.
+"""CPU cost of loops and branches: the operators of their graphs, as often as they run.
 
-A loop whose number of trips is not known counts one trip, and says so; of the branches of an IF the dearer one counts.
+A loop with an unknown number of iterations counts one, and is reported; of the branches of an IF the slower one counts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from openneutron.board.cpu import CpuCosts, cpu_cycles
 from openneutron.litert.check_graph import GRAPH_FIELDS
 from openneutron.litert.graph import Graph, Model, Operator
-from openneutron.litert.passes.stays import CONTROL, MOST_DEPTH, Stays
+from openneutron.litert.passes.control_flow import CONTROL, MOST_DEPTH, NotUnrolled
 
 if TYPE_CHECKING:
     from openneutron.litert.passes.count_trips import Work
@@ -31,7 +31,7 @@ class CpuWork:
         self._depth = 0
 
     def operator(self, graph: Graph, op: Operator) -> Cycles:
-        """Cycles of an operator and of all that it runs.
+        """Return the cycles of an operator and of all graphs it runs.
 
         Example:
             >>> CpuWork(model, CORTEX_M).operator(model.main, model.main.operators[0])["FULLY_CONNECTED"]
@@ -71,11 +71,11 @@ class CpuWork:
         self._work = self._work or Work()
         try:
             if condition is None or body is None or len(condition.outputs) != 1:
-                raise Stays("its graphs are not those of a loop", "")
+                raise NotUnrolled("its graphs are not those of a loop", "")
             if not len(given) == len(condition.inputs) == len(body.inputs) == len(body.outputs):
-                raise Stays("its graphs are not those of a loop", "")
+                raise NotUnrolled("its graphs are not those of a loop", "")
             return count_trips(condition, body, given, self._work)
-        except Stays:
+        except NotUnrolled:
             self.unknown += 1
             return 1
 
@@ -85,7 +85,7 @@ def _times(cycles: Cycles, count: int) -> Cycles:
 
 
 def called_bytes(model: Model, operators: Iterable[Operator]) -> int:
-    """Constants of the graphs that loops and branches among these operators run, each graph counted once."""
+    """Return the size of the constants of all graphs that these operators run, each graph counted once."""
     waiting, met = [op for op in operators if op.code in CONTROL], set[int]()
     while waiting:
         op = waiting.pop()

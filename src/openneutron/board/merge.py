@@ -1,11 +1,11 @@
-"""Merge: the stock answers of a PyTorch program's partitions and what surrounds them, as one answer."""
+"""Merge the stock answers of a PyTorch program's partitions and its CPU part."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 
 from openneutron.board.interval import interval
-from openneutron.records import fields, replace
 from openneutron.report.model import Stock, Totals, Whole
 
 _TEXTS = ("left", "notes")
@@ -13,10 +13,10 @@ _LARGEST = ("scratch_bytes", "prefetch_bytes")
 
 
 def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
-    """Sum what adds up; `whole` brings the CPU's share around the partitions and ExecuTorch's planned memory.
+    """Add up the stock answers; `whole` has the CPU's share around the partitions and ExecuTorch's planned memory.
 
     Of scratch and prefetch the largest counts: NXP's delegate takes them, and its transposed copies, from ExecuTorch's
-    temporary allocator, which is emptied behind each call.
+    temporary allocator, which is emptied after each call.
 
     Example:
         >>> merge_stocks([partition.report.stock for partition in partitions], whole).arena_bytes
@@ -45,7 +45,7 @@ def merge_stocks(stocks: Sequence[Stock], whole: Whole) -> Stock:
 
 
 def with_interval(whole: Whole, totals: Totals) -> Whole:
-    """The whole program's time with an interval: the NPU's own, and a wide one around what the CPU does."""
+    """Return the whole program's time with an interval: the NPU's own, and a wide one around the CPU's part."""
     low, high = interval(whole.milliseconds - whole.npu_milliseconds, unexercised=1.0)
     return replace(
         whole, milliseconds_low=totals.milliseconds_low + low, milliseconds_high=totals.milliseconds_high + high

@@ -1,4 +1,4 @@
-"""The peak: which tensors make a stock plan's scratch as large as it is, and which layer's weights are the largest."""
+"""Peak of a stock plan: the tensors that determine its scratch size, and the operator with the most weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHORT = 40  # characters of a tensor's name: those of fused operators run to hu
 
 
 def largest_scratch(made: Converted) -> str:
-    """The tensors alive together where the scratch is fullest, the largest first; "" where there is no scratch.
+    """Describe the tensors that are alive when the scratch is fullest, the largest first; "" if there is no scratch.
 
     Example:
         >>> largest_scratch(made)
@@ -27,7 +27,7 @@ def largest_scratch(made: Converted) -> str:
 
 
 def largest_weights(made: Converted) -> str:
-    """The operator with the most weights; "" where nothing has any."""
+    """Describe the operator with the most weights; "" if there are none."""
     graph = made.graph
     sizes = [
         (operator_weight_bytes(graph, graph.operators[index]), graph.tensors[graph.operators[index].outputs[0]].name)
@@ -39,5 +39,5 @@ def largest_weights(made: Converted) -> str:
 
 
 def short(name: str) -> str:
-    """A tensor's name, cut where it is too long for a table."""
+    """Shorten a tensor's name for a table."""
     return name if len(name) <= _SHORT else f"{name[: _SHORT - 1]}…"

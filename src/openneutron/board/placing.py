@@ -1,26 +1,26 @@
-"""Placing: which operators NXP's converter takes into NeutronGraphs and which it leaves to the CPU."""
+"""Placement: which operators NXP's converter takes into NeutronGraphs and which it leaves to the CPU."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
 from openneutron.compiler.front.ingest import Cut, ingest
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.nxp.limits import check
 from openneutron.verdict import Reason
 
-# What may follow the last layer: in every converted file seen these run on the CPU.
+# Operators after the last layer that run on the CPU in every converted file we have seen.
 _TAIL = ("SOFTMAX", "DEQUANTIZE")
 
 
-def place(graph: Graph, target: Target, folded: Collection[int], checks: Checks | None = None) -> Cut:
-    """Groups that become NeutronGraphs and the reason for each operator that stays; `folded` ones are constants already.
+def place(graph: Graph, target: Target, folded: Collection[int], checks: OperatorCache | None = None) -> Cut:
+    """Return the groups that become NeutronGraphs and a reason per operator on the CPU; `folded` ones became constants.
 
-    `checks` is what is known of the operators already.
+    `checks` are verdicts that are already known.
     """
-    known = checks or Checks(graph, target)
+    known = checks or OperatorCache(graph, target)
     reasons: dict[int, Reason] = {}
     tail = _tail(graph)
     for index, op in enumerate(graph.operators):
@@ -38,7 +38,7 @@ def place(graph: Graph, target: Target, folded: Collection[int], checks: Checks 
 
 
 def _tail(graph: Graph) -> set[int]:
-    """Softmax and dequantize whose results only leave the graph, or pass another of them before they do."""
+    """Return softmaxes and dequantizes whose results only leave the graph, directly or through another of them."""
     readers: dict[int, list[int]] = {}
     for index, op in enumerate(graph.operators):
         for tensor in op.inputs:

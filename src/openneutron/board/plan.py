@@ -1,17 +1,19 @@
-"""Plan: one NeutronGraph by stock rules, through the stages of our own compiler.
+"""Stock plan: one NeutronGraph by NXP's rules, with the stages of our own compiler.
 
-What headers of files made by NXP's converter show: every tensor is stored whole, every operator is one call, a view is none, no
-result is written over an operand (its ADD does not, where ours would), and buffers lie at the lowest offset that is free.
+Headers of files made by NXP's converter show: every tensor is stored whole, every operator is one call, a view takes no call,
+no result overwrites an operand (its ADD does not, ours can), and each buffer gets the lowest free offset.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
 from openneutron.compiler.back.verify_schedule import verify
 from openneutron.compiler.front.fuse import fuse, names
 from openneutron.compiler.front.legalize import legalize
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
@@ -22,13 +24,12 @@ from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.table import MAX_ENDS
-from openneutron.records import dataclass, replace
 
-# One call per operator: nothing is fused. Values that nothing reads are dropped all the same, or they would need memory.
+# One call per operator: nothing is fused. Unread values are still dropped, otherwise they would need memory.
 _NOT_STOCK = tuple(name for name in names() if name != "drop_unused")
-# Inputs of other depths are padded by a call of their own; the call counts of three files say so.
+# Inputs with other depths are padded by a separate call; the call counts of three files show this.
 _PADDED_READERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
-# Steps that stock leaves unrolled may have more inputs or outputs than our operands can name; no price depends on which.
+# Steps that stock leaves unrolled may have more inputs or outputs than our operands can name, which changes no price.
 _LAST = MAX_ENDS - 1
 
 
@@ -51,9 +52,9 @@ class StockPlan:
 
 
 def stock_plan(
-    part: Graph, target: Target, *, fetch_constants: bool = False, checks: Checks | None = None
+    part: Graph, target: Target, *, fetch_constants: bool = False, checks: OperatorCache | None = None
 ) -> StockPlan:
-    """The plan of a graph whose operators NXP's converter takes.
+    """Return the plan of a graph whose operators NXP's converter takes.
 
     It is made whether or not the target has the memory for it: that is what users want to know.
 
@@ -75,10 +76,10 @@ def stock_plan(
     program = emit(part, graph, tasks, target)
     events, cycles = predict(program, target)
     called = frozenset(source for node in graph.nodes for source in node.sources)
-    return StockPlan(graph, tasks, program, tuple(events), cycles, called, _padded_inputs(part, target))
+    return StockPlan(graph, tasks, program, tuple(events), cycles, called, _count_padded_inputs(part, target))
 
 
-def _padded_inputs(part: Graph, target: Target) -> int:
-    """Inputs that a convolution reads and whose channels do not fill the array's length."""
+def _count_padded_inputs(part: Graph, target: Target) -> int:
+    """Return the number of convolution inputs whose channels do not fill the array's length."""
     read = {op.inputs[0] for op in part.operators if op.code in _PADDED_READERS}
     return sum(t in read and part.tensors[t].shape[-1] % target.length != 0 for t in part.inputs)

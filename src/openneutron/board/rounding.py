@@ -1,11 +1,11 @@
-"""The board's rounding: a compiled file with the multipliers that silicon is known, or assumed, to have.
+"""Silicon rounding: a compiled file with the multipliers that silicon is known, or assumed, to have.
 
-NXP's MIT-licensed ONNX Runtime provider for i.MX 95 shows the scale word: a mantissa of 16 bits whose top bit is set, cut off
-from the FP32 scale's and not rounded, and a right shift of 6 bits. LiteRT's multiplier has 31 bits. Assumed: that the other
-chips are alike; that the shifted product is rounded once, halves away from zero; that element-wise operators, whose
-rounding is not public either, keep LiteRT's steps with multipliers cut to 16 bits. Tables, pools and softmax stay as they are.
+NXP's MIT-licensed ONNX Runtime provider for i.MX 95 shows the scale word: a 16-bit mantissa whose top bit is set, truncated
+from the FP32 scale, and a 6-bit right shift. LiteRT's multiplier has 31 bits. Assumed: that the other chips do the same; that
+the shifted product is rounded once, halves away from zero; that element-wise operators, whose rounding is not public either,
+keep LiteRT's steps with multipliers cut to 16 bits. Tables, pools and softmax are unchanged.
 
-No kernel changes: a 16-bit mantissa times a 32-bit sum is exact in a double, so the rounding mode `EXACT53` gives it.
+No kernel changes: a 16-bit mantissa times a 32-bit sum is exact in a double, so the rounding mode `EXACT53` computes it.
 
 Example:
     >>> board = silicon_file(Path("out.tflite").read_bytes(), where="out.tflite")
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,8 @@ from openneutron.microcode.graph_op import BLOCKS, blocks_of, is_graph_op
 from openneutron.microcode.instructions import Call, Dma, Instruction, Loop, Operand, Program, Step
 from openneutron.microcode.payload import BACKEND_ID, parse_payload
 from openneutron.microcode.pte import read_plan
-from openneutron.microcode.seal import seal_pte, unsealed
+from openneutron.microcode.seal import remove_seal, seal_pte
 from openneutron.microcode.table import Region, Rounding
-from openneutron.records import fields, replace
 
 EXACT, SILICON = "exact", "silicon"
 ROUNDINGS = (EXACT, SILICON)
@@ -42,14 +42,14 @@ LABEL = "silicon's 16-bit multipliers (how it rounds halves is assumed)"
 
 _MANTISSA_BITS = 16
 _DOUBLE_BITS = 53
-_LOW_BITS = 22  # of a double's mantissa, beside the shift in a table of EXACT53
-_SHIFTS = (37, 127)  # that EXACT53 takes
+_LOW_BITS = 22  # low bits of a double's mantissa, stored beside the shift in a table of EXACT53
+_SHIFTS = (37, 127)  # range that EXACT53 supports
 _TABLED = ("conv2d", "depthwise_conv2d", "fully_connected", "transpose_conv2d")
-_CUT = (1 << 31 - _MANTISSA_BITS) - 1  # bits of a 31-bit multiplier that 16 do not have
+_CUT = (1 << 31 - _MANTISSA_BITS) - 1  # low bits of a 31-bit multiplier that a 16-bit one lacks
 
 
 def check_rounding(rounding: str) -> str:
-    """The rounding itself; an `OptionError` names the known ones.
+    """Return the rounding if it is known; an `OptionError` names the known ones.
 
     Example:
         >>> check_rounding("silicon")
@@ -61,7 +61,7 @@ def check_rounding(rounding: str) -> str:
 
 
 def silicon_scale(real: float) -> tuple[int, int]:
-    """(mantissa, shift) of a scale word: real is about mantissa * 2^-(16 + shift), cut off at 16 bits.
+    """Return (mantissa, shift) of a scale word: real is about mantissa * 2^-(16 + shift), truncated at 16 bits.
 
     Example:
         >>> silicon_scale(0.3)
@@ -72,7 +72,7 @@ def silicon_scale(real: float) -> tuple[int, int]:
 
 
 def silicon_program(program: Program) -> Program:
-    """The same program with multipliers and rounding as silicon has them."""
+    """Return the program with silicon's multipliers and rounding."""
     weights = bytearray(program.weights)
     done: dict[int, bool] = {}
     sources: list[Dma] = []
@@ -91,11 +91,11 @@ def silicon_program(program: Program) -> Program:
 
 
 def silicon_blocks(microcode: bytes, weights: bytes, kernels_block: bytes) -> tuple[bytes, bytes]:
-    """Microcode and weights of one NeutronGraph as silicon would compute them, of the same sizes.
+    """Return microcode and weights of one NeutronGraph as silicon would compute them, of the same sizes.
 
-    Shorter multipliers take fewer bits, so that there is room for whatever else changes.
+    Shorter multipliers need fewer bits, which leaves space for other changes.
     """
-    kernels.rules()  # kernels declare their parameters when their files are imported
+    kernels.rules()  # importing their files declares the kernels' parameters
     program = silicon_program(decode(microcode, weights, kernels_block))
     changed = encode_blocks(program, room=(len(microcode), len(weights)))
     if (len(changed[0]), len(changed[1])) != (len(microcode), len(weights)):
@@ -107,7 +107,7 @@ def silicon_blocks(microcode: bytes, weights: bytes, kernels_block: bytes) -> tu
 
 
 def silicon_file(data: bytes, *, where: str) -> bytes:
-    """A compiled `.tflite` or `.pte` that computes as silicon does; a `FormatError` for anything else."""
+    """Return a compiled `.tflite` or `.pte` that computes as silicon does; a `FormatError` for anything else."""
     kind = kind_of(data)
     if kind == "tflite":
         return _litert(data, where)
@@ -119,7 +119,7 @@ def silicon_file(data: bytes, *, where: str) -> bytes:
 def _call(call: Call, weights: bytearray, done: dict[int, bool], sources: list[Dma]) -> Call:
     kernel = abi.by_id(call.kernel)
     if kernel.name not in _TABLED:
-        return replace(call, params=_cut(call.params))
+        return replace(call, params=_cut_multipliers(call.params))
     table = call.operands[kernel.operands.index("table")]
     at = _place(table, sources)
     if at is None:
@@ -130,7 +130,7 @@ def _call(call: Call, weights: bytearray, done: dict[int, bool], sources: list[D
 
 
 def _place(table: Operand, sources: list[Dma]) -> int | None:
-    """Where a table lies in the weights block, also when a copy of it is read."""
+    """Return a table's offset in the weights block, also if a copy of it is read."""
     if table.region is Region.WEIGHTS:
         return table.offset
     for copy in reversed(sources):
@@ -141,7 +141,7 @@ def _place(table: Operand, sources: list[Dma]) -> int | None:
 
 
 def _table(weights: bytearray, at: int, size: int, rounding: Rounding) -> bool:
-    """Rewrite bias, multiplier and shift of every channel; False for factors that the scale word cannot have."""
+    """Rewrite bias, multiplier and shift of every channel; False for factors that the scale word cannot hold."""
     words = np.frombuffer(bytes(weights[at : at + size]), "<i4").reshape(3, -1).astype(np.int64)
     if (words[1] < 0).any() or rounding is Rounding.NONE:
         return False
@@ -159,7 +159,7 @@ def _table(weights: bytearray, at: int, size: int, rounding: Rounding) -> bool:
 def _reals(
     multipliers: npt.NDArray[np.int64], shifts: npt.NDArray[np.int64], rounding: Rounding
 ) -> npt.NDArray[np.float64]:
-    """The factors that a table's integers stand for."""
+    """Return the real factors that a table's integers represent."""
     if rounding is Rounding.DOUBLE:
         return np.ldexp(multipliers.astype(np.float64), (shifts - 31).astype(np.int32))
     if rounding is Rounding.EXACT31:
@@ -168,14 +168,14 @@ def _reals(
     return np.ldexp(mantissas.astype(np.float64), -(shifts & 0xFF).astype(np.int32))
 
 
-def _cut(params: Any) -> Any:
-    """Parameters with their 31-bit multipliers cut to 16 bits."""
+def _cut_multipliers(params: Any) -> Any:
+    """Return the parameters with their 31-bit multipliers cut to 16 bits."""
     named = [field.name for field in fields(params) if "multiplier" in field.name and field.name != "depth_multiplier"]
     values = {name: getattr(params, name) for name in named}
-    return replace(params, **{name: _cut_off(value) for name, value in values.items()}) if named else params
+    return replace(params, **{name: _truncate(value) for name, value in values.items()}) if named else params
 
 
-def _cut_off(value: int) -> int:
+def _truncate(value: int) -> int:
     return value & ~_CUT if value >= 0 else -(-value & ~_CUT)
 
 
@@ -199,7 +199,7 @@ def _litert(data: bytes, where: str) -> bytes:
 
 
 def _pte(data: bytes, where: str) -> bytes:
-    changed = bytearray(unsealed(data, where=where))
+    changed = bytearray(remove_seal(data, where=where))
     for number, (backend, blob) in enumerate(read_plan(data, where=where).payloads):
         if backend != BACKEND_ID:
             continue
@@ -210,7 +210,7 @@ def _pte(data: bytes, where: str) -> bytes:
             at = blob.find(old)
             new[at : at + len(block)] = block
         if payload.identity is not None:
-            new[-4:] = struct.pack("<I", zlib.crc32(memoryview(new)[:-4]))  # the payload's checksum is its end
+            new[-4:] = struct.pack("<I", zlib.crc32(memoryview(new)[:-4]))  # the payload ends with its checksum
         start = data.find(blob)
         changed[start : start + len(new)] = new
     return seal_pte(bytes(changed))

@@ -1,4 +1,4 @@
-"""Proving a compiled file against its source, with no code of the compiler and nothing but the standard library.
+"""Proves a compiled file against its source with the standard library only, and with no code of the compiler.
 
 Example:
     >>> from openneutron.certify.prove import prove

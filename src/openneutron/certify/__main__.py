@@ -11,7 +11,7 @@ from openneutron.certify.refused import Refused
 
 
 def main(arguments: list[str]) -> int:
-    """0 when the file is proved, 1 when it is refused, 2 when a file cannot be read."""
+    """Run the command; return 0 when the file is proved, 1 when it is refused, 2 when a file cannot be read."""
     if len(arguments) not in (2, 3):
         print(__doc__, file=sys.stderr)
         return 2
@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _plain(text: object) -> str:
-    """Text with everything that a terminal would obey written out; names in it come from the files."""
+    """Return the text with unprintable characters escaped: names come from the files and could control the terminal."""
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in str(text))
 
 

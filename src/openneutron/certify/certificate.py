@@ -1,4 +1,7 @@
-"""A certificate: two digests, and what each call was recognised as. It saves searching and proves nothing by itself."""
+"""Writes and reads certificates: digests of both files, and which computation each call was matched with.
+
+A certificate saves the search for these matches and proves nothing by itself.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from openneutron.certify.refused import Refused
 
 FORMAT = "openneutron certificate"
 VERSION = 2
-_MOST = 1 << 20  # calls of one model
+_MOST = 1 << 20  # calls in one certificate
 
 
 def write(proof: Proof, compiled: bytes, source: bytes) -> str:
-    """The certificate of a proof, as text.
+    """Return the certificate of a proof as text.
 
     Example:
         >>> Path("model.json").write_text(write(prove(compiled, source), compiled, source))
@@ -31,7 +34,7 @@ def write(proof: Proof, compiled: bytes, source: bytes) -> str:
 
 
 def read(text: bytes, compiled: bytes, source: bytes) -> Hints:
-    """The hints of a certificate for these two files; a `Refused` names the first byte that is wrong."""
+    """Return the hints of a certificate for these two files; a `Refused` names the first wrong byte."""
     try:
         document = json.loads(text)
     except UnicodeDecodeError as error:

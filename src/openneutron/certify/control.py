@@ -1,6 +1,7 @@
-"""Loops and branches of a model: run where their conditions are known, else a function of all that their graphs say.
+"""Evaluates loops and branches of a model where their conditions are known.
 
-The checker has its own evaluation: a condition is walked with tags like any graph, and decides when its one byte is known.
+The checker has its own evaluation: it walks the graph of a condition with tags like any other graph. The condition decides
+when the one byte of its result is known. Otherwise the operator is opaque: it equals only one with the same graphs and inputs.
 """
 
 from __future__ import annotations
@@ -17,68 +18,70 @@ from openneutron.certify.values import Buffers, Values
 from openneutron.certify.world import World
 
 CONTROL = frozenset({"WHILE", "IF"})
-# What acts by more than its results is not run from here.
+# Operators with side effects, or unknown to the checker, are not evaluated in loops.
 _ACTING = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE", "CALL", "CUSTOM"})
-_MOST_OPERATORS = 1 << 16  # of all trips, twice what the compiler unrolls; each takes some 50 microseconds
-_MOST_TRIPS = 1 << 13  # of one loop, likewise
-_VALUES = 4  # that are handed over cost as much as one operator
-_MOST_BYTES = 1 << 28  # of the tensors of all trips
+_MOST_OPERATORS = 1 << 16  # in all iterations, twice what the compiler unrolls; each takes about 50 microseconds
+_MOST_TRIPS = 1 << 13  # of one loop, twice what the compiler unrolls
+_VALUES = 4  # passed to a graph count as one operator
+_MOST_BYTES = 1 << 28  # of the tensors in all iterations
 _MOST_DEPTH = 16  # of graphs that call each other
 
 Value = tuple[tuple[int, ...], "array[int]"]  # shape and tags
 Run = Callable[[Graph, Operator, Values], "list[array[int]]"]
 
 
-def called(op: Operator) -> dict[str, int]:
-    """Numbers of the graphs that an operator names, by the field that does."""
+def called_graphs(op: Operator) -> dict[str, int]:
+    """Return the numbers of the graphs that an operator calls, by the name of the field that holds the number."""
     return {name: number for name, number in op.options.items() if name.endswith("SubgraphIndex") or name == "Subgraph"}
 
 
 def contents(models: Sequence[Graph], op: Operator, depth: int = 0) -> tuple[object, ...]:
-    """The attributes of an operator, with the graphs that it names in place of their numbers."""
-    graphs = called(op)
+    """Return the operator's attributes, with the contents of called graphs in place of their numbers."""
+    graphs = called_graphs(op)
     if not graphs:
         return op.attributes
     if depth > _MOST_DEPTH:
         raise Refused(f"operator {op.number} ({op.code}): graphs call each other, or themselves", op.offset)
-    name, kind, options, custom = op.attributes
+    name, kind, options, rest = op.attributes
     inner = tuple((field, _graph(models, number, op, depth)) for field, number in sorted(graphs.items()))
-    return name, kind, tuple(one for one in options if one[0] not in graphs), custom, inner
+    return name, kind, tuple(one for one in options if one[0] not in graphs), rest, inner
 
 
 def _graph(models: Sequence[Graph], number: int, op: Operator, depth: int) -> tuple[object, ...]:
     if not 0 < number < len(models):
         raise Refused(f"operator {op.number} ({op.code}) names graph {number} of {len(models)}", op.offset)
+    return describe_graph(models, number, depth)
+
+
+def describe_graph(models: Sequence[Graph], number: int, depth: int = 0) -> tuple[object, ...]:
+    """Return everything that a graph says, with the contents of called graphs in place of their numbers."""
     graph = models[number]
-    tensors = tuple(
-        (t.dtype, t.shape, t.scale, t.zero_point, t.axis, None if t.data is None else bytes(t.data), t.variable)
-        for t in graph.tensors
-    )
+    tensors = tuple((t.name, t.form, None if t.data is None else bytes(t.data)) for t in graph.tensors)
     operators = tuple(
         (contents(models, one, depth + 1), one.inputs, one.outputs, one.intermediates) for one in graph.operators
     )
-    return graph.inputs, graph.outputs, tensors, operators
+    return graph.label, graph.inputs, graph.outputs, tensors, operators
 
 
 @dataclass
 class Room:
-    """What the loops of a model may still take."""
+    """The budget left for the loops of a model."""
 
     operators: int = _MOST_OPERATORS
     bytes: int = _MOST_BYTES
 
 
 class Control:
-    """Runs one loop or branch; `run` is what one operator of a graph makes of tags."""
+    """Evaluates one loop or branch; `run` returns the output tags of one operator."""
 
     def __init__(self, models: Sequence[Graph], world: World, run: Run, room: Room) -> None:
         self.models, self.world, self.run, self.where, self.room = models, world, run, world.label, room
         self.buffers: Buffers = {}
-        self.spent = 0  # bytes of the tensors of all trips
+        self.spent = 0  # bytes of the tensors in all iterations
 
-    def made(self, op: Operator, given: list[Value]) -> list[Value] | None:
-        """What it makes; None where a condition is not known, or it is too much to run."""
-        numbers = called(op)
+    def evaluate(self, op: Operator, given: list[Value]) -> list[Value] | None:
+        """Return the operator's outputs; None if a condition is unknown, a graph has side effects or the budget is spent."""
+        numbers = called_graphs(op)
         if len(numbers) != 2 or not all(self._plain(number, 0) for number in numbers.values()):
             return None
         if op.code == "IF":
@@ -86,7 +89,7 @@ class Control:
         return self._loop(self.models[numbers["CondSubgraphIndex"]], self.models[numbers["BodySubgraphIndex"]], given)
 
     def _plain(self, number: int, depth: int) -> bool:
-        """Whether a graph, and all that it calls, does nothing beside computing."""
+        """Return whether a graph, with all graphs that it calls, has no side effects."""
         if not 0 < number < len(self.models) or depth > _MOST_DEPTH:
             return False
         graph = self.models[number]
@@ -94,7 +97,7 @@ class Control:
             return False
         return all(
             op.outputs and op.code not in _ACTING
-            and (op.code not in CONTROL or all(self._plain(one, depth + 1) for one in called(op).values()))
+            and (op.code not in CONTROL or all(self._plain(one, depth + 1) for one in called_graphs(op).values()))
             for op in graph.operators
         )  # fmt: skip
 
@@ -102,24 +105,24 @@ class Control:
         known = value_of(given[0][1]) if given else None
         if known is None or len(known) != 1:
             return None
-        return self._walked(self.models[numbers["ThenSubgraphIndex" if known[0] else "ElseSubgraphIndex"]], given[1:])
+        return self._walk(self.models[numbers["ThenSubgraphIndex" if known[0] else "ElseSubgraphIndex"]], given[1:])
 
     def _loop(self, condition: Graph, body: Graph, given: list[Value]) -> list[Value] | None:
         for _ in range(_MOST_TRIPS):
-            decided = self._walked(condition, given)
+            decided = self._walk(condition, given)
             known = value_of(decided[0][1]) if decided and len(decided) == 1 else None
             if known is None or len(known) != 1:
                 return None
             if not known[0]:
                 return given
-            after = self._walked(body, given)
+            after = self._walk(body, given)
             if after is None or [one[0] for one in after] != [one[0] for one in given]:
                 return None
             given = after
         return None
 
-    def _walked(self, graph: Graph, given: list[Value]) -> list[Value] | None:
-        """Outputs of a graph for these inputs, whose shapes are the caller's, as LiteRT hands them over."""
+    def _walk(self, graph: Graph, given: list[Value]) -> list[Value] | None:
+        """Return the outputs of a graph for these inputs; the inputs take the caller's shapes, as in LiteRT."""
         room = self.room
         room.operators -= 1 + len(graph.operators) + len(given) // _VALUES
         room.bytes -= graph.size
@@ -136,7 +139,7 @@ class Control:
             values[index] = tags
         for op in graph.operators:
             self.world.label = f"{self.where}, operator {op.number} ({op.code})"
-            known = all(index < 0 or values.known(index) for index in op.inputs)
+            known = all(index < 0 or values.is_known(index) for index in op.inputs)
             follows = _shape(Context(self.world, own, op, values)) if known and op.inputs else None
             if follows is not None:
                 tensors[op.outputs[0]] = replace(tensors[op.outputs[0]], shape=follows)
@@ -145,7 +148,10 @@ class Control:
 
 
 def _shape(c: Context) -> tuple[int, ...] | None:
-    """The shape that follows where a file may leave it open: parts whose size depends on a counter, and what joins them."""
+    """Return the output shape of SLICE and CONCATENATION where it can be computed; None otherwise.
+
+    In a loop, sizes of slices may depend on a counter, so the file leaves these shapes open.
+    """
     x: Tensor = c.tensor(0)
     if c.op.code == "SLICE":
         begin, size = c.numbers(1), c.numbers(2)

@@ -1,7 +1,8 @@
-"""Functions behind tables, evaluated again: a composite names the float operators that its table was made from.
+"""Evaluates the functions behind tables: a composite names the float operators that its table was made from.
 
-The text is one operator a line, `a=aten.exp.default(self=x)`, the last of which is the result. Evaluated here in double and
-with every result rounded to float32, the two say between which steps an entry must lie.
+The text has one operator per line, such as `a=aten.exp.default(self=x)`; the last one is the result. Each function is
+evaluated twice, in double and with every result rounded to float32. The table entry must lie between the two results, with
+some tolerance.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import Any
 
 from openneutron.certify.numbers import clamp, f32
 
-_SLACK = 1 / 64  # of a step: float32 arithmetic of another order of operations
+_SLACK = 1 / 64  # of a step: float32 operations in another order differ by less
 Value = float
 
 
 class Unknown(ValueError):
-    """The text names an operator that is not known here."""
+    """An operator of the text is not known here, or the attributes are damaged."""
 
 
 def _divide(a: float, b: float) -> float:
@@ -89,7 +90,7 @@ _TWO: dict[str, Callable[[float, float], float]] = {
 }  # fmt: skip
 
 
-def _evaluated(name: str, given: dict[str, Any]) -> float:
+def _apply_operator(name: str, given: dict[str, Any]) -> float:
     x: Any = given.get("self", given.get("input"))
     other: Any = given.get("other", given.get("exponent"))
     if name in ("add", "sub", "rsub"):
@@ -141,8 +142,8 @@ def _value(text: str, known: dict[str, float]) -> Any:
         raise Unknown(text) from None
 
 
-def evaluate(text: str, x: float, rounded: Callable[[float], float]) -> float:
-    """The function at one point, each result passed through `rounded`."""
+def evaluate(text: str, x: float, rounding: Callable[[float], float]) -> float:
+    """Return the function's value at one point; `rounding` is applied to the result of each operator."""
     known = {"x": x}
     result = x
     for line in text.splitlines():
@@ -154,7 +155,7 @@ def evaluate(text: str, x: float, rounded: Callable[[float], float]) -> float:
             result = math.nan
         else:
             try:
-                result = rounded(_evaluated(operator.split(".")[1] if "." in operator else operator, given))
+                result = rounding(_apply_operator(operator.split(".")[1] if "." in operator else operator, given))
             except OverflowError:
                 result = math.inf
         known[name] = result
@@ -162,13 +163,16 @@ def evaluate(text: str, x: float, rounded: Callable[[float], float]) -> float:
 
 
 def wrong_entries(text: str, given: tuple[float, int], made: tuple[float, int], entries: bytes) -> dict[int, int]:
-    """Entries, by stored value from -128 on, that are not the function's, with how far off. Raises `Unknown`."""
+    """Return the wrong entries of a table: stored value (from -128) → distance from the allowed range.
+
+    Raises `Unknown` when the text names an operator that is not known here.
+    """
     wrong: dict[int, int] = {}
     for at, entry in enumerate(entries):
         x = f32(f32(at - 128 - given[1]) * given[0])
         ends = [evaluate(text, x, rounding) for rounding in (float, f32)]
         if any(math.isnan(one) for one in ends):
-            continue  # no value: the entry stands for 0, or for what float32 makes of it
+            continue  # the function has no value here, so any entry is allowed
         low, top = (clamp_steps(f(ends), made, sign) for f, sign in ((min, -1), (max, 1)))
         stored = entry - 256 if entry > 127 else entry
         if not low <= stored <= top:
@@ -177,7 +181,7 @@ def wrong_entries(text: str, given: tuple[float, int], made: tuple[float, int], 
 
 
 def clamp_steps(value: float, made: tuple[float, int], sign: int) -> int:
-    """A real value in steps of the output, some slack added, cut to INT8."""
+    """Return a real value in steps of the output, widened by the tolerance in direction `sign` and cut to INT8."""
     if math.isinf(value):
         return 127 if value > 0 else -128
     steps = value / made[0] + sign * _SLACK
@@ -187,7 +191,7 @@ def clamp_steps(value: float, made: tuple[float, int], sign: int) -> int:
 
 
 def function_of(attributes: bytes) -> str:
-    """The text under "function" of a FlexBuffers map; empty when there is none."""
+    """Return the text under "function" in a FlexBuffers map; empty when there is none."""
     if len(attributes) < 3:
         return ""
     width, packed = attributes[-1], attributes[-2]

@@ -1,4 +1,4 @@
-"""Arithmetic as docs/numerics.md defines it, written again in plain Python: integers, and doubles where that page says so."""
+"""The arithmetic of docs/numerics.md, implemented again in plain Python: integers, and doubles where that page says so."""
 
 from __future__ import annotations
 
@@ -11,53 +11,53 @@ ACTIVATIONS = 4  # NONE, RELU, RELU_N1_TO_1, RELU6
 
 
 def f32(value: float) -> float:
-    """The nearest float32."""
+    """Return the nearest float32."""
     try:
         return float(_F32.unpack(_F32.pack(value))[0])
     except OverflowError:
         return math.copysign(math.inf, value)
 
 
-def away(value: float) -> int:
-    """Rounded, halves away from zero."""
+def round_away(value: float) -> int:
+    """Round to the nearest integer, halves away from zero."""
     whole = math.floor(abs(value))
     whole += abs(value) - whole >= 0.5
     return whole if value >= 0 else -whole
 
 
 def multiplier(real: float) -> tuple[int, int]:
-    """(M, shift) of a real factor."""
+    """Return (M, shift) for a real factor."""
     if real == 0.0:
         return 0, 0
     fraction, shift = math.frexp(real)
-    fixed = away(fraction * 2147483648.0)
+    fixed = round_away(fraction * 2147483648.0)
     if fixed == 1 << 31:
         fixed, shift = 1 << 30, shift + 1
     return (fixed, shift) if shift >= -31 else (0, 0)
 
 
-def reduced(m: int, shift: int) -> tuple[int, int]:
-    """A multiplier of 31 bits as one of 16 bits and a right shift, for sums of 64 bits."""
+def narrow_multiplier(m: int, shift: int) -> tuple[int, int]:
+    """Return a 31-bit multiplier as a 16-bit multiplier and a right shift, for 64-bit sums."""
     return ((m + (1 << 15)) >> 16 if m < 0x7FFF0000 else 0x7FFF), 15 - shift
 
 
 def wrap(x: int) -> int:
-    """A number as INT32 arithmetic leaves it."""
+    """Return the number modulo 2^32 as a signed INT32."""
     return (x + 2147483648) % 4294967296 - 2147483648
 
 
 def saturate(x: int) -> int:
-    """A number cut to INT32."""
+    """Return the number cut to the range of INT32."""
     return min(max(x, INT32[0]), INT32[1])
 
 
 def high(a: int, b: int) -> int:
-    """Upper half of the doubled product, rounded."""
+    """Return the upper half of the doubled product, rounded."""
     return saturate((a * b + (1 << 30)) >> 31)
 
 
 def halve(x: int, bits: int) -> int:
-    """Right shift, halves away from zero."""
+    """Shift right by `bits`, rounding halves away from zero."""
     if bits == 0:
         return x
     rest = x & ((1 << bits) - 1)
@@ -65,27 +65,27 @@ def halve(x: int, bits: int) -> int:
 
 
 def rescale(x: int, m: int, shift: int) -> int:
-    """Multiplication by a quantized multiplier, rounding twice."""
+    """Multiply by a quantized multiplier, rounding twice."""
     return halve(high(wrap(x << max(shift, 0)), m), max(-shift, 0))
 
 
 def clamp(value: int, low: int, high_: int) -> int:
-    """A number cut to a range."""
+    """Return the number cut to a range."""
     return min(max(value, low), high_)
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    """Smallest and largest stored value of an integer type."""
+    """Return the smallest and largest stored value of an integer type."""
     return {"INT8": (-128, 127), "UINT8": (0, 255), "INT16": (-32768, 32767)}[dtype]
 
 
 def steps(real: float, scale: float, zero: int) -> int:
-    """A bound in steps of the output."""
-    return zero + away(f32(f32(real) / scale))
+    """Return the stored value of a real bound."""
+    return zero + round_away(f32(f32(real) / scale))
 
 
 def activation(kind: int, scale: float, zero: int, dtype: str) -> tuple[int, int]:
-    """The range of a fused activation."""
+    """Return the range of stored values that a fused activation allows."""
     low, top = limits(dtype)
     if kind == 1:
         return max(low, zero), top
@@ -99,19 +99,19 @@ def activation(kind: int, scale: float, zero: int, dtype: str) -> tuple[int, int
 
 
 def window(size: int, kernel: int, stride: int, dilation: int, padding: int) -> tuple[int, int]:
-    """(output size, padding before) of a window; padding 0 is SAME."""
+    """Return (output size, padding before) of a window; padding 0 is SAME."""
     extent = (kernel - 1) * dilation + 1
     count = -(-size // stride) if padding == 0 else (size + stride - extent) // stride
     return count, max((count - 1) * stride + extent - size, 0) // 2
 
 
 def exact31(acc: int, m: int, shift: int) -> int:
-    """One rounding with a multiplier of 31 bits."""
+    """Multiply by a 31-bit multiplier and shift right, rounding once."""
     return saturate((acc * m + (1 << (shift - 1))) >> shift)
 
 
 def exact53(acc: int, m: int, word: int) -> int:
-    """round(double(acc) * factor): the IEEE product in integers."""
+    """Return round(double(acc) * factor); the IEEE product is computed in integers."""
     mantissa = (m & 0x7FFFFFFF) << 22 | (word & 0xFFFFFFFF) >> 8
     product = abs(acc) * mantissa
     dropped = max(product.bit_length() - 53, 0)
@@ -125,7 +125,7 @@ def exact53(acc: int, m: int, word: int) -> int:
 
 
 def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: int) -> bool:
-    """Does a call's rounding equal round(double(acc) * real), cut to [low, top], for every INT32 accumulator?
+    """Return whether a call's rounding equals round(double(acc) * real), cut to [low, top], for every INT32 accumulator.
 
     Both are monotone, so they agree everywhere when they agree on both sides of each of the at most 255 places where the
     double result grows (or falls, for a negative factor).
@@ -136,16 +136,16 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
     if mode == 3 and (not 37 <= shift <= 127 or m < 0):
         return False
 
-    def given(acc: int) -> int:
+    def actual(acc: int) -> int:
         return clamp(exact31(acc, m, word) if mode == 2 else exact53(acc, m, word), low, top)
 
-    def wanted(acc: int) -> int:
-        return clamp(away(float(acc) * real), low, top)
+    def expected(acc: int) -> int:
+        return clamp(round_away(float(acc) * real), low, top)
 
     if mode == 3 and same_mantissa(real, m, word):
         return True
     ends = INT32 if real >= 0 else INT32[::-1]
-    if any(given(acc) != wanted(acc) for acc in (*ends, 0)):
+    if any(actual(acc) != expected(acc) for acc in (*ends, 0)):
         return False
     if real == 0:
         return m == 0
@@ -155,13 +155,13 @@ def rounds_as_double(real: float, mode: int, m: int, word: int, low: int, top: i
         guess = math.ceil((k - 0.5) / abs(real))
         for near in range(guess - 2, guess + 3):
             acc = near * sign
-            if INT32[0] <= acc <= INT32[1] and given(acc) != wanted(acc):
+            if INT32[0] <= acc <= INT32[1] and actual(acc) != expected(acc):
                 return False
     return True
 
 
 def same_mantissa(real: float, m: int, word: int) -> bool:
-    """Are these the mantissa and exponent of the double itself? Then sums below 2^53 round as its product does."""
+    """Return whether m and word hold the mantissa and exponent of the double itself: then sums below 2^53 round equally."""
     fraction, exponent = math.frexp(real)
     mantissa = int(math.ldexp(fraction, 53))
     return (m & 0x7FFFFFFF) << 22 | (word & 0xFFFFFFFF) >> 8 == mantissa and word & 0xFF == min(

@@ -1,8 +1,8 @@
-"""Proves a compiled LiteRT file against its source: the same bytes at every output, whatever the inputs.
+"""Proves a compiled LiteRT file against its source: every output has the same bytes, whatever the inputs are.
 
-Both models are walked with tags in place of values. An operator that has a rule becomes what the rule says, any other a
-function of its attributes and inputs. A NeutronGraph is replayed, call by call, and every call must be some rows of an operator
-of the source. The file is proved when each output is made of the same tags as the source's.
+Both models are evaluated with tags in place of values. Where an operator has a rule, the rule computes the tags of its outputs;
+any other operator is an opaque function of its attributes and inputs. A NeutronGraph is replayed call by call; each call must
+compute some rows of an operator of the source. The file is proved when each output has the same tags as the source's output.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from openneutron.certify import kernels
+from openneutron.certify.border import check_same_model
 from openneutron.certify.control import CONTROL, Control, Room, contents
 from openneutron.certify.operators import RULES, Context
-from openneutron.certify.read.litert import Graph, Operator, Tensor, read_model
+from openneutron.certify.read.graph_op import check_graph_op
+from openneutron.certify.read.litert import Graph, Model, Operator, Tensor, is_plain, read_model
 from openneutron.certify.read.microcode import Call, Loop, Program, State, decode, is_foreign
 from openneutron.certify.refused import Refused
 from openneutron.certify.replay import Machine
+from openneutron.certify.shapes import check_shapes, has_declared_sizes
 from openneutron.certify.tags import digest, value_of
 from openneutron.certify.values import Values
 from openneutron.certify.variables import Variable, assignments, first_contents
 from openneutron.certify.world import World
 
 _BLOCKS = 3  # microcode, weights, kernels: the last inputs of a NeutronGraph
-_MOST_ASSIGNMENTS = 24  # of states to variables that look alike
-# Memory of a NeutronGraph for each byte of tensors and weights, and what any may have.
+_MOST_ASSIGNMENTS = 24  # of states to variables of equal size and contents
+# Bytes of memory that a NeutronGraph may have for each byte of tensors and weights, and the bytes that any may have.
 _ROOM, _LEAST_ROOM = 4, 1 << 20
 _VARIABLES = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 _STATEFUL = frozenset({"WHILE", "IF", "CALL", "RANDOM_UNIFORM",
@@ -34,7 +37,7 @@ _STATEFUL = frozenset({"WHILE", "IF", "CALL", "RANDOM_UNIFORM",
 
 @dataclass(frozen=True)
 class Proof:
-    """What was replayed."""
+    """The counts of a proof, and the computation that each call was matched with."""
 
     graphs: int
     calls: int
@@ -44,17 +47,17 @@ class Proof:
 
 
 def prove(compiled: bytes, source: bytes, hints: Hints | None = None) -> Proof:
-    """Prove a compiled .tflite against the .tflite it came from; raises `Refused` with the first place that is wrong.
+    """Prove a compiled .tflite against its source .tflite; raise `Refused` with the first place that is wrong.
 
-    `hints` say what calls were recognised as before; wrong ones cost time, nothing else.
+    `hints` are the matches of an earlier proof; wrong ones cost time, nothing else.
 
     Example:
         >>> prove(Path("out.tflite").read_bytes(), Path("model.tflite").read_bytes()).calls
     """
-    return _guarded(lambda: _prove(compiled, source, hints))
+    return _refuse_errors(lambda: _prove(compiled, source, hints))
 
 
-def _guarded(work: Callable[[], Proof]) -> Proof:
+def _refuse_errors(work: Callable[[], Proof]) -> Proof:
     try:
         return work()
     except Refused:
@@ -65,10 +68,11 @@ def _guarded(work: Callable[[], Proof]) -> Proof:
 
 def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
     _load()
-    ours, theirs = read_model(compiled), _source(source)
+    models = read_model(compiled), _source(source)
+    ours, theirs = (model.graphs for model in models)
     if not ours or not theirs:
         raise Refused("a model has no graph", 0)
-    _same_border(ours[0], theirs[0])
+    check_same_model(*models)
     world = World(size=sum(graph.size for graph in (*ours, *theirs)))
     wanted = Walk(world, theirs)
     try:
@@ -77,31 +81,31 @@ def _prove(compiled: bytes, source: bytes, hints: Hints | None) -> Proof:
         raise error.of("source") from None
     effects, world.effects = world.effects, []
     found = Walk(world, ours, wanted.variables, hints)
-    _same_outputs(found, found.outputs(), outputs)
-    _same_variables(found, wanted)
+    _check_outputs(found, found.outputs(), outputs)
+    _check_variables(found, wanted)
     if effects != world.effects:
         raise Refused("operators with effects are not those of the source")
     return found.proof()
 
 
-def _source(data: bytes) -> list[Graph]:
+def _source(data: bytes) -> Model:
     try:
-        return read_model(data)
+        return read_model(data, archive=True)
     except Refused as error:
         raise error.of("source") from None
 
 
-def _same_variables(found: Walk, wanted: Walk) -> None:
-    """What the source leaves in its variables must be left in the state or in the variables of the compiled model."""
+def _check_variables(found: Walk, wanted: Walk) -> None:
+    """Refuse a file whose states and variables end a run with other contents than the source's variables."""
     for name, variable in wanted.variables.items():
         if name in found.claimed or variable.end is None:
             continue
         other = found.variables.get(name)
         if other is None or other.end != variable.end or other.initial != variable.initial:
-            raise Refused(f"variable {_shown(name)} is not what the source makes of it")
+            raise Refused(f"variable {_quote_name(name)} is not what the source makes of it")
 
 
-def _shown(name: bytes) -> str:
+def _quote_name(name: bytes) -> str:
     return repr(name.split(b"\0")[-1].decode(errors="replace"))
 
 
@@ -111,21 +115,7 @@ def _load() -> None:
     kernels.load()
 
 
-def _same_border(ours: Graph, theirs: Graph) -> None:
-    for kind in ("inputs", "outputs"):
-        a, b = ([graph.tensors[one] for one in getattr(graph, kind)] for graph in (ours, theirs))
-        if len(a) != len(b):
-            raise Refused(f"it has {len(a)} {kind}, the source {len(b)}")
-        for at, (one, other) in enumerate(zip(a, b, strict=True)):
-            if (one.dtype, one.scale, one.zero_point) != (
-                other.dtype,
-                other.scale,
-                other.zero_point,
-            ) or one.size != other.size:
-                raise Refused(f"{kind[:-1]} {at} ({one.name!r}) is not of the source's type, shape and scale")
-
-
-def _same_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]]) -> None:
+def _check_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]]) -> None:
     graph = walk.models[0]
     for at, (one, other) in enumerate(zip(found, wanted, strict=True)):
         if one == other:
@@ -137,19 +127,25 @@ def _same_outputs(walk: Walk, found: list[array[int]], wanted: list[array[int]])
         raise Refused(text, wrote[-1]) if wrote else Refused(text)
 
 
+def _tags_of(tensor: Tensor) -> int:
+    """Return how many tags represent a computed tensor.
+
+    It is one tag where the size is known only at run time, so that two such tensors still differ.
+    """
+    return tensor.size or 1
+
+
 def _input(world: World, graph: Graph, at: int) -> array[int]:
     tensor = graph.tensors[graph.inputs[at]]
-    return world.symbols.tags(("input", at), tensor.size)
+    return world.symbols.tags(("input", at), _tags_of(tensor))
 
 
-Hints = dict[
-    tuple[str, int], int
-]  # NeutronGraph and byte of a call → number of the computation that it was recognised as
+Hints = dict[tuple[str, int], int]  # NeutronGraph and byte of a call → number of the computation that it matches
 
 
 @dataclass
 class Walk:
-    """Walks a model with tags in place of values; `expected` are the variables of the source."""
+    """Evaluates a model with tags in place of values; `expected` are the variables of the source."""
 
     world: World
     models: list[Graph]
@@ -160,17 +156,19 @@ class Walk:
     claimed: set[bytes] = field(default_factory=set)
     recognised: Hints = field(default_factory=dict)
     room: Room = field(default_factory=Room)
-    writers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)  # tensor → who wrote its bytes
+    writers: dict[int, list[tuple[int, int, int]]] = field(
+        default_factory=dict
+    )  # tensor → (start, end, byte of the call that wrote them)
     graphs: int = 0
     calls: int = 0
     copies: int = 0
 
     def proof(self) -> Proof:
-        """What was replayed."""
+        """Return the proof with the counts so far."""
         return Proof(self.graphs, self.calls, self.copies, len(self.models[0].outputs), self.recognised)
 
     def outputs(self) -> list[array[int]]:
-        """Tags of the outputs."""
+        """Evaluate the main graph and return the tags of its outputs."""
         graph = self.models[0]
         values = Values(graph)
         for at, index in enumerate(graph.inputs):
@@ -182,14 +180,14 @@ class Walk:
                 if index >= 0:
                     values[index] = tags
         for index in graph.outputs:
-            if not values.known(index):
+            if not values.is_known(index):
                 raise Refused(f"output {graph.tensors[index].name!r} is never computed")
         return [values[index] for index in graph.outputs]
 
     def operator(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
-        """Tags of an operator's outputs."""
+        """Return the tags of an operator's outputs."""
         for index in op.inputs:
-            if index >= 0 and not values.known(index):
+            if index >= 0 and not values.is_known(index):
                 tensor = graph.tensors[index]
                 if not tensor.variable:
                     text = f"operator {op.number} ({op.code}) reads {tensor.name!r} before it is computed"
@@ -203,29 +201,57 @@ class Walk:
             return self.variable(graph, op, values)
         if op.code in CONTROL:
             return self.control(graph, op, values)
-        rule = RULES.get(op.code)
         context = Context(self.world, graph, op, values)
-        try:
-            made = rule(context) if rule is not None and op.outputs else None
-        except Refused:
-            raise
-        except (LookupError, ValueError, TypeError, ArithmeticError):
-            made = None  # attributes that no kernel has: what LiteRT makes of them is LiteRT's
+        known = check_shapes(context)
+        made = self._by_rule(context, known=known)
+        self._check_operator(context, understood=known and made is not None)
         if made is None:
             return self.opaque(graph, op, values)
         for index, tags in context.kept.items():
             self._keep(graph, index, values, tags)
-        for index, tags in zip(op.outputs, made, strict=True):
-            if len(tags) != graph.tensors[index].size:
-                raise Refused(f"operator {op.number} ({op.code}) makes {len(tags)} bytes", op.offset)
         return made
 
+    def _by_rule(self, c: Context, *, known: bool) -> list[array[int]] | None:
+        """Return the output tags by the operator's rule; None where no rule covers these tensors."""
+        rule = RULES.get(c.op.code)
+        outputs = [c.graph.tensors[index] for index in c.op.outputs if index >= 0]
+        if (
+            rule is None
+            or not outputs
+            or not has_declared_sizes(c)
+            or (not known and not all(one.size for one in outputs))
+        ):
+            return None
+        try:
+            made = rule(c)
+        except Refused:
+            raise
+        except (LookupError, ValueError, TypeError, ArithmeticError):
+            return None  # attributes that no rule models: the operator is opaque
+        if made is None:
+            return None
+        for index, tags in zip(c.op.outputs, made, strict=True):
+            if index >= 0 and len(tags) != c.graph.tensors[index].size:
+                raise Refused(f"operator {c.op.number} ({c.op.code}) makes {len(tags)} bytes", c.op.offset)
+        return made
+
+    def _check_operator(self, c: Context, *, understood: bool) -> None:
+        """Refuse an operator that is not one of the source's, with equal contents and inputs, unless a rule models it."""
+        op, tensors = c.op, c.graph.tensors
+        inputs = tuple((tensors[i].name, tensors[i].form, digest(c.values[i])) if i >= 0 else None for i in op.inputs)
+        rest = tuple(tuple((tensors[i].name, tensors[i].form) for i in part) for part in (op.outputs, op.intermediates))
+        key = contents(self.models, op), inputs, rest
+        if self.expected is None:
+            self.world.moved.add(key)
+        elif key not in self.world.moved and not (understood and is_plain(op)):
+            raise Refused(f"operator {op.number} ({op.code}) is none of the source's", op.offset)
+
     def control(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
-        """A loop or a branch: what its graphs make, where it is known which of them run."""
+        """Return the output tags of a loop or branch; it is opaque where its conditions are not known."""
         effects, label = len(self.world.effects), self.world.label
         given = [(graph.tensors[i].shape, values[i]) for i in op.inputs if i >= 0]
         control = Control(self.models, self.world, self.operator, self.room)
-        found = control.made(op, given) if len(given) == len(op.inputs) else None
+        found = control.evaluate(op, given) if len(given) == len(op.inputs) else None
         self.world.label = label
         if found is None or len(found) != len(op.outputs):
             del self.world.effects[effects:]
@@ -237,13 +263,19 @@ class Walk:
         return [tags for _, tags in found]
 
     def _name(self, graph: Graph, index: int) -> bytes:
-        """A variable tensor by its name, and its place among those of the same name: no resource is named so."""
+        """Return a unique name of a variable tensor: its name and its rank among variables of that name.
+
+        It begins with a zero byte, so it never equals the name of a resource.
+        """
         name = graph.tensors[index].name
         same = sum(1 for tensor in graph.tensors[:index] if tensor.variable and tensor.name == name)
         return b"\0%d\0" % same + name.encode()
 
     def _variable_tensor(self, graph: Graph, index: int) -> array[int]:
-        """What a variable tensor holds when a run begins; before the first it is its zero point, as LiteRT has it."""
+        """Return the tags of a variable tensor at the start of a run, and register the variable.
+
+        Before the first run it holds its zero point, as in LiteRT.
+        """
         tensor, name = graph.tensors[index], self._name(graph, index)
         start = self.world.symbols.tags(("variable", name, tensor.size), tensor.size)
         self.variables[name] = Variable(first_contents(tensor), start)
@@ -254,7 +286,10 @@ class Walk:
         self.variables[self._name(graph, index)].end = tags
 
     def variable(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
-        """Variables are known by name; what one holds at the start of a run is a symbol."""
+        """Evaluate an operator on a variable.
+
+        Variables are known by name; the contents of one at the start of a run are a block of tags of their own.
+        """
         if op.code == "VAR_HANDLE":
             name = b"/".join(part for part in (op.options.get("Container"), op.options.get("SharedName")) if part)
             self.handles[op.outputs[0]] = name
@@ -290,29 +325,25 @@ class Walk:
                 self.variables.setdefault(name, Variable()).initial = value_of(variable.end)
 
     def opaque(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
-        """A function of attributes and inputs, nothing else known."""
+        """Return output tags that depend only on the operator's attributes and inputs; nothing else is known about them."""
 
-        def form(tensor: Tensor) -> tuple[object, ...]:
-            axis = tensor.axis if len(tensor.scale) > 1 else 0
-            return tensor.dtype, tensor.shape, tensor.scale, tensor.zero_point, axis
-
-        inputs = tuple((form(graph.tensors[i]), digest(values[i])) if i >= 0 else None for i in op.inputs)
-        forms = tuple(tuple(form(graph.tensors[i]) for i in part) for part in (op.outputs, op.intermediates))
+        inputs = tuple((graph.tensors[i].form, digest(values[i])) if i >= 0 else None for i in op.inputs)
+        forms = tuple(tuple(graph.tensors[i].form for i in part) for part in (op.outputs, op.intermediates))
         key: tuple[object, ...] = (contents(self.models, op), inputs, *forms)
         held = [i for i in op.inputs if i >= 0 and graph.tensors[i].variable]
         if op.code in _STATEFUL or not op.outputs or held:
-            key = (*key, len(self.world.effects))  # what came before is compared as a whole, at the end
+            key = (*key, len(self.world.effects))  # earlier operators with effects are compared as a list at the end
             self.world.effects.append(key)
         for at, index in enumerate(held):
-            tags = self.world.symbols.tags(("opaque state", key, at), graph.tensors[index].size)
+            tags = self.world.symbols.tags(("opaque state", key, at), _tags_of(graph.tensors[index]))
             self._keep(graph, index, values, tags)
         return [
-            self.world.symbols.tags(("opaque", key, at), graph.tensors[index].size)
+            self.world.symbols.tags(("opaque", key, at), _tags_of(graph.tensors[index]))
             for at, index in enumerate(op.outputs)
         ]
 
     def graph(self, graph: Graph, op: Operator, values: Values) -> list[array[int]]:
-        """A NeutronGraph, replayed."""
+        """Replay a NeutronGraph and return the tags of its outputs."""
         where = f"operator {op.number} (NeutronGraph)"
         blocks = []
         for index in op.inputs[-_BLOCKS:]:
@@ -323,6 +354,8 @@ class Walk:
         starts = tuple(graph.tensors[index].at for index in op.inputs[-_BLOCKS:])
         if len(blocks) < _BLOCKS:
             raise Refused(f"{where}: it has {len(op.inputs)} inputs", op.offset)
+        if min((*op.inputs, *op.outputs)) < 0:
+            raise Refused(f"{where}: it has no tensor where it should have one", op.offset)
         given = [graph.tensors[i] for i in op.inputs[:-_BLOCKS]]
         outputs = [graph.tensors[i] for i in op.outputs]
         microcode, weights, kernels_block = blocks
@@ -331,12 +364,16 @@ class Walk:
             machine = self.replay((microcode, weights, kernels_block), inputs, given, outputs, where)
         except Refused as error:
             raise error.of(where).inside(starts) from None
+        spare = [i for at, i in enumerate(op.outputs) if ("output", at) not in machine.regions]
+        check_graph_op(
+            op, [graph.tensors[i] for i in (*op.inputs[-_BLOCKS:], *spare)], machine.program, self.graphs - 1
+        )
         for at, index in enumerate(op.outputs):
             self.writers[index] = [(low, end, starts[0] + call) for low, end, call in machine.writers.get(at, ())]
         return [machine.regions["output", at] for at in range(len(op.outputs)) if ("output", at) in machine.regions]
 
     def _is_open(self, graph: Graph, op: Operator) -> bool:
-        """Is this microcode to be replayed? NXP's own, where the source has it, is an operator like others."""
+        """Return whether to replay this microcode; NXP's own is an ordinary operator where the source has the same."""
         data = graph.tensors[op.inputs[-_BLOCKS]].data if len(op.inputs) >= _BLOCKS else None
         if data is None or not is_foreign(data):
             return True
@@ -353,7 +390,7 @@ class Walk:
         outputs: list[Tensor],
         where: str,
     ) -> Machine:
-        """Run the microcode of one NeutronGraph on tags."""
+        """Replay the microcode of one NeutronGraph on tags."""
         most = _ROOM * (self.world.size + len(blocks[1])) + _LEAST_ROOM
         program = decode(*blocks, most)
         _has_rules(program)
@@ -368,7 +405,7 @@ class Walk:
                 same = (row["dtype"], row["bytes"], row["shape"]) == (tensor.dtype, tensor.size, tensor.shape)
                 if not same or (len(tensor.scale) == 1 and (row["scale"], row["zero"]) != (scale, zero)):
                     raise Refused(f"row {row['index']} of the tensor table is not {tensor.name!r}", row["at"])
-        machine = self._settled(program, program.weights, inputs, where)
+        machine = self._replay_with_states(program, program.weights, inputs, where)
         for index, tags in enumerate(inputs):
             if machine.regions["input", index] != tags:
                 raise Refused(f"input {index} is not left as it was")
@@ -377,8 +414,11 @@ class Walk:
         self.copies += machine.copies
         return machine
 
-    def _settled(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:
-        """The machine after a run with each state as a variable of the source, found by size and first contents."""
+    def _replay_with_states(self, program: Program, weights: bytes, inputs: list[array[int]], where: str) -> Machine:
+        """Return the machine after a run that assigns a variable of the source to each state.
+
+        Candidates have the state's size and first contents; a limited number of assignments is tried until one is proved.
+        """
         refusal = Refused("its state is no variable of the source")
         for tried, names in enumerate(self._assignments(program)):
             if tried == _MOST_ASSIGNMENTS:
@@ -389,7 +429,7 @@ class Walk:
             try:
                 machine.run()
                 for state, name in zip(program.states, names, strict=True):
-                    self._left(machine, state, name)
+                    self._check_state(machine, state, name)
             except Refused as error:
                 refusal = error
                 continue
@@ -407,15 +447,15 @@ class Walk:
         assert start is not None
         return start
 
-    def _left(self, machine: Machine, state: State, name: bytes) -> None:
+    def _check_state(self, machine: Machine, state: State, name: bytes) -> None:
         assert self.expected is not None
         start = self._start(name)
         wanted = self.expected[name].end or start
         if machine.regions["state", 0][state.offset : state.offset + len(wanted)] != wanted:
-            raise Refused(f"the state at {state.offset} is not left as the source leaves {_shown(name)}")
+            raise Refused(f"the state at {state.offset} is not left as the source leaves {_quote_name(name)}")
 
     def _assignments(self, program: Program) -> Iterator[tuple[bytes, ...]]:
-        """Variables that the states may be, in order of the source first."""
+        """Yield possible variables for the states, in the order of the source first."""
         free = [
             (name, one) for name, one in (self.expected or {}).items()
             if name not in self.claimed and name not in self.variables and (one.start or one.end)
@@ -424,7 +464,7 @@ class Walk:
 
 
 def _has_rules(program: Program) -> None:
-    """Refuse a kernel without a rule by name, before anything else is found wrong with it."""
+    """Refuse a kernel without a rule by its name, before any other check of the program."""
     for item in program.steps:
         for step in item.body if isinstance(item, Loop) else (item,):
             if isinstance(step, Call) and step.kernel not in kernels.RULES:

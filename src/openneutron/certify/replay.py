@@ -1,7 +1,7 @@
-"""Replays microcode on tagged memory: every byte a call reads must be what the operator it stands for should read there.
+"""Replays microcode on tagged memory: each byte that a call reads must be the byte that the source's operator reads.
 
-Calls are not trusted to be anything: each is recognised by its kernel, its parameters, its constants and the bytes that it
-finds as some rows of an operator of the source, or it is refused.
+The checker trusts nothing that a call claims. It compares the call's kernel, parameters, constants and input bytes with the
+operators of the source; a call that computes no rows of one of them is refused.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from typing import Any
 from openneutron.certify.kernels import RULES
 from openneutron.certify.read.microcode import Call, Copy, Loop, Operand, Program, Wait
 from openneutron.certify.refused import Refused
-from openneutron.certify.tags import MOVING, NOTHING, constant, filled, value_of
+from openneutron.certify.tags import MOVING, NOTHING, constant, fill_tags, value_of
 from openneutron.certify.world import Computation, World
 
 MOST_BYTES = 1 << 28  # of one operand, gaps not counted
-_WORK = (
-    4096  # bytes that may be read and written for each byte of memory: time grows with the file, whatever its loops say
-)
+_WORK = 4096  # bytes that may be read and written for each byte of memory: bounds the time by the file's size, not by its loops
 _LEAST_WORK = 1 << 22
-_STEP = 64  # bytes that an instruction counts for at least
-# What the firmware accepts of a window; it refuses the file otherwise.
+_STEP = 64  # bytes that each instruction counts as, at least
+# Window parameters that the firmware accepts; it refuses other values.
 _FRAME = ("before_batch", "before_height", "before_width", "before_channels", "pad_top", "pad_left")
 _WINDOW = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
 _LIMITS = dict.fromkeys(_WINDOW, (1, 32_767)) | dict.fromkeys(_FRAME, (0, 1 << 30))
@@ -32,7 +30,7 @@ Interval = tuple[str, int, int, int]  # region, index, start, end
 
 @dataclass
 class Pending:
-    """A copy under way."""
+    """A copy that has started and that no wait has finished yet."""
 
     copy: Copy
     arriving: array[int]
@@ -40,7 +38,7 @@ class Pending:
 
 @dataclass
 class Machine:
-    """Memory of one NeutronGraph while it runs."""
+    """The memory of one NeutronGraph while it runs."""
 
     program: Program
     world: World
@@ -55,14 +53,14 @@ class Machine:
     work: int = 0
     most_work: int = _LEAST_WORK
     hints: dict[tuple[str, int], int] | None = None
-    # Output → start and end of what was written, and byte of the call.
+    # Output → (start, end, byte of the call that wrote them).
     writers: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
 
     def start(self, weights: bytes, inputs: list[array[int]], states: list[array[int]]) -> None:
-        """Fill memory as a run finds it; `states` are what each state holds, shorter ones followed by nothing."""
+        """Fill memory as at the start of a run; `states` are the tags of each state, undefined behind their end."""
         self.most_work = _LEAST_WORK + _WORK * sum(self.program.sizes.values())
         for key, size in self.program.sizes.items():
-            self.regions[key] = constant(weights) if key[0] == "weights" else filled(NOTHING, size)
+            self.regions[key] = constant(weights) if key[0] == "weights" else fill_tags(NOTHING, size)
         for index, tags in enumerate(inputs):
             if self.program.sizes.get(("input", index)) != len(tags):
                 raise Refused(f"input {index} has {len(tags)} bytes")
@@ -71,7 +69,7 @@ class Machine:
             self.regions["state", 0][state.offset : state.offset + len(tags)] = tags
 
     def run(self) -> None:
-        """All instructions in order."""
+        """Execute all instructions in order."""
         for item in self.program.steps:
             if isinstance(item, Loop):
                 for iteration in range(item.iterations):
@@ -83,7 +81,7 @@ class Machine:
             raise Refused("a copy is never waited for", self.pending[0].copy.at)
 
     def step(self, step: Call | Copy | Wait, iteration: int) -> None:
-        """One instruction."""
+        """Execute one instruction."""
         self.spend(step.at, _STEP)
         if isinstance(step, Call):
             self.call(step, iteration)
@@ -93,7 +91,7 @@ class Machine:
             self.wait(step.channel)
 
     def copy(self, copy: Copy) -> None:
-        """Start a copy: its target is unknown until it is waited for."""
+        """Start a copy; the content of its target is undefined until a wait."""
         self.copies += 1
         for (name, index, start), size in ((copy.source, copy.size), (copy.target, copy.size)):
             if start + size > self.program.sizes.get((name, index), 0):
@@ -103,12 +101,12 @@ class Machine:
         arriving = self.regions[name, index][start : start + copy.size]
         name, index, start = copy.target
         target = (name, index, start, start + copy.size)
-        self.writable(target, copy.at)
-        self.regions[name, index][start : start + copy.size] = filled(MOVING, copy.size)
+        self.check_writable(target, copy.at)
+        self.regions[name, index][start : start + copy.size] = fill_tags(MOVING, copy.size)
         self.pending.append(Pending(copy, arriving))
 
     def wait(self, channel: int) -> None:
-        """Copies of a channel arrive."""
+        """Finish all copies of a channel."""
         for one in self.pending:
             if one.copy.channel == channel:
                 name, index, start = one.copy.target
@@ -117,8 +115,8 @@ class Machine:
                     self.writers.setdefault(index, []).append((start, start + one.copy.size, one.copy.at))
         self.pending = [one for one in self.pending if one.copy.channel != channel]
 
-    def writable(self, place: Interval, at: int) -> None:
-        """Refuse a write to what may not be written, or to bytes that a copy under way uses."""
+    def check_writable(self, place: Interval, at: int) -> None:
+        """Refuse a write to a read-only region, or to bytes that a running copy uses."""
         name, index, start, end = place
         if name in ("input", "weights"):
             raise Refused(f"{name} is written", at)
@@ -128,7 +126,7 @@ class Machine:
                     raise Refused(f"byte {max(first, start)} of {name} is written while a copy uses it", at)
 
     def call(self, call: Call, iteration: int) -> None:
-        """Recognise a call and let its result be in memory."""
+        """Match a call with a computation of the source and write its results to memory."""
         wanted = call.first_row + iteration * call.row_step
         first, last = max(wanted, 0), min(wanted + call.rows, call.output.height)
         if first >= last:
@@ -180,22 +178,22 @@ class Machine:
         for place, tags in self.writes:
             if place[0] == "prefetch":
                 raise Refused(f"{call.kernel}: constants that were fetched are written", call.at)
-            self.writable(place, call.at)
+            self.check_writable(place, call.at)
             name, index, start, end = place
             self.regions[name, index][start:end] = tags
             if name == "output":
                 self.writers.setdefault(index, []).append((start, end, call.at))
 
-    # What rules use.
+    # Methods for rules.
 
     def spend(self, at: int, count: int) -> None:
-        """Count bytes that are looked at; refuse a file that makes more of them than a real one would."""
+        """Add to the count of bytes read and written; refuse a file that exceeds its budget."""
         self.work += count
         if self.work > self.most_work:
             raise Refused(f"more work than {self.most_work} bytes read and written", at)
 
     def row(self, call: Call, role: str, image: int, y: int) -> array[int]:
-        """Tags of one row of an operand, without gaps."""
+        """Return the tags of one row of an operand, without gaps."""
         o = call.operands[role]
         memory = self.regions[o.region, o.index]
         start = o.offset + image * o.plane + y % o.ring * o.pitch
@@ -212,11 +210,11 @@ class Machine:
         return made
 
     def _in_place(self, call: Call, o: Operand) -> bool:
-        """May this input lie exactly where the output goes?"""
+        """Return whether this input may occupy exactly the bytes of the output."""
         return RULES[call.kernel].elementwise and o == call.output
 
     def put(self, call: Call, image: int, y: int, tags: array[int]) -> None:
-        """The result of one row."""
+        """Record the result of one row; it is written to memory after the rule returns."""
         o = call.output
         start = o.offset + image * o.plane + y % o.ring * o.pitch
         width = o.channels * o.item
@@ -231,7 +229,7 @@ class Machine:
             self.writes.append(((o.region, o.index, at, at + width), tags[x * width : (x + 1) * width]))
 
     def flat(self, call: Call, role: str, start: int, count: int) -> array[int]:
-        """Tags of bytes behind the start of an operand."""
+        """Return the tags of `count` bytes from byte `start` of an operand, ignoring its shape."""
         o = call.operands[role]
         low = o.offset + start
         if low < 0 or low + count > self.program.sizes.get((o.region, o.index), 0):
@@ -240,8 +238,8 @@ class Machine:
         self.reads.append((o.region, o.index, low, low + count))
         return self.regions[o.region, o.index][low : low + count]
 
-    def known(self, call: Call, role: str, count: int) -> bytes:
-        """Bytes of a constant operand."""
+    def read_constant(self, call: Call, role: str, count: int) -> bytes:
+        """Return the bytes of a constant operand; refuse bytes that are computed."""
         o = call.operands[role]
         if o.width * o.channels * o.item < count:
             raise Refused(f"{call.kernel}: {role} has {o.width * o.channels * o.item} bytes of {count}", call.at)
@@ -256,7 +254,10 @@ class Machine:
         return data
 
     def once(self, call: Call, roles: tuple[str, ...], make: Callable[[], Any], *forget: str) -> Any:
-        """What `make` takes out of constant operands, remembered until their bytes change; so is what `forget` names."""
+        """Return the result of `make`, cached until the bytes of the constant operands `roles` change.
+
+        The cached values that `forget` names are dropped with it.
+        """
         tags = []
         for role in roles:
             o = call.operands[role]
@@ -272,31 +273,31 @@ class Machine:
             self.memo.pop((call.at, name), None)
         return made
 
-    def held(self, call: Call, role: str, count: int) -> array[int]:
-        """Tags of an operand that the call goes on from and changes in place: `keep` follows."""
+    def read_state(self, call: Call, role: str, count: int) -> array[int]:
+        """Return the tags of an operand that the call updates in place; write the new ones with `keep`."""
         mark = len(self.reads)
         tags = self.flat(call, role, 0, count)
         self.forget(mark)
         return tags
 
     def keep(self, call: Call, role: str, tags: array[int]) -> None:
-        """What the call leaves in an operand that it changes."""
+        """Record the new contents of an operand that the call updates in place."""
         o = call.operands[role]
         if o.offset + len(tags) > self.program.sizes.get((o.region, o.index), 0):
             raise Refused(f"{call.kernel}: {role} leaves {o.region}", call.at)
         self.writes.append(((o.region, o.index, o.offset, o.offset + len(tags)), tags))
 
-    def finished(self, call: Call, tags: array[int]) -> array[int]:
-        """Results through the table of a fused function, where there is one."""
+    def apply_fused_table(self, call: Call, tags: array[int]) -> array[int]:
+        """Apply the table of a fused function to the results, if the call has one."""
         lut = call.operands.get("lut")
         if lut is None or not lut.present:
             return tags
         if call.output.item != 1:
             raise self.unknown(call, call.first_row, "a table of bytes on wider results")
-        return self.world.symbols.through(tags, self.known(call, "lut", 256))
+        return self.world.symbols.apply_table(tags, self.read_constant(call, "lut", 256))
 
     def candidates(self, call: Call, kind: str) -> list[Computation]:
-        """Operators of a kind, the one that this call was last recognised as first."""
+        """Return the computations of a kind, the last match of this call (or its hint) first."""
         found = self.world.known.get(kind, [])
         last = self.memo.get((call.at, "last", kind))
         if last is None and self.hints is not None:
@@ -305,15 +306,15 @@ class Machine:
         return found if last is None else [last, *(one for one in found if one is not last)]
 
     def forget(self, mark: int) -> None:
-        """Reads since `mark` were those of a search that led nowhere."""
+        """Drop the reads recorded since `mark`: they belong to a candidate that did not match."""
         del self.reads[mark:]
 
-    def recognised(self, call: Call, kind: str, one: Computation) -> None:
-        """Remember what a call is."""
+    def remember_match(self, call: Call, kind: str, one: Computation) -> None:
+        """Record the computation that a call matches."""
         self.memo[call.at, "last", kind] = one
 
     def recognised_calls(self) -> dict[tuple[str, int], int]:
-        """Which computation of its kind each call was recognised as."""
+        """Return, for each call, the number of its match among the computations of its kind."""
         found = {}
         for key, one in self.memo.items():
             if isinstance(key, tuple) and len(key) == 3 and key[1] == "last":
@@ -321,5 +322,5 @@ class Machine:
         return found
 
     def unknown(self, call: Call, first: int, why: str) -> Refused:
-        """The refusal of a call that is no part of the source."""
+        """Return the refusal of a call that computes nothing of the source."""
         return Refused(f"{call.kernel} (node {call.tag}), row {first}: {why}", call.at)

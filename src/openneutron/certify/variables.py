@@ -1,4 +1,4 @@
-"""What a model keeps from run to run, and which of it a state of a NeutronGraph may be."""
+"""Variables that a model keeps between runs, and which variable each state of a NeutronGraph may be."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from openneutron.certify.read.litert import Tensor
 from openneutron.certify.read.microcode import State
 
-_ALIGNMENT = 16  # states are kept at multiples of this
-_MOST_LOOKS = 4096  # at a variable for a state: variables that look alike may be many
+_ALIGNMENT = 16  # states are stored at multiples of this
+_MOST_LOOKS = 4096  # comparisons of a state with a variable: many variables may have equal size and contents
 
 
 @dataclass
 class Variable:
-    """A variable of a model: what it holds before the first run, at the start of any run, and at its end."""
+    """A variable of a model: its contents before the first run, at the start of any run, and at its end."""
 
     initial: bytes | None = None
     start: array[int] | None = None
@@ -23,22 +23,22 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """Bytes it holds."""
+        """Number of bytes that it holds."""
         return len(self.start or self.end or ())
 
 
 def first_contents(tensor: Tensor) -> bytes:
-    """What LiteRT fills a variable tensor with: the zero point of INT8, zeros of any other type."""
+    """Return the initial contents of a variable tensor in LiteRT: the zero point of INT8, zeros of any other type."""
     zero = tensor.quantization[1] & 0xFF if tensor.dtype == "INT8" else 0
     return bytes([zero]) * tensor.size
 
 
 def assignments(states: Sequence[State], free: list[tuple[bytes, Variable]]) -> Iterator[tuple[bytes, ...]]:
-    """A variable for each state, of its size and first contents; those in the order given come first."""
-    return _chosen(states, free, iter(range(_MOST_LOOKS)))
+    """Yield one variable per state, with the state's size and first contents; variables given first are tried first."""
+    return _choose(states, free, iter(range(_MOST_LOOKS)))
 
 
-def _chosen(
+def _choose(
     states: Sequence[State], free: list[tuple[bytes, Variable]], looks: Iterator[int]
 ) -> Iterator[tuple[bytes, ...]]:
     if not states:
@@ -48,7 +48,7 @@ def _chosen(
         if next(looks, None) is None:
             return
         if _fits(states[0], variable):
-            for rest in _chosen(states[1:], free[:at] + free[at + 1 :], looks):
+            for rest in _choose(states[1:], free[:at] + free[at + 1 :], looks):
                 yield name, *rest
 
 

@@ -1,4 +1,4 @@
-"""What the source model computes, as blocks of tags with all that is needed to recognise a kernel call as one of them."""
+"""The computations of the source model; kernel calls are matched with them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openneutron.certify.tags import Symbols
 
 @dataclass
 class Computation:
-    """One operator of the source that computes: where its result's tags begin, and its inputs and parameters by name."""
+    """One operator of the source that computes: the first tag of its result, its inputs and its parameters by name."""
 
     kind: str
     base: int
@@ -22,23 +22,27 @@ class Computation:
     label: str
 
     def part(self, start: int, count: int) -> range:
-        """Tags of some bytes of the result."""
+        """Return the tags of `count` bytes of the result, from byte `start` on."""
         return range(self.base + start, self.base + start + count)
 
 
 @dataclass
 class World:
-    """All computations known so far."""
+    """The computations known so far, shared by the source and the compiled model."""
 
     symbols: Symbols = field(default_factory=Symbols)
     known: dict[str, list[Computation]] = field(default_factory=dict)
     seen: set[Hashable] = field(default_factory=set)
+    moved: set[Hashable] = field(default_factory=set)  # operators of the source with their attributes and inputs
     label: str = ""
-    size: int = 0  # bytes of all tensors of both models, and of all trips of their loops
+    size: int = 0  # bytes of all tensors of both models, and of all iterations of their loops
     effects: list[Hashable] = field(default_factory=list)
 
-    def computed(self, kind: str, key: Hashable, size: int, **what: Any) -> array[int]:
-        """The tags of a result; the same key gives the same ones. Calls find it under `kind`."""
+    def add_computation(self, kind: str, key: Hashable, size: int, **what: Any) -> array[int]:
+        """Return the tags of a result; calls find the computation under `kind`.
+
+        The same key gives the same tags.
+        """
         base = self.symbols.block((kind, key), size)
         if (kind, key) not in self.seen:
             self.seen.add((kind, key))
@@ -46,7 +50,10 @@ class World:
         return array("Q", range(base, base + size))
 
     def step(self, kind: str, key: Hashable, size: int, *, add: bool) -> array[int] | None:
-        """The tags of a result that is known by its key alone; None where it is not, unless `add` makes it so."""
+        """Return the tags of a result that is known by its key alone.
+
+        None if there is no such result, unless `add` allows a new one.
+        """
         if not add and (kind, key) not in self.seen:
             return None
         self.seen.add((kind, key))
@@ -54,7 +61,7 @@ class World:
 
 
 def dense(shape: tuple[int, ...] | list[int]) -> list[int]:
-    """Strides, in elements, of a tensor without gaps."""
+    """Return the strides, in elements, of a tensor without gaps."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -62,8 +69,8 @@ def dense(shape: tuple[int, ...] | list[int]) -> list[int]:
     return strides[::-1]
 
 
-def joined(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The same loops with as few of them as possible."""
+def merge_loops(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return equivalent nested loops with as few levels as possible."""
     sizes: list[int] = []
     steps: list[int] = []
     for size, step in zip(dims, strides, strict=True):
@@ -77,12 +84,14 @@ def joined(dims: Sequence[int], strides: Sequence[int]) -> tuple[list[int], list
     return sizes, steps
 
 
-def gathered(tags: array[int], item: int, dims: Sequence[int], strides: Sequence[int], offset: int = 0) -> array[int]:
-    """Elements picked by nested loops over `dims` with these strides, in elements, from element `offset` on."""
+def gather_elements(
+    tags: array[int], item: int, dims: Sequence[int], strides: Sequence[int], offset: int = 0
+) -> array[int]:
+    """Return the elements that nested loops over `dims` with these strides visit, from element `offset` on."""
     made = array("Q")
     if 0 in dims:
         return made
-    dims, strides = joined(dims, strides)
+    dims, strides = merge_loops(dims, strides)
     inner, step = (dims[-1], strides[-1]) if dims else (1, 1)
     for place in product(*(range(size) for size in dims[:-1])):
         at = offset + sum(i * s for i, s in zip(place, strides, strict=False))

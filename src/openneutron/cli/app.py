@@ -58,9 +58,9 @@ COMMANDS = {
 
 @cache
 def build(only: str | None = None) -> typer.Typer:
-    """The application; with `only`, the other commands are names alone.
+    """Build the application; with `only`, only this command is imported, the others are names in the help.
 
-    Importing every command and reading its options takes longer than most of them run.
+    Importing every command takes longer than most of them run.
     """
     made = typer.Typer(
         name="openneutron",

@@ -9,11 +9,12 @@ import typer
 from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
 
 
@@ -38,7 +39,7 @@ def bisect_model(
         typer.Option(
             metavar="CHIP", help="The chip for which 16-bit activations are priced; empty: they are not compiled."
         ),
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     top: Annotated[int, typer.Option(metavar="N", min=1, help="How many layers to show.")] = 10,
     trust: Annotated[bool, typer.Option("--trust", help=TRUST_HELP)] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
@@ -57,7 +58,7 @@ def bisect_model(
     import dataclasses
     import json
 
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.terminal import console
 
     with console.progress("starting") as stage:

@@ -82,20 +82,20 @@ def _model(data: bytes, compiled: Path, source: Path | None, certificate: Path |
         raise OptionError(
             "a .tflite needs its source",
             where=str(compiled),
-            hint=f"name the .tflite it was compiled from; {_bundled(bundle)}",
+            hint=f"name the .tflite it was compiled from; {_hint_at_bundle(bundle)}",
         )
     chosen = bundle / _LITERT if source is None or source.is_dir() else source
     original = read_file(chosen)
     if kind_of(original) != "tflite":
         raise OptionError(
             "a compiled file is proved against the LiteRT model that it was made from, and this is none",
-            where=str(chosen), hint=_bundled(bundle),
+            where=str(chosen), hint=_hint_at_bundle(bundle),
         )  # fmt: skip
     hints = None if certificate is None else read(read_file(certificate), data, original)
     return prove(data, original, hints)
 
 
-def _bundled(bundle: Path) -> str:
+def _hint_at_bundle(bundle: Path) -> str:
     return f"of an .onnx or PyTorch model, keep that model with --intermediates {bundle} and name {bundle / _LITERT}"
 
 

@@ -75,6 +75,7 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
     """Everything the entry budgets, measured; `goldens` gets the layers that are not compared with LiteRT's reference."""
     from openneutron.cli.inputs.loading import compile_source
     from openneutron.files import read_file
+    from openneutron.report.facts import node_counts
 
     options: dict[str, Any] = {"target": entry.target, "optimize": entry.optimize, "fit_bytes": entry.fit}
     if entry.sizes:
@@ -84,7 +85,7 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
     if entry.per_channel:
         options["per_channel"] = True
     program, loaded = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
-    totals, stock = program.report.totals, program.report.stock
+    totals, stock, counts = program.report.totals, program.report.stock, node_counts(program.report)
     found: dict[str, float] = {
         "cycles": totals.cycles,
         "milliseconds": totals.milliseconds,
@@ -95,14 +96,14 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
         "stock_flash": stock.weight_bytes + stock.microcode_bytes,
         "sram": totals.peak_bytes,
         "flash": totals.weight_bytes + totals.microcode_bytes,
-        "cpu_nodes": sum(not verdict.delegated for verdict in program.verdicts),
+        "cpu_nodes": counts.inner - counts.delegated,
     }
     if "lsb" in entry.budget:
         stage("verifying every layer")
         found["lsb"] = _largest_lsb(entry, program, loaded, [] if goldens is None else goldens)
     if {"accuracy", "accuracy_drop"} & set(entry.budget):
-        from openneutron.analyze.data.given import Data
         from openneutron.analyze.data.labelled import wanted_by, wanted_by_litert
+        from openneutron.analyze.data.source import Data
         from openneutron.cli.evaluate import litert_scores, torch_scores
         from openneutron.litert.read import read_model
 
@@ -155,12 +156,12 @@ def _cells(line: Line) -> tuple[str, ...]:
         if kind.is_share
         else f"{left / line.allowed:+.1%}"
         if line.allowed
-        else f"{left:+,.0f}"
+        else kind.change(left)
     )
     change = ""
     if line.before is not None:
         delta = line.measured - line.before
-        change = f"{100 * delta:+.2f} points" if kind.is_share else f"{delta:+,.0f}" if delta else "same"
+        change = kind.change(delta) if delta else "same"
     sign = "≥" if kind.at_least else "≤"
     return f"{sign} {kind.text(line.allowed)}", kind.text(line.measured), room, change
 

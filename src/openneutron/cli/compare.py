@@ -10,6 +10,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,7 +111,7 @@ def compare_files(
     silicon = check_rounding(rounding) == SILICON
     with console.progress("comparing") as stage:
         given = {"sizes": size or (), "calibration": calibration, "trust": trust}
-        sides = _sides(_columns(files, target or ["imxrt700"]), stage, given, silicon)
+        sides = _sides(_columns(files, target or [DEFAULT_TARGET]), stage, given, silicon)
     if as_json:
         console.put(json.dumps([dataclasses.asdict(side) for side in sides], indent=2))
         return

@@ -11,7 +11,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SANDBOX_HELP, SANDBOX_LIMITS_HELP, SIZE_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.options import PUBLIC, Option, checked, read_text
+from openneutron.options import PUBLIC, SCHEMA, Option, check_options, read_text
 
 _SOURCES = (
     "A model of the zoo (`openneutron zoo`), package.module:factory, a .pt2 exported program, an .onnx or .tflite file. "
@@ -98,9 +98,14 @@ def compile_model(
 
 
 def given_options(known: Iterable[Option], options: dict[str, Any]) -> dict[str, Any]:
-    """What of some options a command line says, read and checked."""
-    given = {one.name: _value(one, options[one.name]) for one in known if options[one.name] not in (None, False)}
-    return checked(given)
+    """Return the options that the command line gives, parsed and checked."""
+    given = {one.name: options[one.name] for one in known if _is_given(options[one.name])}
+    return check_options({name: _value(SCHEMA[name], value) for name, value in given.items()})
+
+
+def _is_given(value: Any) -> bool:
+    """Whether the command line has an option: without it typer passes None, False or an empty list."""
+    return value is not None and value is not False and value not in ((), [])
 
 
 def _value(option: Option, given: Any) -> Any:
@@ -108,24 +113,26 @@ def _value(option: Option, given: Any) -> Any:
 
 
 def _value_name(option: Option) -> str | None:
-    """What help calls a value, where typer would say no more than its type in Python."""
+    """Return the name of an option's value in the help text."""
     kinds: dict[str, str] = {"names": "NAME", "bytes": "BYTES"}
     return {"target": "CHIP", "precision": "PATTERN=int16"}.get(option.name, kinds.get(option.kind))
 
 
 def parameter(option: Option) -> inspect.Parameter:
-    """An option of the schema as typer sees it."""
-    types: dict[str, Any] = {"switch": bool, "text": str, "names": list[str] | None}
+    """Return an option of the schema as a typer parameter."""
+    types: dict[str, Any] = {"switch": bool, "names": list[str] | None}
     shown = typer.Option(
-        option.flag, metavar=_value_name(option), help=option.help, autocompletion=_COMPLETIONS.get(option.name)
-    )
-    default = option.default if option.kind in ("switch", "text") else None
+        option.flag, metavar=_value_name(option), help=option.help, autocompletion=_COMPLETIONS.get(option.name),
+        show_default=option.default if option.kind == "text" and option.default else True,
+    )  # fmt: skip
+    # None tells that the command line leaves it out, so that a quantization file or another front end may decide.
+    default = option.default if option.kind == "switch" else None
     annotation: Any = Annotated[types.get(option.kind, str | None), shown]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _with_options(function: Callable[..., None]) -> None:
-    """Let typer see an option for each row of the schema in place of `**options`."""
+    """Replace `**options` in the signature that typer sees by one parameter per option of the schema."""
     shown = inspect.signature(function, eval_str=True)
     fixed = [one for one in shown.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     vars(function)["__signature__"] = shown.replace(parameters=[*fixed, *map(parameter, FLAGGED)])

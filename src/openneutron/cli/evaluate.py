@@ -13,12 +13,13 @@ import typer
 from openneutron.cli.compile import FLAGGED, given_options, parameter
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from openneutron.analyze.accuracy import Form, Labelled, Score
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.analyze.sharded import Evaluation, Shard
     from openneutron.executorch.capture.sources import Loaded, Source
     from openneutron.program import Program
@@ -48,7 +49,7 @@ def evaluate_model(
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     target: Annotated[
         str, typer.Option(metavar="CHIP", help="The chip (`openneutron targets`).", autocompletion=target_names)
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
@@ -89,7 +90,7 @@ def evaluate_model(
     """
     import json
 
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.analyze.sharded import score_shards
     from openneutron.board.rounding import LABEL, SILICON, check_rounding
     from openneutron.cli.main import DIFFERS
@@ -105,7 +106,7 @@ def evaluate_model(
         if scheduler:
             found = _on_cluster(scheduler, what, given, limits)
         else:
-            found = score_shards(*asked(*what, stage=stage, **given), workers=workers, **limits)
+            found = score_shards(*build_forms(*what, stage=stage, **given), workers=workers, **limits)
     if as_json:
         console.put(json.dumps([_plain(one, found) for one in found.scores], indent=2))
     else:
@@ -128,7 +129,7 @@ def _on_cluster(address: str, what: tuple[str, Data], given: dict[str, Any], lim
     from openneutron.sweeps.evaluating import parts_on
 
     with cluster(address, 0) as client:  # before the compile: it may not be there
-        forms, shards = asked(*what, stage=limits["progress"], **given)
+        forms, shards = build_forms(*what, stage=limits["progress"], **given)
         known = list(shards)
         if known and known[0].content is not None:
             raise OptionError(
@@ -136,12 +137,12 @@ def _on_cluster(address: str, what: tuple[str, Data], given: dict[str, Any], lim
                 hint="give files or folders that the workers can read, or leave --scheduler out",
             )  # fmt: skip
         names = [form.name for form in forms]
-        return collect(names, parts_on(client, partial(asked_quietly, *what, **given), len(known)), **limits)
+        return collect(names, parts_on(client, partial(build_forms_quietly, *what, **given), len(known)), **limits)
 
 
-def asked_quietly(model: str, data: Data, **given: Any) -> tuple[list[Form], Iterable[Shard]]:
-    """`asked` for a worker, which shows no progress."""
-    return asked(model, data, stage=lambda text: None, **given)
+def build_forms_quietly(model: str, data: Data, **given: Any) -> tuple[list[Form], Iterable[Shard]]:
+    """`build_forms` for a worker, which shows no progress."""
+    return build_forms(model, data, stage=lambda text: None, **given)
 
 
 def _with_quantizing(function: Callable[..., None]) -> None:
@@ -154,12 +155,12 @@ def _with_quantizing(function: Callable[..., None]) -> None:
 _with_quantizing(evaluate_model)
 
 
-def asked(
+def build_forms(
     model: str,
     data: Data,
     *,
     stage: Callable[[str], None],
-    target: str = "imxrt700",
+    target: str = DEFAULT_TARGET,
     per_channel: bool = False,
     silicon: bool = False,
     sizes: Sequence[str] = (),

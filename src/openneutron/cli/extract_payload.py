@@ -9,6 +9,8 @@ import typer
 
 if TYPE_CHECKING:
     from openneutron.cli.inputs.blocks import Blocks
+    from openneutron.cli.inputs.border import GraphBorder
+    from openneutron.executorch.deliver.embed import Array, Border
 
 
 def extract_payload(
@@ -46,63 +48,93 @@ def extract_payload(
         )
     if inputs is not None and random_inputs is not None:
         raise OptionError("--inputs and --random-inputs exclude each other", hint="give one of them")
-    where, data = payload_of_file(read_file(file), file.name, delegate)
+    whole = read_file(file)
+    where, data, border = bordered_payload(whole, file.name, delegate)
     if output.suffix != ".c":
         write_file(output, data)
-        _say([output], len(data), where, as_json)
+        _say([output], len(data), where, as_json, border)
         return
     from openneutron.analyze.data.arrays import read_arrays
+    from openneutron.compiler.kernels import rules
     from openneutron.executorch.deliver import embed
     from openneutron.microcode.payload import parse_payload
+    from openneutron.microcode.reorder import in_argument_order
 
     header = output.with_suffix(".h")
     check_target(header)
+    rules()  # kernels declare their parameters when their files are imported
+    data = in_argument_order(data, where=where)
     payload = parse_payload(data, where=where)
+    named = border or embed.numbered_border(payload)
     arrays = None
     if inputs is not None:
-        given = read_arrays(inputs)
-        if isinstance(given, dict) and len(given) > 1:
-            raise OptionError(
-                "a payload's inputs have no names", where=str(inputs), hint="name the arrays input_0, input_1, ..."
-            )
-        arrays = list(given.values()) if isinstance(given, dict) else given
+        arrays = _in_order(read_arrays(inputs), named.inputs, str(inputs))
     elif random_inputs is not None:
         arrays = embed.random_inputs(payload, seed=random_inputs, where=where)
-    made = embed.embed(data, name=name or output.stem, header=header.name, where=where, inputs=arrays)
+    made = embed.embed(data, name=name or output.stem, header=header.name, where=where, inputs=arrays, border=named)
     write_file(output, made.source)
     write_file(header, made.header)
-    _say([output, header], len(data), where, as_json)
+    _say([output, header], len(data), where, as_json, named)
 
 
-def _say(files: list[Path], size: int, where: str, as_json: bool) -> None:
+def _in_order(given: list[Array] | dict[str, Array], names: tuple[str, ...], where: str) -> list[Array]:
+    """Arrays in the order of the payload's inputs: those of a file by name, a single one whatever it is called."""
+    if not isinstance(given, dict):
+        return given
+    if len(given) == 1 == len(names):
+        return list(given.values())
+    if sorted(given) != sorted(names):
+        from openneutron.errors import OptionError
+
+        message = f"it has the arrays {', '.join(sorted(given))}"
+        raise OptionError(message, where=where, hint=f"name them as the inputs: {', '.join(names)}")
+    return [given[name] for name in names]
+
+
+def _say(files: list[Path], size: int, where: str, as_json: bool, border: Border | None) -> None:
     import json
 
     from openneutron.terminal import console
 
     names = [str(file) for file in files]
     if as_json:
-        console.put(json.dumps({"files": names, "payload_bytes": size, "where": where}, indent=2))
+        description: dict[str, object] = {"files": names, "payload_bytes": size, "where": where}
+        if border is not None:
+            description |= {"inputs": border.inputs, "outputs": border.outputs, "notes": border.notes}
+        console.put(json.dumps(description, indent=2))
     else:
         console.put(f"{', '.join(names)}: payload of {size:,} bytes, {where}")
+        for note in border.notes if border is not None else ():
+            console.put(f"  {note}")
 
 
 def payload_of_file(data: bytes, where: str, delegate: int | None) -> tuple[str, bytes]:
     """Where the payload is, for messages, and its bytes; the NeutronGraph of a LiteRT file gets a payload made for it."""
+    return bordered_payload(data, where, delegate)[:2]
+
+
+def bordered_payload(data: bytes, where: str, delegate: int | None) -> tuple[str, bytes, Border | None]:
+    """As `payload_of_file`, with the names of its inputs and outputs where the file has some."""
     from openneutron.errors import OptionError
     from openneutron.files import kind_of
 
     kind = kind_of(data)
+    found: list[tuple[str, bytes, Border | None]]
     if kind == "pte":
-        found = [(f"{where}, delegate {at}", blob) for at, blob in enumerate(_of_pte(data, where))]
+        found = [(f"{where}, delegate {at}", blob, None) for at, blob in enumerate(_of_pte(data, where))]
     elif kind == "tflite":
         from openneutron.cli.inputs.blocks import blocks_of_file
+        from openneutron.cli.inputs.border import borders_of_file
 
-        found = [(blocks.where, _made(blocks)) for blocks in blocks_of_file(data, where)]
+        found = [
+            (blocks.where, _made(blocks, border), named_border(border))
+            for blocks, border in zip(blocks_of_file(data, where), borders_of_file(data, where), strict=True)
+        ]
     else:
         from openneutron.microcode.payload import parse_payload
 
         parse_payload(data, where=where)
-        found = [(where, data)]
+        found = [(where, data, None)]
     if not found:
         raise OptionError("the file holds no Neutron delegate", where=where, hint="compile it: `openneutron compile`")
     if delegate is None and len(found) > 1:
@@ -125,8 +157,20 @@ def _of_pte(data: bytes, where: str) -> list[bytes]:
     return blobs
 
 
-def _made(blocks: Blocks) -> bytes:
-    """The payload of a NeutronGraph: its arguments are its inputs and outputs, in order and as they lie in memory."""
+def named_border(border: GraphBorder) -> Border:
+    """The names of a NeutronGraph's tensors in the model's order."""
+    from openneutron.executorch.deliver.embed import Border
+
+    inputs, outputs = (
+        [tensors[places.index(at)] for at in range(len(places))]
+        for tensors, places in ((border.inputs, border.input_places), (border.outputs, border.output_places))
+    )
+    shapes = tuple(tensor.shape for tensor in (*inputs, *outputs))
+    return Border(tuple(t.name for t in inputs), tuple(t.name for t in outputs), border.notes, shapes)
+
+
+def _made(blocks: Blocks, border: GraphBorder) -> bytes:
+    """The payload of a NeutronGraph: its arguments are its inputs and outputs in the model's order, as they lie in memory."""
     from openneutron.microcode.payload import FORMATLESS, build_payload
 
     container = blocks.container
@@ -134,9 +178,10 @@ def _made(blocks: Blocks) -> bytes:
     if container.made_by == "open":
         program = blocks.program()
         target, version = program.target, ".".join(map(str, program.converter_version))
-    inputs, outputs = range(container.inputs), range(container.outputs)
+    inputs, outputs = border.input_places, border.output_places
+    sizes = [tensor.nbytes for tensor in (*border.inputs, *border.outputs)]
     return build_payload(
         blocks.microcode, blocks.weights, blocks.kernels,
         [FORMATLESS] * len(inputs), [FORMATLESS] * len(outputs), inputs, outputs, len(inputs),
-        1 if container.profiling else 0, target, container.made_by, version,
+        1 if container.profiling else 0, target, container.made_by, version, sizes,
     )  # fmt: skip

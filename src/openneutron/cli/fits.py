@@ -96,7 +96,7 @@ def _names(given: list[str] | None) -> list[str]:
 
     if not given or ALL in given:
         return list(targets.names())
-    return [targets.load(targets.named(name)).name for name in dict.fromkeys(given)]
+    return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
 
 
 def _rows(
@@ -110,7 +110,7 @@ def _rows(
 ) -> list[Row]:
     from dataclasses import replace
 
-    from openneutron.analyze.fits import Around, fits
+    from openneutron.analyze.fits import CpuPart, fits
     from openneutron.cli.inputs.loading import compile_source, found_source
     from openneutron.cli.shared.reporting import litert_models
     from openneutron.errors import UnsupportedError
@@ -126,7 +126,7 @@ def _rows(
         if not program.report.totals.neutron_graphs:
             hint = "`openneutron compile` says why"
             raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
-        around = Around(program.report.whole, name)
+        around = CpuPart(program.report.whole, name)
         models = litert_models(program, loaded)
         made = fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
         rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
@@ -150,7 +150,7 @@ def _print(rows: list[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from openneutron.analyze.fits import spoken
+    from openneutron.analyze.fits import describe_need
     from openneutron.report.columns import WHICH_WORD
     from openneutron.report.latency import latency
     from openneutron.terminal import console
@@ -183,7 +183,7 @@ def _print(rows: list[Row]) -> None:
         screen.print(Text(f"{row.target}, {row.schedule}: {row.short}", style="red"))
         for change in row.changes:
             option = f" ({change.option})" if change.option else ""
-            answer = f"fits: {spoken(change.need)}" if change.fits else change.short
+            answer = f"fits: {describe_need(change.need)}" if change.fits else change.short
             screen.print(Text(f"  {change.change}{option}: {answer}"))
         if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))

@@ -29,10 +29,10 @@ def inspect_file(
 
     from openneutron.cli.inputs.contents import contents_of
     from openneutron.files import read_file
-    from openneutron.foreign import refuse_foreign_file
     from openneutron.terminal import console
+    from openneutron.unsupported_files import refuse_unsupported_file
 
-    refuse_foreign_file(file)
+    refuse_unsupported_file(file)
     data = read_file(file)
     with console.progress("reading"):
         found = contents_of(data, str(file))

@@ -1,14 +1,12 @@
-"""Entry of the command: runs a subcommand and turns every failure into one line and an exit code."""
+"""Run a subcommand; every failure becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from openneutron.errors import InternalError, OpenNeutronError
 from openneutron.extras import missing_extra
@@ -35,28 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Example:
         >>> main(["targets"])
     """
-    if arguments is not None:
-        sys.exit(run(list(arguments)))
-    gc.disable()  # what is made while a command starts stays; `run` turns it on for those that work for long
-    _leave(run(sys.argv[1:]))
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process without taking the interpreter apart, which takes as long as compiling a small model.
-
-    What was registered for the end still happens; with other threads, a profiler or a debugger the end is the usual one.
-    """
-    threading = sys.modules.get("threading")
-    watched = sys.gettrace() or sys.getprofile() or sys.flags.interactive
-    if watched or (threading is not None and threading.active_count() > 1):
-        sys.exit(code)
-    try:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except OSError:  # the reader has gone; the usual end says what there is to say
-        sys.exit(code)
-    os._exit(code)
+    sys.exit(run(sys.argv[1:] if arguments is None else list(arguments)))
 
 
 def run(arguments: list[str]) -> int:
@@ -66,11 +43,8 @@ def run(arguments: list[str]) -> int:
     shown = debug or bool(_VERBOSE & set(arguments))
     try:
         words = [word for word in arguments if word not in {"--debug", *_VERBOSE}]
-        code = _short_cut(words, shown)
-        if code is None:
-            gc.enable()
-            with contextlib.nullcontext() if shown else quiet():
-                code = _dispatch(words)
+        with contextlib.nullcontext() if shown else quiet():
+            code = _dispatch(words)
         sys.stdout.flush()
         return code
     except OpenNeutronError as error:
@@ -106,18 +80,13 @@ def run(arguments: list[str]) -> int:
         return INTERNAL
 
 
-def _short_cut(arguments: list[str], shown: bool) -> int | None:
-    """The exit code of a command line that needs no typer; None for all others."""
-    if arguments[:1] not in (["compile"], ["doctor"]):
-        return None
-    from openneutron.cli.shared.quick import quick
-
-    return quick(arguments, shown)
-
-
 def _dispatch(arguments: list[str]) -> int:
-    import typer
-
+    try:
+        import typer
+    except ModuleNotFoundError:
+        if arguments[:1] != ["doctor"]:
+            raise
+        return _diagnose_without_typer(arguments)
     from openneutron.cli.app import build
 
     # A shell that completes asks for every command's options.
@@ -136,6 +105,13 @@ def _dispatch(arguments: list[str]) -> int:
         console.error(f"{error.format_message().strip().removesuffix('.')}{where}")
         return USER_ERROR
     return int(result or OK) if arguments else USER_ERROR
+
+
+def _diagnose_without_typer(arguments: list[str]) -> int:
+    """Run `openneutron doctor`, which must also work where typer is what is missing."""
+    from openneutron.cli.shared.diagnosis import print_diagnosis
+
+    return OK if print_diagnosis("--json" in arguments) else DIFFERS
 
 
 def _missing(error: Exception) -> str:

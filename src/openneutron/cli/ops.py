@@ -32,7 +32,7 @@ def list_operators(
     from openneutron.terminal import console
 
     litert = _litert()
-    rows = [one for name in names for one in _named(name, litert)] if names else list(litert.values())
+    rows = [one for name in names for one in _find_by_name(name, litert)] if names else list(litert.values())
     if as_json:
         console.put(json.dumps([asdict(row) for row in rows], indent=2))
         return
@@ -69,21 +69,21 @@ def _litert() -> dict[str, _Operator]:
     }
 
 
-def _straightened() -> dict[str, _Operator]:
+def _list_straightened() -> dict[str, _Operator]:
     """Loops and branches, which become the operators of their graphs."""
-    from openneutron.compiler.front.straighten import STRAIGHTENED
+    from openneutron.compiler.front.unroll_control_flow import CONTROL_FLOW_LIMITS
 
-    return {_plain(name): _Operator(name, "", list(limits)) for name, limits in STRAIGHTENED.items()}
+    return {_plain(name): _Operator(name, "", list(limits)) for name, limits in CONTROL_FLOW_LIMITS.items()}
 
 
-def _named(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
+def _find_by_name(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
     """The operators a name means: LiteRT's, else PyTorch's where that is installed."""
     import difflib
 
     from openneutron.errors import OptionError
     from openneutron.terminal import console
 
-    litert = litert | _straightened()
+    litert = litert | _list_straightened()
     if (plain := _plain(name)) in litert:
         return [litert[plain]]
     with console.progress("looking among PyTorch's operators"):

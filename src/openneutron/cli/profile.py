@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -30,7 +31,7 @@ def profile_file(
     ] = None,
     target: Annotated[
         str, typer.Option(metavar="CHIP", help="The chip to compile an uncompiled .tflite for.")
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     stream: Annotated[Path | None, typer.Option(help=STREAM_HELP)] = None,
     front_end: Annotated[str, typer.Option(help=FRONT_END_HELP)] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the measured report as JSON.")] = False,

@@ -9,6 +9,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ def write_report(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The .html file to write.")] = None,
     target: Annotated[
         str, typer.Option(metavar="CHIP", help="The chip (`openneutron targets`).", autocompletion=target_names)
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     optimize: Annotated[
         str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
     ] = "default",
@@ -74,14 +75,18 @@ def write_report(
         check_target(output, ".html")
     fit_bytes = parse_size(fit, option="--fit") if fit else None
     with console.progress("starting") as stage:
-        options: dict[str, Any] = {"target": targets.named(target), "optimize": optimize, "fit_bytes": fit_bytes}
+        options: dict[str, Any] = {
+            "target": targets.canonical_name(target),
+            "optimize": optimize,
+            "fit_bytes": fit_bytes,
+        }
         if per_channel:
             options["per_channel"] = True
         if against and as_json:
             raise OptionError("--json is for one report", hint="give each its own, or -o both.html without --json")
         model = {"sizes": size or (), "calibration": calibration, "trust": trust}
         reports = [
-            _saved(one)
+            _read_saved(one)
             if one.endswith(".json")
             else _made(one, stage, options, model, what_if=what_if and not against, accuracy=accuracy)
             for one in (source, against)
@@ -95,7 +100,7 @@ def write_report(
             console.put(f"{output}: {written:,} bytes; open it in a browser")
 
 
-def _saved(source: str) -> Report:
+def _read_saved(source: str) -> Report:
     from openneutron.errors import FormatError
     from openneutron.files import read_file
     from openneutron.report.model import from_json
@@ -117,7 +122,7 @@ def _made(
 ) -> Report:
     """The report of a compile, with what-ifs and measured layers."""
     from openneutron.cli.inputs.loading import compile_source
-    from openneutron.cli.shared.reporting import completed
+    from openneutron.cli.shared.reporting import complete_report
 
     program, loaded = compile_source(source, stage, dump_intermediates=True, **model, **options)
-    return completed(program, loaded, options, stage, what_if=what_if, accuracy=accuracy)
+    return complete_report(program, loaded, options, stage, what_if=what_if, accuracy=accuracy)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, numbered
+from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, number_inputs
 from openneutron.cli.inputs.loading import SANDBOX_HELP, SANDBOX_LIMITS_HELP
 
 if TYPE_CHECKING:
@@ -58,19 +58,19 @@ def run_file(
     openneutron run wake.tflite --stream hello.wav --front-end features.py:log_mel -o answers.npz
     """
     if sandbox or sandbox_limits:
-        from openneutron.cli.shared.sandboxed import run_sandboxed
+        from openneutron.cli.shared.sandbox import run_in_sandbox
 
         values = {"seed": seed, "target": target, "rounding": rounding, "timeout": timeout, "as_json": as_json}
         paths = {"file": file, "input": input, "stream": stream, "check": check}
-        code = run_sandboxed(paths, values, output, sandbox_limits)
+        code = run_in_sandbox(paths, values, output, sandbox_limits)
         if code:
             raise typer.Exit(code)
         return
     from openneutron.board.rounding import SILICON, check_rounding, silicon_file
     from openneutron.cli.main import DIFFERS
+    from openneutron.environment import timeout_of
     from openneutron.errors import FormatError
     from openneutron.files import check_target, kind_of, read_file
-    from openneutron.isolate.settings import timeout_of
     from openneutron.terminal import console
 
     check_rounding(rounding)
@@ -107,7 +107,7 @@ def _require_target(data: bytes, where: str, target: str) -> None:
     from openneutron.errors import OptionError
     from openneutron.machine import targets
 
-    target = targets.load(targets.named(target)).name
+    target = targets.load(targets.canonical_name(target)).name
     for blocks in blocks_of_file(data, where):
         found = blocks.program().target
         if found != target:
@@ -132,7 +132,7 @@ def _run_pte(data: bytes, where: str, given: Given) -> tuple[Frames, RunResult]:
     from openneutron.run.runner import RunResult
 
     program = load_program(data, where=where)
-    frames = given.frames(numbered(program.inputs), where=where)
+    frames = given.frames(number_inputs(program.inputs), where=where)
 
     def run(inputs: list[Any]) -> RunResult:
         results = run_arrays(program.run, inputs)
@@ -197,7 +197,7 @@ def _print(
         return
     screen = console.stdout()
     for name, value in result.outputs.items():
-        screen.print(f"{name}: {_described(value)}", markup=False)
+        screen.print(f"{name}: {_describe(value)}", markup=False)
     if result.cycles:
         screen.print(f"simulated cycles{' of the slowest frame' if frames else ''}: {result.cycles:,}")
     for one in differences or ():
@@ -210,7 +210,7 @@ def _print(
         screen.print(f"note: {note}", markup=False)
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     """Type, shape, range and the first values."""
     shape = "x".join(map(str, value.shape)) or "scalar"
     if value.size == 0:

@@ -84,7 +84,9 @@ def sweep_models(
     axes = {one.name: grid[one.name] for one in _AXES if grid[one.name]}
     more: dict[str, Any] = {"calibration": calibration, "data": data, "limit": limit, "mean": mean, "std": std}
     more |= {"trust": trust, "sizes": _sizes(size or [])}
-    described, axes = _described(models, axes, argument or [], {name: value for name, value in more.items() if value})
+    described, axes = _merge_with_file(
+        models, axes, argument or [], {name: value for name, value in more.items() if value}
+    )
     if not scheduler:
         start_ahead((one["source"] for one in described), workers or None)
     from openneutron.sweeps.sweeping import sweep
@@ -112,7 +114,7 @@ def _sizes(given: list[str]) -> dict[str, Any]:
     return parse_sizes(given)
 
 
-def _described(
+def _merge_with_file(
     models: list[str], axes: dict[str, Any], arguments: list[str], more: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Models and options as `openneutron.sweep` takes them; what the command line gives replaces what a file says."""

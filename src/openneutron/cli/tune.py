@@ -11,9 +11,10 @@ from openneutron.cli.bisect import labelled_samples
 from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.executorch.analyze.tune import Goal, Tuned
 
 
@@ -41,7 +42,7 @@ def tune_model(
         typer.Option(
             metavar="CHIP", help="The chip for which cycles count; empty: they do not.", autocompletion=target_names
         ),
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     cycles: Annotated[
         float, typer.Option(metavar="TIMES", min=1.0, help="At most so many times the cycles of 8 bits everywhere.")
     ] = 1.1,
@@ -72,7 +73,7 @@ def tune_model(
     """
     import json
 
-    from openneutron.analyze.data.given import Data
+    from openneutron.analyze.data.source import Data
     from openneutron.cli.main import DIFFERS
     from openneutron.executorch.quantize.choices import to_toml
     from openneutron.files import check_replaceable, check_target, write_file
@@ -82,7 +83,7 @@ def tune_model(
     check_target(output, ".toml", inputs=(model, calibration, data or ""))
     if not force:
         check_replaceable(output)
-    target = targets.named(target) if target else ""
+    target = targets.canonical_name(target) if target else ""
     with console.progress("starting") as stage:
         goal = _goal(sqnr, accuracy, drop)
         given: dict[str, Any] = {"quantization": quantization, "per_channel": per_channel}

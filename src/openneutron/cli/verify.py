@@ -9,6 +9,7 @@ import typer
 
 from openneutron.cli.inputs.frames import FRONT_END_HELP, STREAM_HELP, Given, inputs_of
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP
+from openneutron.options import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from openneutron.analyze.layer import Layer
@@ -34,7 +35,7 @@ def verify_file(
     reference: Annotated[Path | None, typer.Option(help="The .tflite that a compiled .tflite came from.")] = None,
     target: Annotated[
         str, typer.Option(metavar="CHIP", help="The chip to compile a .tflite or .onnx for.")
-    ] = "imxrt700",
+    ] = DEFAULT_TARGET,
     optimize: Annotated[str, typer.Option(help="How hard to search then: fast, default or max.")] = "default",
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
@@ -69,8 +70,8 @@ def verify_file(
     """
     from openneutron.board.rounding import check_rounding
     from openneutron.cli.main import DIFFERS
+    from openneutron.environment import timeout_of
     from openneutron.files import check_target
-    from openneutron.isolate.settings import timeout_of
     from openneutron.terminal import console
 
     check_rounding(rounding)
@@ -147,7 +148,7 @@ def _verify(
             from openneutron.cli.inputs.loading import found_source
 
             data = found_source(where, calibration=calibration).litert_model().model
-        options = Options(target=targets.named(target), optimize=optimize, source=where)
+        options = Options(target=targets.canonical_name(target), optimize=optimize, source=where)
         frames = given.frames(inputs_of(data, where), where=where)
         if rounding == SILICON:
             return verify_compiled(silicon_file(convert(data, options).model, where=where), data, frames, source=where)

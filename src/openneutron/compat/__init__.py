@@ -1,1 +1,1 @@
-"""The names of others, served by our compiler: the `eiq_neutron_sdk` surface and the scripts of ExecuTorch's NXP backend."""
+"""Compatibility: the `eiq_neutron_sdk` interface and the scripts of ExecuTorch's NXP backend, on our compiler."""

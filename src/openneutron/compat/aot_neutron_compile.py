@@ -1,7 +1,7 @@
 """`python -m openneutron.compat.aot_neutron_compile`: the flags of ExecuTorch's NXP example script, for our compiler.
 
-Scripts written for it work by changing the module's name. The result is `MODEL_nxp_delegate.pte` in the current folder,
-or `MODEL.pte` without `-d`; everything else that is asked for lies beside it.
+Scripts written for it work after changing the module's name. The result is `MODEL_nxp_delegate.pte` in the current folder,
+or `MODEL.pte` without `-d`; other requested files are written beside it.
 
 Example:
     python -m openneutron.compat.aot_neutron_compile -m cifar10 -d -q --target imxrt700
@@ -21,18 +21,19 @@ from typing import TYPE_CHECKING, Any
 from openneutron import zoo
 from openneutron.errors import InternalError, OpenNeutronError, OptionError
 from openneutron.machine import targets
+from openneutron.options import DEFAULT_TARGET
 from openneutron.terminal.escapes import printable
 from openneutron.terminal.quiet import quiet
 
 if TYPE_CHECKING:
     from openneutron.program import Program
 
-# Names of upstream's script for what the zoo calls otherwise.
+# Names in upstream's script that differ from those of the zoo.
 ALIASES = {
     "cifar10": "cifarnet", "mobilenetv2": "mobilenet_v2", "mobilenet": "mobilenet_v2",
     "mlperf_tiny_image_classification": "resnet8",
 }  # fmt: skip
-USER_ERROR, INTERNAL = 2, 70  # as the `openneutron` command has them
+USER_ERROR, INTERNAL = 2, 70  # as in the `openneutron` command
 
 _NEEDS_DELEGATE = (
     "operators_not_to_delegate",
@@ -44,7 +45,7 @@ _NEEDS_QUANTIZE = ("use_qat", "use_random_dataset", "dataset_path", "remove_quan
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command-line parser."""
     made = argparse.ArgumentParser(
         prog="aot_neutron_compile", description="Compile a model of the zoo to an ExecuTorch program.",
         allow_abbrev=False,
@@ -57,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
         "--use_qat", action="store_true",
         help="with -q: quantize by training, two epochs in which the INT8 model learns to answer as the float one",
     )  # fmt: skip
-    made.add_argument("--target", default="imxrt700", help=f"the chip: {', '.join(targets.names())}")
+    made.add_argument("--target", default=DEFAULT_TARGET, help=f"the chip: {', '.join(targets.names())}")
     made.add_argument("-s", "--so_library", metavar="FILE", help="load this library of custom operators first")
     made.add_argument("--debug", action="store_true", help="log every stage and verdict; tracebacks on errors")
     made.add_argument("-t", "--test", action="store_true", help="print the program's accuracy, 0 to 1, on the test set")
@@ -87,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit status: 0, 2 for what the user can change, 70 for a bug.
+    """Run the command line; returns the exit status: 0, 2 for a user's error, 70 for a bug.
 
     Example:
         >>> main(["-m", "cifar10", "-d", "-q"])
@@ -131,7 +132,7 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _check(given: argparse.Namespace) -> None:
-    """Refuse what would have no effect, before anything is done."""
+    """Refuse options without effect before any work is done."""
     targets.load(given.target)
     if given.delegate and not given.quantize:
         raise OptionError("-d without -q delegates nothing: the NPU computes in INT8", hint="add -q")
@@ -147,7 +148,7 @@ def _check(given: argparse.Namespace) -> None:
 
 
 def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, tuple[float, int] | None]:
-    """The program, and the scale and zero point of its input where that is INT8."""
+    """Return the program, and scale and zero point of its input if that is INT8."""
     import openneutron
 
     log = logging.getLogger("openneutron")
@@ -162,7 +163,7 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
         return float_program, None
     options: dict[str, Any] = {
         "target": given.target,
-        # Without -d the same program, quantized, with every node on the CPU.
+        # Without -d the same quantized program, with every node on the CPU.
         "operators_not_to_delegate": given.operators_not_to_delegate if given.delegate else ("*",),
         "int8_io": given.remove_quant_io_ops,
         "use_profiling": given.use_profiling,
@@ -201,7 +202,7 @@ def _calibration(given: argparse.Namespace, model: zoo.ZooModel) -> Any:
 
 
 def _write(given: argparse.Namespace, program: Program, output: Path) -> dict[str, int]:
-    """Write the program and what was asked for beside it; returns file name → bytes."""
+    """Write the program and the other requested files; returns file name → bytes."""
     from openneutron.files import write_file
 
     found: dict[Path, bytes | str] = {output: program.data}

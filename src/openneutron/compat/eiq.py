@@ -1,8 +1,8 @@
-"""The names of NXP's eiq_neutron_sdk on our compiler, so that code written for theirs runs on ours unchanged.
+"""NXP's eiq_neutron_sdk interface on our compiler, so that code written for the SDK runs unchanged.
 
-Everything here pickles by its place in this module, so it can be handed to a subprocess. As users of that surface
-expect, the converter prints its log on standard output, and with `dumpKernelSelectionCode` it writes
-`_kernel_selection.c` into the current directory.
+Everything here pickles by its place in this module, so it can be passed to a subprocess. As users of that interface expect, the
+converter prints its log on standard output, and with `dumpKernelSelectionCode` it writes `_kernel_selection.c` into the
+current directory.
 
 Example:
     >>> install()
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PACKAGE = "eiq_neutron_sdk"
 SELECTION_FILE = "_kernel_selection.c"
 _WHERE = "eiq_neutron_sdk surface of OpenNeutron"
-# Which of our names each of their modules carries.
+# The names that each module of the SDK has.
 MODULES: dict[str, tuple[str, ...]] = {
     "neutron_converter": ("CompilationContext", "CompilationOptions", "convertModel", "getNeutronTarget"),
     "neutron_compiler": ("CompilationContext", "CompilationOptions", "compileModel", "getNeutronTarget"),
@@ -59,7 +59,7 @@ class NeutronNpu:
 
 @dataclass(frozen=True)
 class NeutronTarget:
-    """A target as the SDK describes it; code for older SDKs finds the array's figures on the target itself."""
+    """A target as the SDK describes it; code for older SDKs reads the array's figures from the target itself."""
 
     name: str
     npu: NeutronNpu
@@ -92,7 +92,7 @@ class NeutronTarget:
 
 @dataclass(slots=True)
 class CompilationOptions:
-    """The options that code written for the SDK sets; one that does not exist is an AttributeError, as there.
+    """The options that code written for the SDK sets; an unknown one raises AttributeError, as there.
 
     `excludeGraphPasses` are names separated by commas; names of NXP's own passes have no counterpart here and are
     mentioned in the log. The dump switches print to standard output.
@@ -111,7 +111,7 @@ class CompilationOptions:
 
 @dataclass(slots=True)
 class CompilationContext:
-    """What a conversion is told: a target, assigned by the caller, and options."""
+    """Settings of a conversion: a target, assigned by the caller, and options."""
 
     targetOpts: NeutronTarget | None = None
     compilationOpts: CompilationOptions = field(default_factory=CompilationOptions)
@@ -148,7 +148,7 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
     """
     from openneutron.compiler.front import fuse
     from openneutron.convert import convert
-    from openneutron.options import SCHEMA, Options, checked
+    from openneutron.options import SCHEMA, Options, check_options
 
     if not isinstance(context.targetOpts, NeutronTarget):
         raise OptionError(
@@ -164,12 +164,13 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
         "passes_off": tuple(name for name in named if name in fuse.names()),
         "dump_intermediates": given.dumpAfterGenerate or given.dumpMicrocode,
     }
-    options = Options(**checked(same | own, where=_WHERE))
+    options = Options(**check_options(same | own, where=_WHERE))
     foreign = [name for name in named if name not in fuse.names()]
     data = _as_bytes(model)
     result = convert(data, options)
     if given.minNumOpsPerGraph <= 1 and result.report.totals.neutron_graphs == 0:
-        # Users of this surface need a graph even of operators that only rename bytes, which are not worth one otherwise.
+        # Users of this interface expect a graph even for operators that only rename bytes, which we otherwise leave
+        # out.
         result = convert(data, replace(options, one_graph=True))
     _print_log(result, options, given, foreign, data)
     if given.dumpKernelSelectionCode:
@@ -178,7 +179,7 @@ def convertModel(model: Iterable[int] | bytes, context: CompilationContext) -> b
 
 
 def compileModel(model: Iterable[int] | bytes, context: CompilationContext) -> bytes:
-    """The newer spelling of `convertModel`.
+    """Convert a LiteRT model; the newer name of `convertModel`.
 
     Example:
         >>> converted = compileModel(list(data), context)
@@ -207,7 +208,7 @@ def _print_log(result: Result, options: Options, given: CompilationOptions, fore
     if foreign:
         lines.append(f"Passes to exclude that do not exist here: {', '.join(foreign)}")
     if given.dumpAfterImport:
-        lines += _imported(data)
+        lines += _list_operators(data)
     for name, text in result.intermediates.items():
         wanted = given.dumpMicrocode if name.endswith(".microcode.txt") else given.dumpAfterGenerate
         if wanted:
@@ -221,7 +222,7 @@ def _print_log(result: Result, options: Options, given: CompilationOptions, fore
     print(printable("\n".join([*lines, result.log.rstrip("\n")])), flush=True)
 
 
-def _imported(data: bytes) -> list[str]:
+def _list_operators(data: bytes) -> list[str]:
     from openneutron.litert.read import read_model
 
     graph = read_model(data).main
@@ -234,7 +235,7 @@ def _imported(data: bytes) -> list[str]:
 
 
 def install() -> bool:
-    """Make `import eiq_neutron_sdk` work in this process; False when a real one is there, which then stays.
+    """Make `import eiq_neutron_sdk` work in this process; returns False if a real one is installed, which is kept.
 
     Example:
         >>> install()
@@ -259,7 +260,7 @@ def install() -> bool:
 
 def _module(name: str, members: tuple[str, ...], *, is_package: bool) -> ModuleType:
     module = ModuleType(name, f"OpenNeutron's stand-in for NXP's {name}.")
-    # Without a spec, a later find_spec(name) by someone else's code would raise instead of finding the module.
+    # Without a spec, a later find_spec(name) by other code would raise instead of finding the module.
     module.__spec__ = importlib.util.spec_from_loader(name, loader=None, is_package=is_package)
     if is_package:
         module.__path__ = []

@@ -1,4 +1,7 @@
-"""Kernel selections merged: `python -m openneutron.compat.merge_kernel_selection_code -input-files A.c … -output-file O.c`."""
+"""Merge kernel selections:
+
+`python -m openneutron.compat.merge_kernel_selection_code -input-files A.c … -output-file O.c`.
+"""
 
 from __future__ import annotations
 

@@ -1,32 +1,32 @@
-"""Cost of kernel calls while searching: the machine model in C, asked once per (node, number of rows)."""
+"""Prices of kernel calls for the planner: cycles from the machine model in C, computed once per node and number of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
-from openneutron.compiler.names import abi_of
 from openneutron.machine.pricing import Machine, call_cycles
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_call
 from openneutron.microcode.instructions import ABSENT, Call, Operand
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass, field
 
 
-def home(target: Target) -> Region:
-    """Where values lie if they fit: in the TCM of a target that has one."""
+def home_region(target: Target) -> Region:
+    """Return the memory for intermediate values: the TCM of a target that has one, else scratch memory."""
     return Region.TCM if target.tcm_bytes else Region.SCRATCH
 
 
 def _operand(graph: KernelGraph, node: Node, position: int, local: Region) -> Operand:
-    """Geometry of an operand; of addresses only the memory matters to the cost."""
+    """Return an operand with its geometry; the cost depends on its memory, not on its address."""
     operand = node.operands[position]
     if operand is None:
         return ABSENT
     if isinstance(operand, int):
         value = graph.values[operand]
-        n, h, w, c = node.seen(position, value.shape)
+        n, h, w, c = node.kernel_shape(position, value.shape)
         pixel = c * ITEM_BYTES[value.dtype]
         return Operand(local, 0, value.dtype, 0, h * w * pixel, w * pixel, pixel, value.stored_rows, n, h, w, c)
     size = operand.size
@@ -36,7 +36,7 @@ def _operand(graph: KernelGraph, node: Node, position: int, local: Region) -> Op
 
 @dataclass
 class CostModel:
-    """Cycles of the nodes of one kernel graph on one target, or on a machine with constants of one's own."""
+    """Cycles of the nodes of one kernel graph on a target, or on a `machine` with other cost constants."""
 
     graph: KernelGraph
     target: Target
@@ -47,8 +47,8 @@ class CostModel:
     _cycles: dict[tuple[int, int], int] = field(default_factory=dict)
     _striped: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
-    def coded(self, stored: Mapping[int, int]) -> CostModel:
-        """The same with constants coded in so many bytes."""
+    def with_coded_sizes(self, stored: Mapping[int, int]) -> CostModel:
+        """Return a model of the same graph whose constants are stored coded, in `stored` bytes each."""
         return CostModel(self.graph, self.target, self.machine, self.local, stored, self._words)
 
     def cycles(self, node: int, rows: int) -> int:
@@ -62,12 +62,12 @@ class CostModel:
         return self._cycles[key]
 
     def words(self, node: int) -> bytes:
-        """A call of `node` as encoded, with all that its cost depends on but the number of rows."""
+        """Return a call of `node` as encoded: all inputs of its price except the number of rows."""
         if node not in self._words:
             self._words[node] = self._encode(self.graph.nodes[node])
         return self._words[node]
 
-    def striped(self, node: int, height: int, advance: int, lead: int) -> int:
+    def price_stripes(self, node: int, height: int, advance: int, lead: int) -> int:
         """Cycles of `height` rows made in stripes of `advance`, the first cut so that boundaries lie at lead mod advance."""
         first = lead % advance  # all that matters of the lead, which grows without end along a segment
         key = (node, advance, first)
@@ -80,7 +80,7 @@ class CostModel:
         return found
 
     def _weights(self, node: int) -> int:
-        """Bytes that the weights of a node are loaded from where they are coded."""
+        """Return the coded size of a node's weights; 0 where they are stored plain."""
         if not self.stored:
             return 0
         found = self.graph.nodes[node]

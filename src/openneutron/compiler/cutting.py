@@ -1,17 +1,19 @@
-"""Cutting: a group that fits the memory in no one schedule becomes several NeutronGraphs.
+"""Cuts a group that fits the memory in no schedule into several NeutronGraphs.
 
-Between two graphs tensors are stored whole, and what a graph reads it holds until it ends. So a cut costs its crossing
-bytes, and gives back the memory of what is not needed any more:
+Between two graphs tensors are stored whole, and the inputs of a graph stay alive until it ends. So a cut costs the bytes that
+cross it, and frees the tensors that are not needed any more:
 
     one graph      input ─ conv ─ pool ─ squeeze ─ expand ─ …      the input stays while `expand` needs the most
     two graphs     input ─ conv ─ pool ─ squeeze ┃ expand ─ …      cut where the least crosses
 
-Dynamic programming over cut points of the order of L1 nodes: the fewest crossing bytes over pieces whose estimated need
-fits. The estimate takes `candidates`' segments, so a cascade counts as a cascade. Weakness: it knows no fragmentation and no
-sharing of memory at the borders; the caller compiles the pieces, and calls again for one that still does not fit.
+Dynamic programming over cut points in the order of L1 nodes finds the fewest crossing bytes for pieces that fit by estimate.
+The estimate uses the segments of `candidates`, so it counts streaming. Weakness: it ignores fragmentation, and sharing of
+memory at the borders. The caller compiles the pieces, and cuts again a piece that does not fit.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +23,18 @@ from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.plan.candidates import Columns, candidates, lifetimes
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
-from openneutron.records import dataclass
 
-CALL_BYTES = (
-    512  # what one more graph costs, in crossing bytes: 1,500 cycles of a call at some 3 cycles per copied byte
-)
+CALL_BYTES = 512  # cost of one more graph in crossing bytes: 1,500 cycles of a call at about 3 cycles per copied byte
 POINTS = 40  # cut points considered at once; pieces that do not fit are cut again, at points of their own
-TIGHTER = (9, 10)  # the memory to aim at when an estimate was too kind, and again
-_ATTEMPTS = 6  # below half of the memory the estimate cannot be what is wrong
+TIGHTER = (9, 10)  # each further try aims at this share of the memory, because the estimate was too low
+_ATTEMPTS = 6  # after six tries the aim is about half of the memory
 _NEVER = 1 << 60
 
 
 def cut_points(graph: KernelGraph, target: Target) -> list[int]:
-    """Where to cut a graph that does not fit: the first node of each piece, and the number of nodes.
+    """Return where to cut a graph that does not fit: the first node of each piece, and the number of nodes.
 
-    A node that fits in no piece is one of its own. Where a graph of several nodes seems to fit, it is cut all the same.
+    A node that fits in no piece is a piece of its own. A graph of several nodes is always cut, even if it seems to fit.
 
     Example:
         >>> cut_points(graph, targets.load("mcxn94x"))
@@ -58,7 +57,7 @@ def cut_points(graph: KernelGraph, target: Target) -> list[int]:
 
 @dataclass(frozen=True)
 class _Crossing:
-    """What lies in memory between nodes: bytes that cross before each node, and each root's size and life."""
+    """The bytes that cross from before each node to it or later, and the size and live range of each stored value."""
 
     bytes: list[int]
     sizes: npt.NDArray[np.int64]
@@ -74,7 +73,7 @@ class _Crossing:
         return cls(bytes_at, sizes, first, last)
 
     def held(self, begin: int, end: int) -> tuple[Columns, Columns]:
-        """By node: bytes a piece [begin, end) still holds of inputs that are dead, and already of outputs to come."""
+        """Return by node the bytes of a piece's inputs after their last use, and of its outputs before they are made."""
         nodes = np.arange(begin, end + 1)
         entering = (self.first < begin) & (self.last >= begin)
         leaving = (self.first >= begin) & (self.first < end) & (self.last >= end)
@@ -84,7 +83,7 @@ class _Crossing:
 
 
 def _points(crossing: list[int]) -> list[int]:
-    """Cut points worth considering: both ends, and where no fewer bytes cross one node earlier or later."""
+    """Return the cut points to consider: both ends, and local minima of the crossing bytes."""
     inner = range(1, len(crossing) - 1)
     lowest = [p for p in inner if crossing[p] <= crossing[p - 1] and crossing[p] <= crossing[p + 1]]
     if len(inner) <= POINTS:
@@ -100,7 +99,7 @@ def _points(crossing: list[int]) -> list[int]:
 
 
 def _need(found: list[Columns], crossing: _Crossing, begin: int, end: int) -> int:
-    """Estimated bytes of nodes [begin, end) as one graph, its inputs and outputs and what passes by included."""
+    """Estimate the bytes of nodes [begin, end) as one graph, with inputs, outputs and tensors that other graphs need."""
     dead, unborn = crossing.held(begin, end)
     peak = np.full(end - begin + 1, _NEVER, np.int64)
     peak[0] = 0
@@ -114,7 +113,7 @@ def _need(found: list[Columns], crossing: _Crossing, begin: int, end: int) -> in
 
 
 def _best(found: list[Columns], crossing: _Crossing, points: list[int], aim: int) -> list[int]:
-    """Bounds of the pieces that fit `aim` with the fewest crossing bytes; where some do not, the fewest nodes of those."""
+    """Return the bounds of pieces: fewest nodes in pieces that do not fit `aim`, then fewest crossing bytes."""
     cost: dict[int, tuple[int, int]] = {points[0]: (0, 0)}
     before: dict[int, int] = {}
     for at, end in enumerate(points[1:], start=1):
@@ -128,7 +127,7 @@ def _best(found: list[Columns], crossing: _Crossing, points: list[int], aim: int
             ends = max(crossing.bytes[begin], crossing.bytes[end])
             if ends > aim or _need(found, crossing, begin, end) > aim:
                 if earlier != at - 1:
-                    continue  # only the least that can be cut out is given up
+                    continue  # only the smallest piece may exceed the aim
                 total = (total[0] + end - begin, total[1])
             if best is None or total < best:
                 best, before[end] = total, begin

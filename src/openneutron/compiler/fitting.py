@@ -1,27 +1,27 @@
-"""Fitting: groups of operators compiled as one NeutronGraph where they fit the memory, in as few pieces as do where not."""
+"""Compiles each group of operators as one NeutronGraph, or cuts it into as few pieces as fit the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Group, extract, too_small
 from openneutron.compiler.front.legalize import legalize
-from openneutron.compiler.front.misfits import misfit
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.memory_limits import explain_too_large
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.plan.shortage import Shortage, TooManyEnds
 from openneutron.compiler.variables import Variables
 from openneutron.errors import InternalError
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.options import Options
-from openneutron.records import dataclass, field
 from openneutron.verdict import Reason
 
-# What compiles a graph; the pipeline hands in its own.
-Compile = Callable[[Graph, Target, Options, Variables, Checks], Any]
+# The function that compiles one graph; the pipeline passes its own, which avoids an import cycle.
+Compile = Callable[[Graph, Target, Options, Variables, OperatorCache], Any]
 
 
 @dataclass
@@ -38,11 +38,11 @@ class Fitting:
     options: Options
     variables: Variables
     compile: Compile
-    checks: Checks
+    checks: OperatorCache
     known: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
-    def compiled(self, operators: list[int]) -> Any:
-        """One piece as one NeutronGraph, or a `Shortage` that says what it lacks."""
+    def try_compile(self, operators: list[int]) -> Any:
+        """Compile a piece as one NeutronGraph; returns a `Shortage` where it does not fit."""
         key = tuple(operators)
         if key not in self.known:
             part, _, _ = extract(self.graph, Group(True, operators))
@@ -53,18 +53,18 @@ class Fitting:
         return self.known[key]
 
     def unit(self, operators: list[int]) -> Any:
-        """The compiled piece, which is known to fit."""
-        found = self.compiled(operators)
+        """Return the compiled piece; an `InternalError` where it does not fit."""
+        found = self.try_compile(operators)
         if isinstance(found, Shortage):
             raise InternalError(f"a piece of {len(operators)} operators does not fit after all: {found.message}")
         return found
 
-    def pieces(self, operators: list[int]) -> list[list[int]]:
-        """The operators in as few pieces as fit; what fits nowhere is a piece of its own."""
+    def split_to_fit(self, operators: list[int]) -> list[list[int]]:
+        """Split operators into as few pieces as fit; an operator that fits in none is a piece of its own."""
         waiting, done = [operators], []
         while waiting:
             piece = waiting.pop(0)
-            found = self.compiled(piece)
+            found = self.try_compile(piece)
             if not isinstance(found, Shortage) or len(piece) == 1:
                 done.append(piece)
                 continue
@@ -78,14 +78,14 @@ class Fitting:
                 waiting = smaller + waiting
         return done
 
-    def misfits(self, piece: list[int], group: Group) -> dict[int, Reason]:
-        """Operators of a piece that stay on the CPU: it does not fit in any piece, or nothing is left in it to compute."""
-        found = self.compiled(piece)
+    def explain_misfits(self, piece: list[int], group: Group) -> dict[int, Reason]:
+        """Return the operators of a piece that stay on the CPU with their reasons: too large, or too few for a NeutronGraph."""
+        found = self.try_compile(piece)
         if isinstance(found, Shortage):
             tied = [at for at in piece if any(at in one.users for one in self.variables.by_name.values())]
             if len(piece) == 1 and not isinstance(found, TooManyEnds):
-                return {piece[0]: misfit(self.graph, piece[0], found.needs, found.ends, self.target)}
-            # Variables tie them together: the figures are those of all of them.
+                return {piece[0]: explain_too_large(self.graph, piece[0], found.needs, found.ends, self.target)}
+            # Operators of one variable stay together, so the figures are those of all of them.
             return {at: Reason("too_large", found.message, "", found.hint) for at in tied or piece}
         minimum = self.options.minimum_operators_per_graph
         if len(piece) < len(group.operators) and too_small(self.graph, Group(True, piece), minimum):
@@ -93,8 +93,10 @@ class Fitting:
         return {}
 
     def _cut(self, piece: list[int]) -> list[list[int]]:
-        """The operators of a piece that does not fit in smaller ones: each operator with the last of its nodes, and never
-        before what makes its inputs."""
+        """Split a piece that does not fit into smaller ones.
+
+        An operator goes with the last of its nodes, and never before the operators that make its inputs.
+        """
         from openneutron.compiler.cutting import cut_points  # most models fit
 
         part, _, _ = extract(self.graph, Group(True, piece))
@@ -114,7 +116,7 @@ class Fitting:
         return made if len(made) > 1 else [[index] for index in piece]
 
     def _with_variables_whole(self, pieces: list[list[int]]) -> list[list[int]]:
-        """The pieces, those between two operators of one variable joined: a variable lives in one graph."""
+        """Join all pieces between two operators of one variable, because a variable must be in one graph."""
         for variable in self.variables.by_name.values():
             using = [at for at, piece in enumerate(pieces) if not set(piece).isdisjoint(variable.users)]
             if len(using) > 1:

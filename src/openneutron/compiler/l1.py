@@ -6,6 +6,7 @@ that shape by the kernel that makes them (the trailing dimension stays the chann
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ import numpy.typing as npt
 from openneutron.errors import InternalError
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.records import dataclass, field, replace
 
 ITEM_BYTES = {
     ElementType.INT8: 1, ElementType.UINT8: 1, ElementType.INT16: 2, ElementType.INT32: 4,
@@ -24,7 +24,7 @@ ITEM_BYTES = {
 
 @dataclass(frozen=True)
 class Alias:
-    """A value that lives inside another one: element (n, y, x, c) is at offset + n*plane + y*pitch + x*pixel + c*item."""
+    """A value stored inside another one: element (n, y, x, c) is at offset + n*plane + y*pitch + x*pixel + c*item."""
 
     root: int
     offset: int
@@ -91,8 +91,8 @@ class RowDemand:
         hi = (last - 1) * self.stride // self.divide - self.before + self.extent
         return max(lo, 0), min(max(hi, 0), height)
 
-    def mirrored(self, height: int, source: int) -> RowDemand:
-        """The same demand with rows counted from the bottom of an output of `height` and an input of `source` rows."""
+    def from_bottom(self, height: int, source: int) -> RowDemand:
+        """Return the demand with rows counted from the bottom, for an output of `height` and an input of `source` rows."""
         return RowDemand(self.stride, 1, (height - 1) * self.stride + self.extent - source - self.before, self.extent)
 
 
@@ -115,7 +115,7 @@ class Node:
     sources: tuple[int, ...] = ()
     merge: dict[int, int] = field(
         default_factory=dict
-    )  # operand position → pixels it sees as one, side by side in channels
+    )  # operand position → number of pixels that are merged into one, side by side in channels
     workspace: int = 0  # bytes of scratch the kernel needs while it runs; operand role "workspace"
     downward: bool = False  # rows must be made from the top down, because a call builds on the one before
     in_place: tuple[int, ...] = ()  # operand positions whose buffer the output may overwrite element by element
@@ -123,20 +123,20 @@ class Node:
     loop: int = -1  # nodes with the same number are the body of one loop, a row per iteration; -1: none
     upward: bool = False  # the loop runs from the last row to the first
 
-    def seen(self, position: int, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-        """The shape under which the kernel sees a densely stored operand: `merge` pixels are one wider pixel."""
+    def kernel_shape(self, position: int, shape: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+        """Return the shape that the kernel gets for a dense operand: `merge` pixels are one wider pixel."""
         n, h, w, c = shape
         m = self.merge.get(position, 1)
         return n, h, w // m, c * m
 
     def inputs(self) -> list[int]:
-        """Value operands read, without the output."""
+        """Return the values that the node reads, without its output."""
         return [o for o in self.operands if isinstance(o, int) and o != self.output]
 
 
 @dataclass
 class State:
-    """Bytes that keep their contents from run to run: an input and an output of the graph in the same place.
+    """Bytes that keep their contents from run to run: an input and an output of the graph at the same address.
 
     `input` and `output` are positions in the graph's inputs and outputs. A kernel with the operand role "state" updates the
     input itself; `output` is then -1. `initial` is what the bytes hold before the first run.
@@ -175,15 +175,15 @@ class KernelGraph:
         return sum(self.values[v].bytes for v in ends) + sum(len(state.initial) for state in self.states)
 
     def state_offsets(self) -> list[int]:
-        """Where each state lies in the state region: one after another, at multiples of the alignment."""
+        """Return the offset of each state in the state region: one after another, aligned."""
         offsets, at = [], 0
         for state in self.states:
             offsets.append(at)
             at += align(len(state.initial))
         return offsets
 
-    def copied(self) -> KernelGraph:
-        """The same graph, to be changed by itself; constant data is shared."""
+    def copy(self) -> KernelGraph:
+        """Return a copy that can be changed independently; constant data is shared."""
         nodes = [replace(node, operands=list(node.operands), merge=dict(node.merge)) for node in self.nodes]
         values = [replace(value) for value in self.values]
         return KernelGraph(values, nodes, list(self.inputs), list(self.outputs), list(self.states))
@@ -194,12 +194,12 @@ class KernelGraph:
         return len(self.values) - 1
 
     def root(self, value: int) -> int:
-        """The value that owns the storage of `value`."""
+        """Return the value that owns the storage of `value`."""
         alias = self.values[value].alias
         return value if alias is None else alias.root
 
     def in_row(self, value: int) -> bool:
-        """Whether row y of an alias lies inside row y of its root, for every y: a part of its channels or columns."""
+        """Return whether row y of an alias lies inside row y of its root for every y, as a part of its channels or columns."""
         part = self.values[value]
         a = part.alias
         if a is None:
@@ -222,7 +222,7 @@ class KernelGraph:
 
 
 def check(graph: KernelGraph) -> None:
-    """L1's own specification: indices valid, values written before read and once, aliases one level deep and inside."""
+    """Raise unless the graph is valid: values are written once and before reads, aliases are one level deep and in bounds."""
     written = set(graph.inputs) | {at for at, value in enumerate(graph.values) if value.data is not None}
     for value_index, value in enumerate(graph.values):
         if value.alias is not None:

@@ -1,14 +1,14 @@
 """L2, the task list: kernel calls on row stripes, copies and waits, over buffers with offsets and lifetimes.
 
-Tiling, cascades, double buffering, allocation, `verify` and the report's timeline speak L2.
+Schedules, allocation, `verify` and the report's timeline use L2.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass, field
 
 
 @dataclass
@@ -90,7 +90,7 @@ Task: TypeAlias = Call | Dma | Wait | Loop
 
 @dataclass(frozen=True)
 class Overlap:
-    """A segment's input `dying` may lie over its output `born`: rows are written no earlier than others are released.
+    """A segment's input `dying` and its output `born` may share bytes: no row is written before those it covers are dead.
 
     Rows made from the top down: the output starts at least `distance` bytes below the input. From the bottom up (`upward`):
     it ends at least `distance` bytes above the input's end. `exact` also allows equal offsets (element-wise in place).
@@ -119,5 +119,5 @@ class TaskList:
 
     @property
     def held_bytes(self) -> int:
-        """What a run needs beside inputs, outputs and weights."""
+        """Bytes that a run needs beside inputs, outputs and weights."""
         return self.scratch_bytes + self.prefetch_bytes + self.tcm_bytes

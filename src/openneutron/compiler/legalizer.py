@@ -1,7 +1,8 @@
-"""What a kernel file works with when it turns one operator into nodes: values, constants, views, and where nodes go."""
+"""The interface that kernel files use to turn one operator into L1 nodes: values, constants, views and emitted nodes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from openneutron.errors import InternalError
 from openneutron.litert.graph import DType, Graph, Operator
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import ElementType
-from openneutron.records import dataclass, field
 
 ELEMENT_TYPES = {
     DType.INT8: ElementType.INT8, DType.UINT8: ElementType.UINT8, DType.INT16: ElementType.INT16,
@@ -35,7 +35,7 @@ def shape4(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
 
 @dataclass
 class _Kept:
-    """A variable on its way through the graph: its value when a run begins, and now; -1 until one is asked for."""
+    """The values of a variable at the start of a run and after the operators so far; -1 until one is read."""
 
     initial: npt.NDArray[Any] | None
     first: int = -1
@@ -45,7 +45,7 @@ class _Kept:
 
 @dataclass
 class Legalizer:
-    """What a kernel file needs to turn one operator into nodes; `op` and `signature` are the current operator's."""
+    """Turns operators into nodes one by one; `op` and `signature` are those of the current operator."""
 
     source: Graph
     target: Target
@@ -58,7 +58,7 @@ class Legalizer:
     signature: OpSignature = field(default_factory=lambda: OpSignature("", (), (), None))
 
     def value(self, position: int) -> int:
-        """The L1 value of input `position`; constants become constant values."""
+        """Return the L1 value of input `position`; constants become constant values."""
         tensor = self.op.inputs[position]
         if tensor not in self.values:
             data = self.source.tensors[tensor].data
@@ -68,14 +68,14 @@ class Legalizer:
         return self.values[tensor]
 
     def output(self, position: int = 0) -> int:
-        """The L1 value of output `position`, created on first use."""
+        """Return the L1 value of output `position`, created on first use."""
         tensor = self.op.outputs[position]
         if tensor not in self.values:
             self.add_tensor(tensor, None)
         return self.values[tensor]
 
     def bind(self, position: int, value: int) -> None:
-        """Let output `position` be an existing value (views)."""
+        """Make output `position` an existing value (for views)."""
         self.values[self.op.outputs[position]] = value
 
     def has(self, position: int) -> bool:
@@ -93,11 +93,11 @@ class Legalizer:
         self, name: str, shape: tuple[int, int, int, int], dtype: ElementType = ElementType.INT8,
         scale: float = 0.0, zero_point: int = 0, alias: Alias | None = None,
     ) -> int:  # fmt: skip
-        """A new value that no L0 tensor has."""
+        """Add a value that is no L0 tensor."""
         return self.graph.add_value(Value(name, shape, dtype, scale, zero_point, alias=alias))
 
     def view(self, value: int, shape: tuple[int, int, int, int], name: str, tensor: int = -1) -> int:
-        """The same dense bytes under another shape."""
+        """Add a view: the same dense bytes under another shape."""
         source = self.graph.values[value]
         root = self.graph.root(value)
         base = source.alias.offset if source.alias else 0
@@ -108,15 +108,15 @@ class Legalizer:
         return self.graph.add_value(made)
 
     def variable(self, resource: int, tensor: int) -> int:
-        """What the variable behind a resource tensor holds now; `tensor` is the L0 tensor that it is read into."""
+        """Return the current value of a resource tensor's variable; `tensor` is the L0 tensor that it is read into."""
         name = self.variables.of_tensor[resource]
         kept = self.kept.setdefault(name, _Kept(self.variables.by_name[name].initial))
         if kept.now < 0:
-            kept.first = kept.now = self._made(tensor, None)
+            kept.first = kept.now = self._make_value(tensor, None)
         return kept.now
 
     def assign(self, resource: int, value: int) -> None:
-        """Let the variable behind a resource tensor hold another value from here on."""
+        """Set the value of a resource tensor's variable for all operators that follow."""
         name = self.variables.of_tensor[resource]
         self.kept.setdefault(name, _Kept(self.variables.by_name[name].initial)).now = value
 
@@ -125,12 +125,12 @@ class Legalizer:
         tensor = self.op.inputs[position]
         name = f"tensor {tensor}"
         if name not in self.kept:
-            made = self._made(tensor, None)
+            made = self._make_value(tensor, None)
             self.kept[name] = _Kept(first_contents(self.source.tensors[tensor]), made, made, in_place=True)
         return self.kept[name].first
 
     def settle(self) -> None:
-        """Make states of the variables, behind the caller's inputs and outputs."""
+        """Add the variables as states, after the caller's inputs and outputs."""
         for name, kept in self.kept.items():
             if kept.first < 0:
                 continue  # assigned but never read: it has no effect
@@ -154,10 +154,10 @@ class Legalizer:
 
     def add_tensor(self, tensor: int, data: npt.NDArray[Any] | None) -> None:
         """Make the value of an L0 tensor, constant when `data` is given."""
-        self.values[tensor] = self._made(tensor, data)
+        self.values[tensor] = self._make_value(tensor, data)
 
-    def _made(self, tensor: int, data: npt.NDArray[Any] | None) -> int:
-        """A new value for an L0 tensor."""
+    def _make_value(self, tensor: int, data: npt.NDArray[Any] | None) -> int:
+        """Create a value for an L0 tensor."""
         t = self.source.tensors[tensor]
         scale, zero = (t.quantization.scale[0], t.quantization.zero_point[0]) if t.quantization else (0.0, 0)
         made = Value(t.name, shape4(t.shape), ELEMENT_TYPES[t.dtype], scale, zero, tensor, data=data)

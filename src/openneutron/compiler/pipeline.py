@@ -1,58 +1,63 @@
-"""The compiler: LiteRT bytes in, LiteRT bytes with NeutronGraph operators out. Stages in order, each its own file.
+"""The compiler: takes a LiteRT file and returns one with NeutronGraph operators in it. Each stage has a file of its own.
 
-ingest → legalize → fuse → tile → schedule → allocate → verify → emit
+unroll_control_flow → ingest, then for each group of operators:
+legalize → fuse → choose_constant_forms → tile → schedule → allocate → emit → predict → verify → encode
+
+Tile, schedule and allocate are driven by `plan`. Where two plans are compared (`_efforts`) both are emitted and priced; only
+the cheaper one is verified and encoded.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, replace
 
 from openneutron._version import __version__
 from openneutron.compiler import l1
 from openneutron.compiler.back import dump
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import Timed, predict
-from openneutron.compiler.back.store import stored, stored_constants
+from openneutron.compiler.back.store import choose_constant_forms, with_storage_forms
 from openneutron.compiler.back.summary import Part, report_of
 from openneutron.compiler.back.verify_schedule import verify
-from openneutron.compiler.collector import paused
 from openneutron.compiler.fitting import Fitting
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import Cut, Group, extract, ingest
 from openneutron.compiler.front.legalize import legalize
-from openneutron.compiler.front.misfits import is_crowded
-from openneutron.compiler.front.opened import Checks, Opened
-from openneutron.compiler.front.straighten import straighten
+from openneutron.compiler.front.memory_limits import has_too_many_ends
+from openneutron.compiler.front.parsed_model import OperatorCache, ParsedModel
+from openneutron.compiler.front.unroll_control_flow import unroll_control_flow
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
-from openneutron.compiler.names import abi_of
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
+from openneutron.compiler.pause_gc import pause_gc
 from openneutron.compiler.plan.constants import Constants
 from openneutron.compiler.plan.search import plan
 from openneutron.compiler.plan.shortage import Shortage, too_many_ends
 from openneutron.compiler.plan.tile import Tiling
 from openneutron.compiler.variables import Variables, variables_of
 from openneutron.errors import InternalError, OptionError, UnsupportedError
-from openneutron.litert.graph import Graph, Operator, copied
+from openneutron.litert.graph import Graph, Operator, copy_model
 from openneutron.litert.passes.close_shapes import close_shapes
 from openneutron.litert.passes.drop_graphs import drop_graphs
 from openneutron.litert.passes.drop_tensors import drop_tensors
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 from openneutron.machine import targets
+from openneutron.machine.runtime_memory import runtime_memory
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import encode_blocks
 from openneutron.microcode.graph_op import add_graph_op, is_graph_op
 from openneutron.microcode.instructions import Program
 from openneutron.options import OPTIMIZE, Options
-from openneutron.records import dataclass, replace
 from openneutron.result import Result
 
 
 @dataclass
 class Unit:
-    """One compiled group with everything the stages made of it."""
+    """One compiled group with the results of all stages."""
 
     graph: KernelGraph
     tiling: Tiling
@@ -68,19 +73,29 @@ class Unit:
 
 
 def compile_graph(
-    part: Graph, target: Target, options: Options, variables: Variables | None = None, checks: Checks | None = None
+    part: Graph,
+    target: Target,
+    options: Options,
+    variables: Variables | None = None,
+    checks: OperatorCache | None = None,
 ) -> Unit:
-    """All stages on a graph whose operators are all supported; where memory is short, a second, thriftier try."""
-    if is_crowded(part):
+    """Run all stages on a graph of supported operators; where memory is short, once more with passes that save memory."""
+    if has_too_many_ends(part):
         raise too_many_ends(len(part.inputs), len(part.outputs))
     try:
-        return _compiled(part, target, options, variables, checks, thrifty=False)
+        return _compile_once(part, target, options, variables, checks, thrifty=False)
     except Shortage:
-        return _compiled(part, target, options, variables, checks, thrifty=True)
+        return _compile_once(part, target, options, variables, checks, thrifty=True)
 
 
-def _compiled(
-    part: Graph, target: Target, options: Options, variables: Variables | None, checks: Checks | None, *, thrifty: bool
+def _compile_once(
+    part: Graph,
+    target: Target,
+    options: Options,
+    variables: Variables | None,
+    checks: OperatorCache | None,
+    *,
+    thrifty: bool,
 ) -> Unit:
     graph = legalize(part, target, variables, checks)
     l1.check(graph)
@@ -93,14 +108,19 @@ def _compiled(
     budget = None
     if options.fit_bytes is not None:
         budget = options.fit_bytes - graph.io_bytes
-    constants = stored_constants(graph, target, options.passes_off)
+    constants = choose_constant_forms(graph, target, options.passes_off)
     units: list[Unit] = []
     for optimize in _efforts(target, options):
-        chosen = plan(graph, target, constants, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
+        try:
+            chosen = plan(graph, target, constants, optimize=optimize, scratch_budget=budget, fetch_constants=fetch)
+        except Shortage:
+            if not units:
+                raise
+            break  # the first level found a plan within the budget, this one does not
         if chosen.notes and units:
             break  # whole tensors that do not fit the TCM
         program = emit(part, graph, chosen.tasks, target, profiling=options.use_profiling)
-        program = stored(program, constants, options.passes_off)
+        program = with_storage_forms(program, constants, options.passes_off)
         events, cycles = predict(program, target)
         made = events, cycles, passes, constants, chosen.notes
         units.append(Unit(graph, chosen.tiling, chosen.tasks, program, b"", b"", *made))
@@ -111,22 +131,26 @@ def _compiled(
 
 
 def _efforts(target: Target, options: Options) -> tuple[str, ...]:
-    """Levels to plan with; beside a data mover, where waiting for constants may cost more than fusing saves, also `fast`."""
-    compared = target.tcm_bytes and options.optimize != "fast" and options.fit_bytes is None
+    """Return the levels to plan with; the fastest result is delivered.
+
+    `fast` is tried as well beside a data mover, where waiting for constants may cost more than fusing saves, and within a
+    budget, where fewer stripes may need no more memory.
+    """
+    compared = options.optimize != "fast" and (target.tcm_bytes or options.fit_bytes is not None)
     return (options.optimize, "fast") if compared else (options.optimize,)
 
 
-def _cut_and_compiled(
-    opened: Opened, target: Target, options: Options, variables: Variables
+def _cut_and_compile(
+    parsed: ParsedModel, target: Target, options: Options, variables: Variables
 ) -> tuple[Cut, dict[int, tuple[Unit, list[int], list[int]]]]:
-    """The groups, and by position the compiled ones with their inputs and outputs.
+    """Return the groups, and for each compiled one its unit, inputs and outputs, by position.
 
-    Where a group does not fit the target it is cut, unless a budget or a whole graph was asked for. Operators that fit in no
-    piece are left, and the rest is grouped anew around them.
+    A group that does not fit the target is cut, unless a budget or one graph was asked for. Operators that fit in no piece stay
+    on the CPU, and the others are grouped again around them.
     """
-    graph, folded = opened.graph, opened.folded
-    fitting = Fitting(graph, target, options, variables, compile_graph, opened.checks)
-    refused = dict(opened.straight.reasons)
+    graph, folded = parsed.graph, parsed.folded
+    fitting = Fitting(graph, target, options, variables, compile_graph, parsed.checks)
+    refused = dict(parsed.control_flow.reasons)
     while True:
         cut = ingest(
             graph,
@@ -136,17 +160,17 @@ def _cut_and_compiled(
             folded=folded,
             refused=refused,
             variables=variables,
-            checks=opened.checks,
+            checks=parsed.checks,
         )
         groups: list[Group] = []
         units: dict[int, tuple[Unit, list[int], list[int]]] = {}
         left = len(refused)
         for group in cut.groups:
-            for piece in fitting.pieces(group.operators) if group.converted else [group.operators]:
+            for piece in fitting.split_to_fit(group.operators) if group.converted else [group.operators]:
                 groups.append(Group(group.converted, piece))
                 if not group.converted:
                     continue
-                misfits = fitting.misfits(piece, group)
+                misfits = fitting.explain_misfits(piece, group)
                 refused |= misfits
                 if not misfits:
                     _, inputs, outputs = extract(graph, groups[-1])
@@ -156,7 +180,7 @@ def _cut_and_compiled(
 
 
 def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[Operator]:
-    """Groups in execution order: a NeutronGraph, or the operators that stay."""
+    """Return the operators in execution order: a NeutronGraph for each compiled group, else the group's operators."""
     ordered: list[Operator] = []
     for at, group in enumerate(cut.groups):
         ordered += [units[at]] if at in units else [graph.operators[i] for i in group.operators]
@@ -164,7 +188,7 @@ def _operator_order(graph: Graph, cut: Cut, units: dict[int, Operator]) -> list[
 
 
 def _certificate(compiled: bytes, source: bytes) -> str:
-    """The compiled file proved against its source, and what the proof found; an `InternalError` when it is refused."""
+    """Prove the compiled file against its source; returns the certificate, raises an `InternalError` when it is refused."""
     from openneutron.certify.certificate import write
     from openneutron.certify.prove import prove
     from openneutron.certify.refused import Refused
@@ -175,8 +199,13 @@ def _certificate(compiled: bytes, source: bytes) -> str:
         raise InternalError(f"the compiled file is not proved: {error}") from None
 
 
+_NO_SELECTION = (
+    "no kernel selection is written for {}: an application links no kernels there, the payload lists those it calls"
+)
+
+
 def _selection(parts: list[Part], target: Target) -> str:
-    """The kernels that these NeutronGraphs call, as C source."""
+    """Return C source that lists the kernels that these NeutronGraphs call."""
     from openneutron.microcode.selection import selection_code
 
     called = {abi_of(node.kernel).id for part in parts for node in part.graph.nodes}
@@ -190,12 +219,12 @@ def compile_model(data: bytes, options: Options) -> Result:
         >>> result = compile_model(Path("model.tflite").read_bytes(), Options(target="imxrt700"))
         >>> result.report.totals.cycles
     """
-    return compile_opened(opened_for(data, options), data, options)
+    return compile_parsed(parse_for(data, options), data, options)
 
 
-@paused()
-def opened_for(data: bytes, options: Options) -> Opened:
-    """The model opened for `compile_opened`, which leaves it as it is."""
+@pause_gc()
+def parse_for(data: bytes, options: Options) -> ParsedModel:
+    """Parse a model for `compile_parsed`, which does not change it."""
     if options.optimize not in OPTIMIZE:
         raise OptionError(f"unknown optimization level {options.optimize!r}", hint=f"levels: {', '.join(OPTIMIZE)}")
     if options.extra_flags:
@@ -210,18 +239,18 @@ def opened_for(data: bytes, options: Options) -> Opened:
             "it was compiled for Neutron already", where=options.source,
             hint="give the .tflite it was made from; `openneutron inspect` reads this one",
         )  # fmt: skip
-    straight = straighten(model, target, options.operators_not_to_delegate)
-    return Opened(model, target, straight)
+    control_flow = unroll_control_flow(model, target, options.operators_not_to_delegate)
+    return ParsedModel(model, target, control_flow)
 
 
-@paused()
-def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
-    """As `compile_model`, of a model that is open already; `data` are its bytes."""
+@pause_gc()
+def compile_parsed(parsed: ParsedModel, data: bytes, options: Options) -> Result:
+    """Compile a model that is parsed already; `data` are its bytes."""
     began = time.perf_counter()
     target = targets.load(options.target)
-    cut, units = _cut_and_compiled(opened, target, options, variables_of(opened.model))
-    folded = opened.folded | cut.dropped
-    model = copied(opened.model)
+    cut, units = _cut_and_compile(parsed, target, options, variables_of(parsed.model))
+    folded = parsed.folded | cut.dropped
+    model = copy_model(parsed.model)
     graph = model.main
     parts: list[Part] = []
     intermediates: dict[str, str] = {}
@@ -243,6 +272,7 @@ def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
                 events=unit.events,
                 cycles=unit.cycles,
                 passes=unit.passes,
+                memory=runtime_memory(unit.microcode, unit.weights, unit.program),
                 pareto=unit.tiling.pareto,
                 notes=unit.notes,
             )
@@ -258,9 +288,12 @@ def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
         raise UnsupportedError("the model has no operators", where=options.source)
     graph.operators = _operator_order(graph, cut, operators)
     report = report_of(graph, source_operators, cut.reasons, parts, target, options, __version__, folded=folded)
-    report = replace(report, notes=(*report.notes, *opened.straight.notes))
+    report = replace(report, notes=(*report.notes, *parsed.control_flow.notes))
     if parts:
         report = replace(report, notes=(*report.notes, *close_shapes(graph)))
+    selects = options.dump_kernel_selection_code and not target.subsystem
+    if options.dump_kernel_selection_code and not selects:
+        report = replace(report, notes=(*report.notes, _NO_SELECTION.format(target.name)))
     drop_graphs(model)
     drop_tensors(model)
     written = write_model(model)
@@ -270,9 +303,7 @@ def compile_opened(opened: Opened, data: bytes, options: Options) -> Result:
         model=written,
         report=replace(report, seconds={"compiler": time.perf_counter() - began}),
         log=dump.conversion_log(report),
-        kernel_selection_code=_selection(parts, target) if options.dump_kernel_selection_code else "",
-        kernel_selections=tuple(_selection([part], target) for part in parts)
-        if options.dump_kernel_selection_code
-        else (),
+        kernel_selection_code=_selection(parts, target) if selects else "",
+        kernel_selections=tuple(_selection([part], target) for part in parts) if selects else (),
         intermediates=intermediates,
     )

@@ -6,6 +6,7 @@ function, so what one accepts the other compiles.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,15 @@ import numpy.typing as npt
 
 from openneutron.litert.graph import DType, Graph, Operator, Quantization, Tensor
 from openneutron.litert.operator_options import options_of
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
 class TensorSignature:
-    """A tensor as limits see it.
+    """The properties of a tensor that limits check.
 
     `values` holds the data of integer constants that shape the result (axes, paddings, sizes) and of single constants
-    (a divisor); weights and other data are known to be constant but not looked at.
+    (a divisor); weights and other data are known to be constant but not looked at. `magnitudes` are the absolute values of a
+    constant of 32 or 64 bits in double, which bound what a bias adds to the sums of each channel.
     """
 
     name: str
@@ -30,7 +31,8 @@ class TensorSignature:
     quantization: Quantization | None
     constant: bool
     values: npt.NDArray[Any] | None = None
-    variable: bool = False  # kept from run to run
+    variable: bool = False  # keeps its contents from run to run
+    magnitudes: npt.NDArray[np.float64] | None = None
 
     @property
     def scale(self) -> float:
@@ -51,7 +53,7 @@ class OpSignature:
     inputs: tuple[TensorSignature | None, ...]
     outputs: tuple[TensorSignature, ...]
     options: Any
-    intermediates: tuple[TensorSignature, ...] = ()  # what recurrent operators quantize inside
+    intermediates: tuple[TensorSignature, ...] = ()  # intermediate tensors of recurrent operators
 
     def input(self, index: int) -> TensorSignature | None:
         """Input `index`, or None when it is absent or not given at all."""
@@ -65,7 +67,8 @@ _SHAPE_ARGUMENT_ELEMENTS = 64
 def of_tensor(tensor: Tensor) -> TensorSignature:
     """The signature of one tensor."""
     values = None
-    most = _SHAPE_ARGUMENT_ELEMENTS if tensor.dtype in (DType.INT32, DType.INT64) else 1
+    integers = tensor.dtype in (DType.INT32, DType.INT64)
+    most = _SHAPE_ARGUMENT_ELEMENTS if integers else 1
     if tensor.data is not None and not tensor.dtype.is_opaque and tensor.data.size <= most:
         values = np.asarray(tensor.data)
     return TensorSignature(
@@ -76,11 +79,12 @@ def of_tensor(tensor: Tensor) -> TensorSignature:
         tensor.data is not None,
         values,
         tensor.is_variable,
+        np.abs(tensor.data.astype(np.float64)).reshape(-1) if integers and tensor.data is not None else None,
     )
 
 
 def default_options(code: str) -> Any:
-    """What an operator without an options table means: every field at the schema's default."""
+    """Return an operator's options table with every field at the schema's default."""
     made = options_of(code)
     return None if made is None else made()
 

@@ -1,4 +1,4 @@
-"""Variables of a LiteRT model: who reads and assigns them, what they hold at first, and which of them may live on the NPU.
+"""Variables of a LiteRT model: their readers, their writers, their initial contents, and which of them can be on the NPU.
 
 LiteRT has two kinds. A resource variable is named by VAR_HANDLE, read by READ_VARIABLE, assigned by ASSIGN_VARIABLE, and gets
 its first contents from the graph that CALL_ONCE names. A variable tensor is an input of a recurrent operator, which updates
@@ -8,12 +8,12 @@ it; it holds its zero point at first. Both keep their contents from run to run.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from openneutron.litert.graph import Array, Graph, Model, Operator, Tensor
 from openneutron.litert.passes.fold_constants import fold_constants
-from openneutron.records import dataclass, field
 from openneutron.verdict import Reason
 
 HANDLE, READ, ASSIGN, INITIALIZE = "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"
@@ -23,7 +23,7 @@ _ONE_SHAPE = "set, read and assign it with one shape and type"
 
 @dataclass
 class Variable:
-    """One resource variable of a graph: its operators by position, and what it holds before the first run."""
+    """One resource variable of a graph: the positions of its operators, and its initial contents."""
 
     name: str
     handles: list[int] = field(default_factory=list)
@@ -33,7 +33,7 @@ class Variable:
 
     @property
     def users(self) -> list[int]:
-        """Every operator that names it."""
+        """Return the positions of all operators of the variable."""
         return [*self.handles, *self.reads, *self.assigns]
 
 
@@ -56,7 +56,7 @@ def _name(op: Operator) -> str:
 
 
 def variables_of(model: Model) -> Variables:
-    """What the main graph does with its resource variables.
+    """Return the resource variables of the main graph.
 
     Example:
         >>> variables_of(model).by_name["stream/states"].initial.shape
@@ -82,7 +82,7 @@ def variables_of(model: Model) -> Variables:
 
 
 def _initialize(model: Model, op: Operator, found: Variables) -> set[str]:
-    """Note what the graph of a CALL_ONCE assigns; values that are no constants stay unknown."""
+    """Record the constants that the graph of a CALL_ONCE assigns; other initial contents stay unknown."""
     number = getattr(op.options, "initSubgraphIndex", 0)
     if not 0 < number < len(model.graphs):
         return set()
@@ -101,13 +101,13 @@ def _initialize(model: Model, op: Operator, found: Variables) -> set[str]:
 
 
 def first_contents(tensor: Tensor) -> Array:
-    """What a variable tensor of a recurrent operator holds at first: the real value 0."""
+    """Return the initial contents of a recurrent operator's variable tensor: the real value 0."""
     zero = tensor.quantization.zero_point[0] if tensor.quantization and tensor.quantization.zero_point else 0
     return np.full(tensor.shape, zero, tensor.dtype.numpy)
 
 
 def misuse(graph: Graph, variables: Variables) -> dict[int, Reason]:
-    """Operators of variables that cannot be on the NPU, whatever else there is, each with its reason."""
+    """Return the operators whose variables cannot be on the NPU in any case, each with its reason."""
     reasons: dict[int, Reason] = {}
     unsteady: list[str] = []
     for variable in variables.by_name.values():
@@ -132,7 +132,7 @@ def _inside(variables: Variables, variable: Variable) -> tuple[str, str] | None:
 
 
 def _depending(graph: Graph, variables: Variables, names: list[str]) -> dict[int, Reason]:
-    """What is computed from variables that do not keep their shape has none that is known either."""
+    """Return the operators that depend on a variable without a fixed shape: their own shapes are unknown too."""
     reasons: dict[int, Reason] = {}
     waiting, met = list(names), set(names)
     while waiting:
@@ -178,13 +178,13 @@ def _problem(graph: Graph, variable: Variable) -> tuple[str, str] | None:
 
 
 def _tensors(graph: Graph, variable: Variable) -> list[Tensor]:
-    """What it is read as, then what is assigned."""
+    """Return the tensors that the variable is read into, then those that are assigned to it."""
     read = [graph.tensors[graph.operators[at].outputs[0]] for at in variable.reads]
     return read + [graph.tensors[graph.operators[at].inputs[1]] for at in variable.assigns]
 
 
 def _other_shape(graph: Graph, variable: Variable) -> tuple[str, str] | None:
-    """Whether it is read, assigned and set at first with one shape and type."""
+    """Return a message where reads, assignments and initial contents differ in shape or type, else None."""
     tensors = _tensors(graph, variable)
     if not tensors:
         return None
@@ -200,7 +200,7 @@ def _other_shape(graph: Graph, variable: Variable) -> tuple[str, str] | None:
     return None
 
 
-def settled(variables: Variables, on_cpu: Collection[int]) -> set[int]:
-    """Operators CALL_ONCE that are no longer needed, because no variable they set stays on the CPU."""
+def unneeded_initializers(variables: Variables, on_cpu: Collection[int]) -> set[int]:
+    """Return the CALL_ONCE operators that can be dropped, because none of their variables stays on the CPU."""
     kept = {name for name, variable in variables.by_name.items() if any(at in on_cpu for at in variable.users)}
     return {at for at, names in variables.set_by.items() if not names & kept}

@@ -1,7 +1,7 @@
-"""The PyTorch side: quantizer, partitioner and backend for ExecuTorch. The only room that imports torch.
+"""The PyTorch side: quantizer, partitioner and backend for ExecuTorch. Beside it only `onnx` and `zoo` import torch.
 
-Names are imported when first used, so importing this package needs nothing but Python, and the quantizer nothing but
-torch and torchao.
+A name is imported when it is first used. So importing this package needs Python alone, and the quantizer needs only torch
+and torchao.
 
 Example:
     >>> from openneutron.executorch import NeutronPartitioner, NeutronQuantizer, generate_neutron_compile_spec

@@ -18,7 +18,7 @@ from openneutron.errors import OptionError
 from openneutron.executorch.flags import apply_flags
 from openneutron.litert.passes.run_passes import PASSES
 from openneutron.machine import targets
-from openneutron.options import SCHEMA, Options, checked
+from openneutron.options import SCHEMA, Options, check_options
 
 if TYPE_CHECKING:
     from executorch.exir.backend.compile_spec_schema import CompileSpec
@@ -37,7 +37,7 @@ def spec_options(given: Mapping[str, Any]) -> Options:
         >>> spec_options({"target": "mcxn94x", "optimize": "fast"}).optimize
         'fast'
     """
-    options = Options(**checked(given, where=WHERE))
+    options = Options(**check_options(given, where=WHERE))
     if options.converter == "open":
         targets.load(options.target)
     with_flags(options)
@@ -52,7 +52,7 @@ def with_flags(options: Options) -> Options:
 
 
 def conversion_options(options: Options, source: str = "<partition>") -> Options:
-    """The converter's options for one partition; what the partitioner and the passes on LiteRT obey is left behind."""
+    """The converter's options for one partition, without those that only the partitioner and the LiteRT passes read."""
     full = with_flags(options)
     return dataclasses.replace(
         full,
@@ -61,6 +61,12 @@ def conversion_options(options: Options, source: str = "<partition>") -> Options
         dump_intermediates=full.dump_intermediates or bool(full.intermediates_dir),
         source=source,
     )
+
+
+def one_graph_options(options: Options, source: str = "<partition>") -> Options:
+    """The converter's options for a partition that must become one NeutronGraph, views included."""
+    given = conversion_options(options, source)
+    return dataclasses.replace(given, one_graph=True) if given.converter == "open" else given
 
 
 def generate_neutron_compile_spec(

@@ -20,12 +20,13 @@ from openneutron.board.cpu import CORTEX_M as CORTEX_M_COSTS
 from openneutron.board.cpu import PORTABLE as PORTABLE_COSTS
 from openneutron.errors import OptionError
 from openneutron.executorch.compile_spec import to_specs
+from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.fx import GETITEM, debug_handles, layer_of, operator_name, source_line
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.options import Options
-from openneutron.report.model import Node as Verdict
+from openneutron.report.model import NodeVerdict
 
 if TYPE_CHECKING:
     from openneutron.executorch.cortex_m.claim import Claim
@@ -36,7 +37,7 @@ NEUTRON, CORTEX_M, PORTABLE = "neutron", "cortex_m", "portable"
 
 @dataclass(frozen=True)
 class Engines:
-    """A recipe's engines; whatever they leave runs in ExecuTorch's portable kernels. `cpu` is the Cortex-M core."""
+    """A recipe's engines; all other nodes run in ExecuTorch's portable kernels. `cpu` is the Cortex-M core."""
 
     name: str
     neutron: bool
@@ -73,10 +74,14 @@ class Engines:
         found = self.quantizers(chosen, is_qat=is_qat)
         return found[0] if len(found) == 1 else ComposableQuantizer(found)
 
-    def partitioner(self, spec: Options, placement: str) -> NeutronPartitioner | None:
+    def partitioner(
+        self, spec: Options, placement: str, session: CompileSession | None = None
+    ) -> NeutronPartitioner | None:
         """The NPU's partitioner, None without an NPU."""
+        if not self.neutron:
+            return None
         costs = CORTEX_M_COSTS if self.cortex_m else PORTABLE_COSTS
-        return NeutronPartitioner(to_specs(spec), placement=placement, cpu_costs=costs) if self.neutron else None
+        return NeutronPartitioner(to_specs(spec), placement=placement, cpu_costs=costs, session=session)
 
     def compile_config(self) -> Any:
         """How to lower to Edge; None for ExecuTorch's defaults."""
@@ -96,7 +101,7 @@ class Engines:
         target_config(cortex_m_backend(where=f"recipe {self.name}"), cpu or self.cpu)  # says which cores there are
         return PlaceLeftovers(cpu or self.cpu) if self.neutron else CortexMPasses(cpu or self.cpu)
 
-    def place_leftovers(self, manager: Any, verdicts: Sequence[Verdict]) -> tuple[Verdict, ...]:
+    def place_leftovers(self, manager: Any, verdicts: Sequence[NodeVerdict]) -> tuple[NodeVerdict, ...]:
         """Rewrite what is left for Cortex-M, in place; returns the verdicts with the engine of each node."""
         step = self.leftover_step()
         if step is None:
@@ -106,7 +111,7 @@ class Engines:
             return _by_operator(manager.exported_program().graph)
         claims: dict[str, Claim] = getattr(step, "claims", {})
         gone = {name for name, claim in claims.items() if claim.folded}
-        return tuple(_placed(verdict, claims) for verdict in verdicts if verdict.name not in gone)
+        return tuple(_with_engine(verdict, claims) for verdict in verdicts if verdict.name not in gone)
 
 
 RECIPES: Final = {
@@ -126,7 +131,7 @@ def engines_of(recipe: str) -> Engines:
     return RECIPES[recipe]
 
 
-def _placed(verdict: Verdict, claims: dict[str, Claim]) -> Verdict:
+def _with_engine(verdict: NodeVerdict, claims: dict[str, Claim]) -> NodeVerdict:
     if verdict.delegated:
         return dataclasses.replace(verdict, engine=NEUTRON)
     claim = claims.get(verdict.name)
@@ -136,7 +141,7 @@ def _placed(verdict: Verdict, claims: dict[str, Claim]) -> Verdict:
     return dataclasses.replace(verdict, engine=CORTEX_M)
 
 
-def _by_operator(graph: Any) -> tuple[Verdict, ...]:
+def _by_operator(graph: Any) -> tuple[NodeVerdict, ...]:
     """Verdicts of a program without an NPU, read off its operators."""
     found = []
     for node in graph.nodes:
@@ -146,7 +151,7 @@ def _by_operator(graph: Any) -> tuple[Verdict, ...]:
         own = name.startswith("cortex_m.")
         reason = "" if own else "Cortex-M has no operator for it"
         found.append(
-            Verdict(
+            NodeVerdict(
                 name=node.name, operator=name, delegated=False, reason=reason, code="" if own else "no_cortex_m",
                 source=source_line(node), debug_handle=(debug_handles(node) or (-1,))[0],
                 engine=CORTEX_M if own else PORTABLE, module=layer_of(node),

@@ -1,15 +1,17 @@
-"""Option strings, as `openneutron compile` takes them, for people who hand them over as text."""
+"""Parse options given as text, as `openneutron compile` takes them."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from openneutron.errors import OptionError
-from openneutron.options import SCHEMA, Options, read_text
+from openneutron.options import SCHEMA, Option, Options, read_text
 
-# What a conversion of one partition obeys; the rest of the command line decides about partitions, or files.
+# Options that concern the conversion of one partition; the other ones choose partitions, or files.
 FLAGS = {
     one.flag: one
     for one in SCHEMA.values()
@@ -17,35 +19,43 @@ FLAGS = {
 }
 
 
+def _read(option: Option, text: str) -> Any:
+    try:
+        return read_text(option, text)
+    except OptionError as error:
+        raise OptionError(f"{option.flag} is {text!r}", hint=error.hint) from error
+
+
+class _Parser(argparse.ArgumentParser):
+    """Parses the options of the schema; every mistake is an `OptionError`."""
+
+    def __init__(self) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+        for flag, option in FLAGS.items():
+            if option.kind == "switch":
+                self.add_argument(flag, dest=option.name, action="store_true")
+            else:
+                action = "extend" if option.kind == "names" else "store"
+                self.add_argument(flag, dest=option.name, action=action, type=partial(_read, option))
+
+    def error(self, message: str) -> NoReturn:
+        raise OptionError(message)
+
+
 def apply_flags(options: Options, flags: Sequence[str], *, where: str) -> Options:
-    """`options` with `flags` applied; both `--name=value` and `--name value` are understood.
+    """Return `options` with `flags` applied; both `--name=value` and `--name value` are understood.
 
     Example:
         >>> apply_flags(Options(), ["--optimize=max"], where="command line").optimize
         'max'
     """
-    words = [word for flag in flags for word in flag.split()]
-    changes: dict[str, Any] = {}
-    position = 0
-    while position < len(words):
-        name, equals, value = words[position].partition("=")
-        position += 1
-        if name not in FLAGS:
-            raise OptionError(f"unknown option {name!r}", where=where, hint=f"known: {', '.join(FLAGS)}")
-        option = FLAGS[name]
-        if option.kind == "switch":
-            if equals:
-                raise OptionError(f"{name} takes no value, {value!r} was given", where=where)
-            changes[option.name] = True
-            continue
-        if not equals:
-            if position == len(words):
-                raise OptionError(f"{name} has no value", where=where)
-            value = words[position]
-            position += 1
-        try:
-            found = read_text(option, value)
-        except OptionError as error:
-            raise OptionError(f"{name} is {value!r}", where=where, hint=error.hint) from error
-        changes[option.name] = changes.get(option.name, ()) + found if isinstance(found, tuple) else found
+    try:
+        found, unknown = _Parser().parse_known_args([word for flag in flags for word in flag.split()])
+    except OptionError as error:
+        raise OptionError(error.message, where=where, hint=error.hint) from None
+    if unknown:
+        raise OptionError(f"unknown option {unknown[0]!r}", where=where, hint=f"known: {', '.join(FLAGS)}")
+    changes: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in vars(found).items()
+    }
     return dataclasses.replace(options, **changes)

@@ -1,4 +1,4 @@
-"""A model in float on ExecuTorch's own kernels, without the NPU: what a delegated program is compared with.
+"""Compile a model in float for ExecuTorch's own kernels, without the NPU, to compare a delegated program with.
 
 Example:
     >>> program = compile_float(model, (image,), name="net")
@@ -13,23 +13,27 @@ import torch
 from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.merge import merge_reports
-from openneutron.executorch.pipeline import in_layout, lower_program
+from openneutron.executorch.pipeline import in_layout
+from openneutron.executorch.program_lowering import lower_program
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
-from openneutron.executorch.versions import check_executorch
+from openneutron.executorch.torch_lock import torch_lock
+from openneutron.executorch.upstream.versions import check_executorch
+from openneutron.options import DEFAULT_TARGET
 from openneutron.program import Program
 
 
+@torch_lock()
 def compile_float(
     model: torch.nn.Module,
     example_inputs: Inputs,
     *,
-    target: str = "imxrt700",
+    target: str = DEFAULT_TARGET,
     channels_last: bool = False,
     name: str = "",
     progress: Progress | None = None,
 ) -> Program:
-    """Compile without quantization; every node stays on the CPU, which the report says of each."""
+    """Compile without quantization; every node stays on the CPU, and the report says so for each."""
     check_executorch()
     stages = Stages(progress)
     spec = spec_options({"target": target})

@@ -11,9 +11,9 @@ import re
 from functools import cache
 from typing import Any
 
-from torch._ops import OpOverload
 from torch.fx import Graph, Node
 
+from openneutron.executorch.upstream.names import aten_operator, schema_of
 from openneutron.onnx.names import ONNX_NODE
 
 _QD = "quantized_decomposed."
@@ -43,21 +43,7 @@ def operator_name(node: Node) -> str:
 def _name_of(target: Any) -> str:
     """An operator's name; asked for so often that making it anew each time was a third of partitioning."""
     # An Edge operator wraps the ATen one it was made from.
-    return str(target if isinstance(target, OpOverload) else getattr(target, "_op", target))
-
-
-@cache
-def edge_operator(target: OpOverload, overload: str = "") -> Any:
-    """The Edge form of an ATen operator, or of another overload of it.
-
-    Example:
-        >>> edge_operator(torch.ops.aten.add.Tensor, "Scalar")
-        <EdgeOpOverload: aten.add.Scalar>: schema = ...
-    """
-    from executorch.exir.dialects._ops import ops
-
-    space, name = target._schema.name.split("::")
-    return getattr(getattr(getattr(ops.edge, space), name), overload or target._overloadname)
+    return str(aten_operator(target))
 
 
 def is_quantize(node: Node) -> bool:
@@ -86,7 +72,7 @@ def arguments(node: Node) -> dict[str, Any]:
 @cache
 def _parameters(target: Any) -> tuple[tuple[str, Any], ...] | None:
     """The parameters in an operator's schema with their defaults; torch makes the list anew whenever it is asked."""
-    schema = getattr(target, "_schema", None)
+    schema = schema_of(target)
     if schema is None:
         return None
     return tuple((one.name, one.default_value if one.has_default_value() else None) for one in schema.arguments)
@@ -138,7 +124,7 @@ def unrolled_from(node: Node) -> str:
 
 
 def copied(graph: Graph) -> Graph:
-    """A copy whose nodes have the names of the first; copying alone renames an argument called "input" or "id"."""
+    """Return a copy with unchanged node names; torch's own copy renames an argument called "input" or "id"."""
     made = copy.deepcopy(graph)
     for old, new in zip(graph.nodes, made.nodes, strict=True):
         new.name = old.name
@@ -147,7 +133,7 @@ def copied(graph: Graph) -> Graph:
 
 def is_view(node: Node) -> bool:
     """Whether the node shows the memory of its first argument, so that a change in place is seen through both."""
-    schema = getattr(node.target, "_schema", None)
+    schema = schema_of(node.target)
     return schema is not None and not schema.is_mutable and any(one.alias_info is not None for one in schema.returns)
 
 

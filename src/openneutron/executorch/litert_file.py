@@ -24,32 +24,33 @@ from openneutron.executorch.compile_spec import spec_options, to_specs
 from openneutron.executorch.fx import is_dequantize, is_quantize, source_line
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, lower
-from openneutron.executorch.partition.attempts import Check
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
+from openneutron.executorch.partition.trial_lowering import Check
 from openneutron.executorch.pipeline import quantize
-from openneutron.executorch.quantize.accuracy import GOOD
+from openneutron.executorch.quantize.accuracy import GOOD, warnings_of_outputs, worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.stage_times import Stages
+from openneutron.executorch.torch_lock import torch_lock
 from openneutron.litert.write import write_model
 from openneutron.options import LITERT, SCHEMA, Options
 from openneutron.program import Program
-from openneutron.report.model import Report
+from openneutron.report.model import OutputAccuracy, Report
 from openneutron.run.runner import runner_of
 from openneutron.verdict import OK
 
 LITERT_MODEL = "model.tflite"  # among a program's intermediates: what was compiled
 
 
-def lower_whole(program: ExportedProgram, options: Options, *, where: str = "") -> Lowered:
+def lower_whole_program(program: ExportedProgram, options: Options, *, where: str = "") -> Lowered:
     """The whole program as a LiteRT model; an error names the node that has no LiteRT form.
 
     Example:
-        >>> data = write_model(lower_whole(quantized_program, Options(target="imxrt700")).model)
+        >>> data = write_model(lower_whole_program(quantized_program, Options(target="imxrt700")).model)
     """
     from executorch.exir import to_edge_transform_and_lower
 
-    whole = _Whole(to_specs(options))
+    whole = _WholeProgram(to_specs(options))
     to_edge_transform_and_lower(program, partitioner=[whole])
     if whole.problem is not None:
         node, reason = whole.problem.node, whole.problem.reason
@@ -61,18 +62,18 @@ def lower_whole(program: ExportedProgram, options: Options, *, where: str = "") 
     return whole.lowered
 
 
-class _Whole(NeutronPartitioner):
-    """Sees the program as the NPU's partitioner does, lowers all of it, and delegates nothing."""
+class _WholeProgram(NeutronPartitioner):
+    """Gets the program as the NPU's partitioner does, lowers all of it, and delegates nothing."""
 
     lowered: Lowered | None = None
     problem: Rejected | None = None
 
     def _check(self) -> Check:
-        """Which operators the NPU takes is the converter's business."""
+        """Accept every operator: the converter decides which of them the NPU runs."""
         return lambda signature: OK
 
     def partition(self, exported_program: ExportedProgram) -> PartitionResult:
-        """Lower, and remember the result or what stood in the way."""
+        """Lower, and keep the result or the problem."""
         constants = Constants(exported_program, self._take_known(exported_program))
         graph = exported_program.graph
         outputs = [node for node in graph.output_node().args[0] if isinstance(node, Node)]
@@ -86,7 +87,7 @@ class _Whole(NeutronPartitioner):
             self.problem = rejected
         except KeyError as error:  # an output that nothing stores
             node = error.args[0]
-            self.problem = Rejected(node, _not_stored(node)) if isinstance(node, Node) else None
+            self.problem = Rejected(node, _reason_not_stored(node)) if isinstance(node, Node) else None
             if self.problem is None:
                 raise
         self._finished = True
@@ -97,14 +98,14 @@ def _is_input(node: Any, constants: Constants) -> bool:
     return isinstance(node, Node) and node.op == "placeholder" and node not in constants
 
 
-def _not_stored(node: Node) -> Any:
+def _reason_not_stored(node: Node) -> Any:
     from openneutron.verdict import Reason
 
     return Reason("float_output", "its result is a float that nothing quantizes", node.name, "quantize it")
 
 
 def _rename(lowered: Lowered, inputs: Sequence[str], outputs: Sequence[str], program: ExportedProgram) -> None:
-    """Give the model's inputs and outputs the names they are known by; an input that nothing reads is gone."""
+    """Give the model's inputs and outputs the caller's names; an input that nothing reads does not exist any more."""
     graph = lowered.model.main
     known = dict(zip(program.graph_signature.user_inputs, inputs, strict=False))
     for node, tensor in zip(lowered.inputs, graph.inputs, strict=True):
@@ -130,6 +131,7 @@ def _check_rest(model: bytes, report: Report, name: str) -> None:
         ) from error  # fmt: skip
 
 
+@torch_lock()
 def compile_to_litert(
     source: Any,
     example_inputs: Inputs | None,
@@ -151,28 +153,28 @@ def compile_to_litert(
     stages = Stages(progress)
     chosen = Choices.of(options)
     channels_last = options.pop("channels_last", False)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     quantized, program = None, source
-    sqnr: tuple[float, ...] = ()
+    compared: tuple[OutputAccuracy, ...] = ()
     if not isinstance(source, ExportedProgram):
         assert example_inputs is not None
         made = quantize(source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages)
-        quantized, sqnr, program, remarks = made.module, made.sqnr, made.program, made.notes
+        quantized, compared, program, notes = made.module, made.compare(), made.program, made.notes
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     shared = {one: value for one, value in options.items() if LITERT in SCHEMA[one].fronts}
     layout = {one: options[one] for one in ("use_neutron_for_format_conversion",) if one in options}
     with stages("lowering to LiteRT"):
         all_of_it = {one: value for one, value in shared.items() if one != "operators_not_to_delegate"}
-        lowered = lower_whole(program, spec_options({**all_of_it, **layout}), where=name)
+        lowered = lower_whole_program(program, spec_options({**all_of_it, **layout}), where=name)
     _rename(lowered, inputs, outputs, program)
     data = write_model(lowered.model)
     with stages("compiling"):
         result = convert(data, Options(source=name, **shared))
         _check_rest(result.model, result.report, name)
     report = dataclasses.replace(
-        result.report, output_sqnr=min(sqnr, default=None), seconds=stages.seconds,
-        notes=(*result.report.notes, *remarks),
+        result.report, output_sqnr=worst_sqnr(compared), outputs=compared, seconds=stages.seconds,
+        notes=(*result.report.notes, *notes), warnings=(*result.report.warnings, *warnings_of_outputs(compared)),
     )  # fmt: skip
     if quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
         warning = loss(report, source, quantized, calibration)

@@ -1,24 +1,20 @@
-"""The whole way: module → export → quantize → partition → compile → `.pte`, with seconds per stage."""
+"""From a PyTorch module to a `Program`: export, quantize, lower, measure accuracy, report, with the seconds of each stage."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from torch._export.verifier import SpecViolationError
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
 from openneutron.board.merge import merge_stocks, with_interval
-from openneutron.errors import OptionError, UnsupportedError
+from openneutron.errors import OpenNeutronError, OptionError
 from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
 from openneutron.executorch.capture.export import (
     Inputs,
@@ -26,36 +22,47 @@ from openneutron.executorch.capture.export import (
     check_shapes,
     evaluation,
     export,
+    one_thread,
     with_plain_outputs,
 )
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.executorch.deliver.host_kernels import check_host_convolutions, check_host_kernels
-from openneutron.executorch.deliver.known_results import known_results
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
-from openneutron.executorch.edge.delegate import delegate
+from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.engines import Engines, engines_of
-from openneutron.executorch.fx import is_quantize, operator_name, source_line, value_of
-from openneutron.executorch.partition.passes.keep_layers_whole import forget_with, with_whole_layers
-from openneutron.executorch.partition.passes.make_islands_contiguous import Copies, copies_of, make_islands_contiguous
-from openneutron.executorch.partition.passes.remove_border_quantize import Border, remove_border_quantize
+from openneutron.executorch.fx import is_quantize
+from openneutron.executorch.lower.layer_calls import LayerBodies
+from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
 from openneutron.executorch.place.whole_program import whole_program
-from openneutron.executorch.quantize.accuracy import GOOD, SAMPLES
+from openneutron.executorch.program_lowering import LoweredProgram, lower_program
+from openneutron.executorch.quantize.accuracy import (
+    GOOD,
+    SAMPLES,
+    compare_outputs,
+    run_all,
+    warnings_of_outputs,
+    worst_sqnr,
+)
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.quantize.measure.original import run_original
+from openneutron.executorch.quantize.measure.parts import piece_labels
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.aware import quantize_aware
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
-from openneutron.executorch.versions import check_executorch
-from openneutron.microcode.pte import read_plan
-from openneutron.microcode.seal import seal_pte
+from openneutron.executorch.torch_lock import torch_lock
+from openneutron.executorch.upstream.edge_names import forget_same_nodes, info_of
+from openneutron.executorch.upstream.names import forget_fake_calls
+from openneutron.executorch.upstream.switch import notes as upstream_notes
+from openneutron.executorch.upstream.versions import check_executorch
+from openneutron.microcode.payload import FRAME, frame_of_pte
 from openneutron.microcode.selection import is_ours, merge
-from openneutron.options import Options
+from openneutron.options import DEFAULT_TARGET
 from openneutron.program import Program
-from openneutron.report.model import Node as Verdict
-from openneutron.report.model import Report
+from openneutron.report.facts import figure_of
+from openneutron.report.model import OutputAccuracy, Report
 
 
 @dataclass(frozen=True)
@@ -102,11 +109,13 @@ def compile_module(
     dumps: dict[str, bytes | str] = {}
     for partition in built.partitions if dump_intermediates else ():
         dumps |= with_modules(partition, built.report).files()
+    if dumps:
+        dumps[FRAME] = frame_of_pte(built.pte)
     return Program(
         built.pte,
         "pte",
         built.report,
-        merged_selection(selections),
+        merge_selections(selections),
         dumps,
         built.quantized,
         kernel_selections=selections,
@@ -115,8 +124,8 @@ def compile_module(
     )
 
 
-def merged_selection(selections: Sequence[str]) -> str:
-    """The selection for all partitions; "" when there are several of NXP's, which only NXP's own tool merges."""
+def merge_selections(selections: Sequence[str]) -> str:
+    """One selection for all partitions; "" for several of NXP's, which only NXP's own tool merges."""
     if len(selections) < 2:
         return "".join(selections)
     files = [(f"partition {index}", code) for index, code in enumerate(selections)]
@@ -130,17 +139,16 @@ _lowerings = itertools.count(1)
 
 @contextmanager
 def bounded_memory() -> Iterator[None]:
-    """Now and then let go of what lowerings leave in caches of the process: torch's of fake calls, ExecuTorch's of nodes."""
+    """Empty the caches of torch and ExecuTorch after every few lowerings; they would grow with each of them."""
     try:
         yield
     finally:
         if next(_lowerings) % _LOWERINGS_KEPT == 0:
-            from executorch.exir.backend.utils import is_same_node
-
-            FakeTensorMode.cache_clear()
-            is_same_node.cache_clear()
+            forget_fake_calls()
+            forget_same_nodes()
 
 
+@torch_lock()
 @bounded_memory()
 def build(
     source: torch.nn.Module | ExportedProgram,
@@ -151,34 +159,35 @@ def build(
     name: str = "",
     channels_last: bool = False,
     int8_io: bool = False,
-    target: str = "imxrt700",
+    target: str = DEFAULT_TARGET,
     recipe: str = "neutron",
     placement: str = "all",
     train: Any = None,
     **options: Any,
 ) -> Built:
-    """As `compile_module`, keeping the quantized module and each partition.
+    """Compile as `compile_module` does, and return the quantized module and each partition too.
 
     `recipe` names the engines, `placement` decides about partitions that the CPU runs faster, and with `train` the model
-    is trained with rounding in the loop instead of calibrated.
+    is trained with rounding in the loop instead of calibrated. Several threads compile one after the other.
     """
     check_executorch()
+    session = CompileSession()
     stages = Stages(progress)
     engines = engines_of(recipe)
     engines.check_target(target)
     chosen = Choices.of(options)
     spec = spec_options({"target": target, **options})
     quantized: GraphModule | None = None
-    sqnr: tuple[float, ...] = ()
-    remarks: tuple[str, ...] = ()
+    compared: tuple[OutputAccuracy, ...] = ()
+    made: Quantized | None = None
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
     if isinstance(source, ExportedProgram) and not calibration:
         program = source
     elif train is not None:
-        quantized, program = _trained(
-            source, example_inputs, calibration, train, engines, chosen, channels_last, stages
-        )
+        quantized, program = _train(source, example_inputs, calibration, train, engines, chosen, channels_last, stages)
     else:
         if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
             raise OptionError("the program is quantized already", hint="leave calibration out")
@@ -188,12 +197,18 @@ def build(
             raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
         made = quantize(
             source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
-            whole_layers=engines.neutron,
+            bodies=session.bodies if engines.neutron else None,
         )  # fmt: skip
-        quantized, program, sqnr, remarks = made.module, made.program, made.sqnr, made.notes
+        quantized, program, notes, warnings = made.module, made.program, made.notes, made.warnings
     check_program(program, from_module=quantized is not None)
     check_scales(program)
-    lowered = lower_program(program, spec, stages, int8_io=int8_io, engines=engines, placement=placement)
+    lowered = lower_program(
+        program, spec, stages, int8_io=int8_io, engines=engines, placement=placement, session=session
+    )
+    if made is not None:
+        with stages("measuring accuracy"):
+            compared, measured_how = delivered_accuracy(lowered.pte, made, int8_io=int8_io)
+            notes = (*notes, *measured_how)
     partitions = list(partitions_of(lowered.edge.graph_module))
     report = merge_reports(
         partitions, lowered.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
@@ -206,14 +221,22 @@ def build(
         seconds=_seconds(stages, partitions),
         files={"pte": len(lowered.pte)},
         passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
-        output_sqnr=min(sqnr, default=None),
+        output_sqnr=worst_sqnr(compared),
+        outputs=compared,
         notes=(
             *report.notes,
-            *_mode(source, train),
-            *_notes(lowered.copies),
+            *_mode_note(source, train),
+            *_lowering_notes(lowered),
+            *upstream_notes(),
             *map(str, lowered.borders),
-            *_each(sqnr),
-            *remarks,
+            *_output_notes(compared),
+            *notes,
+        ),
+        warnings=(
+            *report.warnings,
+            *warnings,
+            *_unmatched_warnings("operators_not_to_delegate", lowered.unmatched),
+            *warnings_of_outputs(compared),
         ),
     )
     if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
@@ -225,17 +248,57 @@ def build(
     return Built(lowered.pte, report, tuple(partitions), quantized, lowered.edge)
 
 
+def _unmatched_warnings(option: str, patterns: Sequence[str]) -> tuple[str, ...]:
+    """Warn of patterns of an option that match nothing."""
+    return tuple(f"{option}: {one!r} matches no node, so it has no effect" for one in patterns)
+
+
 @dataclass(frozen=True)
 class Quantized:
-    """The converted PT2E module, its exported program, and the SQNR of each of its outputs against float.
+    """The converted PT2E module, its exported program, and the results `wanted` of the given model on `samples`.
 
-    `notes` say what methods did.
+    `labels` number the pieces that outputs are joined from. `notes` say what methods did, `warnings` say where the given
+    model's own result is no number.
     """
 
     module: GraphModule
     program: ExportedProgram
-    sqnr: tuple[float, ...] = ()
+    samples: Sequence[Inputs]
+    wanted: Sequence[Any]
+    labels: Sequence[torch.Tensor | None]
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def sqnr(self) -> tuple[float, ...]:
+        """The module's SQNR in decibels for each output that has one."""
+        return tuple(one.sqnr for one in self.compare() if one.sqnr is not None)
+
+    def compare(self) -> tuple[OutputAccuracy, ...]:
+        """Measure the module's accuracy; its state stays as it was."""
+        states = states_of(self.module)
+        with one_thread():
+            found = run_all(self.module, self.samples)
+        restore(self.module, states)
+        return compare_outputs(self.wanted, found, self.labels)
+
+
+def delivered_accuracy(
+    pte: bytes, made: Quantized, *, int8_io: bool
+) -> tuple[tuple[OutputAccuracy, ...], tuple[str, ...]]:
+    """The accuracy of the written program, measured by running it here, and notes about the measurement.
+
+    A program that cannot run here, or whose inputs and outputs are INT8, is measured as its PT2E module.
+    """
+    if int8_io:
+        return made.compare(), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
+    try:
+        runner = runner_of(pte, "the program")
+        return compare_outputs(made.wanted, run_all(runner.run, made.samples), made.labels), ()
+    except OpenNeutronError as error:
+        return made.compare(), (
+            f"accuracy is that of the PT2E module: the program does not run here ({error.message})",
+        )
 
 
 def quantize(
@@ -247,11 +310,11 @@ def quantize(
     channels_last: bool = False,
     stages: Stages | None = None,
     engines: Engines | None = None,
-    whole_layers: bool = False,
+    bodies: LayerBodies | None = None,
 ) -> Quantized:
-    """Post-training quantization, and how close it comes on a few calibration samples.
+    """Quantize a model after training, and run it in float on a few calibration samples to compare with later.
 
-    With `whole_layers` recurrent layers are one call each in the program, which only our partitioner knows.
+    With `bodies` recurrent layers are one call each in the program, which only our partitioner knows; their bodies go there.
     """
     check_model(model)
     check_samples(example_inputs, calibration)
@@ -266,12 +329,18 @@ def quantize(
             exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
         made = quantize_exported(exported, batches, chosen, quantizer, stages=stages)
         with stages("exporting again"):
-            captured = with_whole_layers(made.module) if whole_layers else made.module
-            program = forget_with(export(captured, inputs, what="the quantized model"))
-    return Quantized(made.module, program, made.sqnr, made.notes)
+            captured = made.module if bodies is None else contract_layers(made.module, bodies)
+            program = export(captured, inputs, what="the quantized model")
+        with stages("running the model in float"), one_thread():
+            samples = batches[:SAMPLES]
+            wanted = run_original(model, samples)
+    parts = getattr(quantizer, "quantizers", [quantizer])
+    unmatched = [pattern for one in parts for pattern in getattr(one, "unmatched", ())]
+    warnings = (*made.warnings, *_unmatched_warnings("exclude", unmatched))
+    return Quantized(made.module, program, samples, wanted, piece_labels(exported), made.notes, warnings)
 
 
-def _trained(
+def _train(
     model: torch.nn.Module | ExportedProgram,
     example_inputs: Inputs | None,
     calibration: Sequence[Inputs] | None,
@@ -281,7 +350,7 @@ def _trained(
     channels_last: bool,
     stages: Stages,
 ) -> tuple[GraphModule, ExportedProgram]:
-    """Training with rounding in the loop: the converted PT2E module, and its exported program."""
+    """Train with rounding in the loop; returns the converted PT2E module and its exported program."""
     check_model(model)
     if isinstance(model, ExportedProgram) or example_inputs is None:
         raise OptionError("only a module can be trained", hint="give an nn.Module with example_inputs")
@@ -296,105 +365,13 @@ def _trained(
         return quantized, export(quantized, inputs, what="the quantized model")
 
 
-@dataclass(frozen=True)
-class LoweredProgram:
-    """The sealed `.pte`, the Edge program it was written from, and what was learnt on the way."""
-
-    pte: bytes
-    edge: ExportedProgram
-    verdicts: tuple[Verdict, ...]
-    copies: Copies
-    borders: tuple[Border, ...]
-    arena_bytes: int = 0
-
-
-def lower_program(
-    program: ExportedProgram,
-    spec: Options,
-    stages: Stages,
-    *,
-    int8_io: bool = False,
-    engines: Engines | None = None,
-    placement: str = "all",
-) -> LoweredProgram:
-    """Partition, compile and serialize; with `int8_io` the border's quantize and dequantize go."""
-    import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
-    from executorch.exir import to_edge_transform_and_lower
-
-    engines = engines or engines_of("neutron")
-    partitioner = engines.partitioner(spec, placement)
-    with stages("partitioning and compiling"):
-        try:
-            if partitioner is not None and not engines.cortex_m:
-                edge = delegate(program, partitioner)
-            else:
-                edge = to_edge_transform_and_lower(
-                    program,
-                    partitioner=None if partitioner is None else [partitioner],
-                    compile_config=engines.compile_config(),
-                )
-        except SpecViolationError as error:
-            raise _no_core_operator(program, str(error)) from error
-    if partitioner is None:
-        make_islands_contiguous(edge.exported_program().graph_module)
-    borders = remove_border_quantize(edge.exported_program()) if int8_io else []
-    if borders and all(border.reason for border in borders):
-        raise UnsupportedError(
-            f"no input or output can be INT8: {borders[0]}", hint="leave INT8 I/O off, or quantize what reads it"
-        )
-    with stages("placing leftovers") if engines.cortex_m else nullcontext():
-        verdicts = engines.place_leftovers(edge, () if partitioner is None else partitioner.verdicts)
-    check_host_convolutions(edge.exported_program().graph)
-    copies = copies_of(edge.exported_program().graph_module)
-    # to_executorch rewrites the graph in place; comparisons want it as it was.
-    program = edge.exported_program()
-    lowered = program._update(GraphModule(program.graph_module, copy.deepcopy(program.graph)), program.graph_signature)
-    # Gradients are nobody's here, and with them a buffer that the CPU keeps could not be written in place.
-    with stages("writing the program"), torch.no_grad(), known_results():
-        _keep_first_contents(program)
-        executorch_program = edge.to_executorch()
-        pte = seal_pte(bytes(executorch_program.buffer))
-    gone = {border.node for border in borders if not border.reason}
-    verdicts = tuple(verdict for verdict in verdicts if verdict.name not in gone)
-    check_host_kernels(tuple(read_plan(pte, where="<pte>").operators), verdicts)
-    arenas = executorch_program.executorch_program.execution_plan[0].non_const_buffer_sizes
-    return LoweredProgram(pte, lowered, verdicts, copies, tuple(borders), sum(arenas))
-
-
-def _keep_first_contents(program: ExportedProgram) -> None:
-    """Buffers that the CPU keeps begin as the model has them; unasked, ExecuTorch writes down their shapes alone."""
-    signature = program.graph_signature
-    changed = set(signature.buffers_to_mutate.values())
-    for node in program.graph.nodes:
-        if node.op == "placeholder" and signature.inputs_to_buffers.get(node.name) in changed:
-            node.meta["et_init_buffer"] = True
-
-
-def _no_core_operator(program: ExportedProgram, message: str) -> UnsupportedError:
-    """What to say of an operator that ExecuTorch's verifier refuses; of complex numbers it is their maker's fault."""
-    for node in program.graph.nodes:
-        value = value_of(node)
-        if node.op == "call_function" and isinstance(value, torch.Tensor) and value.is_complex():
-            line = source_line(node)
-            return UnsupportedError(
-                f"{operator_name(node)} ({node.name}{', ' + line if line else ''}) makes complex numbers, which no "
-                "operator behind it takes",
-                hint="end the model before it, or compute real and imaginary parts as products with a constant matrix",
-            )
-    found = re.search(r"aten\.\w+\.\w+", message)
-    return UnsupportedError(
-        f"ExecuTorch has no place for operator {found[0] if found else ''}: it is not among its core operators",
-        hint="write the model without it",
-    )
-
-
 def partitions_of(module: GraphModule) -> Iterator[Partition]:
-    """What was learnt about each delegate of a lowered program, in order of execution."""
+    """What is known about each delegate of a lowered program, in order of execution."""
     from executorch.exir.delegate import executorch_call_delegate
 
     for node in module.graph.nodes:
         if node.op == "call_function" and node.target is executorch_call_delegate:
-            found = getattr(module, node.args[0].target).meta.get("_delegate_info_meta")
+            found = info_of(getattr(module, node.args[0].target))
             if isinstance(found, Partition):
                 yield found
 
@@ -407,7 +384,7 @@ def _examples(program: ExportedProgram) -> Inputs | None:
 
 
 def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
-    """Inputs as the program will store them: dense, images channels-last on request."""
+    """Inputs as the program stores them: dense, and images channels-last on request."""
     if channels_last:
         return tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous() for x in inputs)
     return tuple(x if _is_dense(x) else x.contiguous() for x in inputs)
@@ -417,22 +394,25 @@ def _is_dense(x: torch.Tensor) -> bool:
     return x.is_contiguous() or (x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last))
 
 
-def _mode(source: torch.nn.Module | ExportedProgram, train: Any) -> tuple[str, ...]:
+def _mode_note(source: torch.nn.Module | ExportedProgram, train: Any) -> tuple[str, ...]:
     if isinstance(source, ExportedProgram) or train is not None or not source.training:
         return ()
     return ("the model was in training mode: it was compiled as model.eval() makes it",)
 
 
-def _notes(copies: Copies) -> tuple[str, ...]:
-    if not copies.count:
-        return ()
-    return (f"{copies.count} tensors ({copies.bytes:,} bytes) are copied to contiguous order for operators on the CPU",)
+def _lowering_notes(lowered: LoweredProgram) -> Iterator[str]:
+    copies = lowered.copies
+    if copies.count:
+        yield f"{copies.count} tensors ({copies.bytes:,} bytes) are copied to contiguous order for operators on the CPU"
+    if lowered.retraced:
+        yield f"ExecuTorch retraced the program, which takes longer, because of {lowered.retraced}"
 
 
-def _each(sqnr: Sequence[float]) -> tuple[str, ...]:
-    if len(sqnr) < 2:
+def _output_notes(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
+    """The accuracy of each output, where the program's one figure does not say it: several outputs, or one without SQNR."""
+    if len(outputs) < 2 and all(one.sqnr is not None for one in outputs):
         return ()
-    return ("SQNR of the outputs: " + ", ".join(f"{one:.1f} dB" for one in sqnr),)
+    return (f"accuracy of the outputs: {', '.join(map(figure_of, outputs))}",)
 
 
 def _seconds(stages: Stages, partitions: Sequence[Partition]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """A quantized program as bytes, so that one export and one calibration serve many compiles, also in other processes.
 
 Example:
-    >>> data, sqnr = quantized_bytes(find("cifarnet").load(), per_channel=True)
+    >>> data, sqnr = quantize_to_bytes(find("cifarnet").load(), per_channel=True)
     >>> openneutron.compile(program_of(data), target="mcxn94x")
 """
 
@@ -16,10 +16,13 @@ from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.engines import engines_of
 from openneutron.executorch.pipeline import quantize
+from openneutron.executorch.quantize.accuracy import worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.torch_lock import torch_lock
 
 
-def quantized_bytes(
+@torch_lock()
+def quantize_to_bytes(
     loaded: Loaded, *, recipe: str = "neutron", channels_last: bool = False, **options: Any
 ) -> tuple[bytes, float | None]:
     """The quantized program, and the SQNR of its worst output; `options` are those of a compile that quantize.
@@ -27,19 +30,19 @@ def quantized_bytes(
     A program that is quantized already comes back as it is, with no SQNR.
     """
     program: Any = loaded.model
-    sqnr: tuple[float, ...] = ()
+    sqnr: float | None = None
     if loaded.calibration:
-        with one_thread():  # sums of a histogram depend on the number of threads
+        with one_thread():  # a histogram's sums depend on the number of threads
             made = quantize(
                 loaded.model, loaded.example_inputs or (), loaded.calibration, Choices.of(options),
                 channels_last=channels_last, engines=engines_of(recipe),
             )  # fmt: skip
-        program, sqnr = made.program, made.sqnr
+            program, sqnr = made.program, worst_sqnr(made.compare())
     file = io.BytesIO()
     torch.export.save(program, file)
-    return file.getvalue(), min(sqnr, default=None)
+    return file.getvalue(), sqnr
 
 
 def program_of(data: bytes) -> torch.export.ExportedProgram:
-    """A program of its own for one compile, which may rewrite it."""
+    """A fresh program from the bytes; a compile may rewrite the one it is given."""
     return torch.export.load(io.BytesIO(data))

@@ -1,4 +1,4 @@
-"""What must hold for any graph, wherever it came from: indices exist, order is executable, scales are numbers.
+"""Checks that a graph is consistent: indices exist, the order of operators can run, scales are usable numbers.
 
 The reader runs this on every file and the builder on every graph it finishes.
 """
@@ -22,7 +22,7 @@ GRAPH_FIELDS = (
     "decompositionSubgraphIndex",
     "subgraph",
 )
-# Operators that act by more than their results, and those that run other graphs or unknown code.
+# Operators with side effects, and those that run other graphs or unknown code.
 _NO_OUTPUTS = frozenset(
     {"ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "CUSTOM", "HASHTABLE_IMPORT", "IF", "WHILE", "STABLEHLO_CASE",
      "STABLEHLO_COMPOSITE", "STABLEHLO_CUSTOM_CALL", "STABLEHLO_WHILE"}
@@ -110,13 +110,7 @@ def _check_operator(
 
 
 def _check_quantization(tensor: Tensor, where: str) -> None:
-    """Scales of narrow integers must be usable numbers.
-
-    Zero is kept per channel, where converters write it for a channel whose weights are all zero, and refused per
-    tensor, where it would make every value meaningless. Tensors nobody uses, and types whose scale no kernel
-    divides by (INT32 biases, floats), keep whatever the file says. Constants may have negative scales: some
-    converters put a sign there, and LiteRT multiplies by it.
-    """
+    """Refuse narrow integers whose scales are not usable numbers."""
     quantization = tensor.quantization
     if quantization is None or tensor.dtype not in _QUANTIZED:
         return
@@ -141,7 +135,7 @@ def _range(dtype: DType) -> tuple[int, int]:
 
 
 def _check_calls(model: Model, source: str) -> None:
-    """Calls between graphs must name existing graphs and must not recurse."""
+    """Refuse calls of graphs that do not exist, and recursion."""
     calls: list[list[int]] = []
     for number, graph in enumerate(model.graphs):
         called: list[int] = []

@@ -11,13 +11,12 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-
-from openneutron.records import dataclass, field
 
 Array = npt.NDArray[Any]
 _Record = TypeVar("_Record")
@@ -269,11 +268,11 @@ class Model:
         return self.graphs[0]
 
 
-def copied(model: Model) -> Model:
+def copy_model(model: Model) -> Model:
     """The model with graphs, tensors and operators of its own, for a pass that changes them; values are shared.
 
     Example:
-        >>> drop_tensors(copied(model))
+        >>> drop_tensors(copy_model(model))
     """
     made = _twin(model)
     made.graphs, made.signatures, made.metadata = [], [*model.signatures], [*model.metadata]

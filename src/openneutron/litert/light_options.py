@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from openneutron.litert.layout import TABLES
+from openneutron.litert.schema_tables import TABLES
 
 if TYPE_CHECKING:
     from typing import Self
@@ -34,7 +34,7 @@ _STRUCTS = {
 
 
 class LightOptions:
-    """An options table; `SLOTS` and `FIELDS` are those of `layout.TABLES`."""
+    """An options table; `SLOTS` and `FIELDS` are those of `schema_tables.TABLES`."""
 
     SLOTS: ClassVar[int] = 0
     FIELDS: ClassVar[tuple[tuple[str, str, int, Any], ...]] = ()

@@ -1,6 +1,6 @@
 """Which options table belongs to which builtin operator, and the names behind its small enumerations.
 
-The schema package itself is imported for rare tables only: what most operators need of it is in `layout`.
+The schema package itself is imported for rare tables only: `schema_tables` has the rest.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from openneutron.errors import FormatError, OptionError
-from openneutron.litert.layout import ENUMERATIONS
 from openneutron.litert.light_options import options_class
+from openneutron.litert.schema_tables import ENUMERATIONS
 
 # Operators whose options table is not simply named after them.
 _SHARED_TABLES = {

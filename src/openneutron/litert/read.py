@@ -12,16 +12,17 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from openneutron.errors import FormatError
 from openneutron.litert.check_graph import check_model
+from openneutron.litert.check_sizes import check_sizes
 from openneutron.litert.graph import Graph, Metadata, Model, Operator, Signature
 from openneutron.litert.light_options import options_class
 from openneutron.litert.operator_options import operator_names, options_of, options_unions
 from openneutron.litert.read_tensor import Buffers, read_tensor, unpack_object
 from openneutron.litert.walker import Table, Walker
-from openneutron.records import dataclass
 
 IDENTIFIER = b"TFL3"
 # The only schema version LiteRT has ever loaded; the file says it again beside the identifier.
@@ -54,7 +55,7 @@ def read_model(data: bytes | memoryview, *, source: str = "<bytes>") -> Model:
     buffers = Buffers(walker, root.positions(4))
     codes = [_read_code(walker.table(position, f"operator code {i}")) for i, position in enumerate(root.positions(1))]
     for code in codes:
-        # Such files keep no order of operators that could be checked; what follows would only confuse.
+        # Such files have no checkable order of operators, so further errors would only confuse.
         if elsewhere := _COMPILED.get(code.custom):
             hint = "give the .tflite it was made from"
             raise FormatError(f"it was compiled {elsewhere} already", where=source, hint=hint)
@@ -69,6 +70,7 @@ def read_model(data: bytes | memoryview, *, source: str = "<bytes>") -> Model:
         metadata=[_read_metadata(walker.table(at, f"metadata {i}"), buffers) for i, at in enumerate(root.positions(6))],
     )
     check_model(model, source)
+    check_sizes(model, source)
     return model
 
 

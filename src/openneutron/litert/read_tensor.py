@@ -55,7 +55,7 @@ class Buffers:
                 hint="store them dense",
             )
 
-    def unpacked(self, index: int, raw: Array, tensor: Tensor, owner: Table) -> Array:
+    def unpack(self, index: int, raw: Array, tensor: Tensor, owner: Table) -> Array:
         """The values of a packed buffer, unpacked once for all tensors that share it."""
         key = (index, tensor.dtype, tensor.elements)
         if key not in self._unpacked:
@@ -203,7 +203,7 @@ def _read_packed(table: Table, tensor: Tensor, raw: Array, buffers: Buffers, buf
     needed = expand.packed_size(tensor.elements, tensor.dtype)
     if len(raw) != needed:
         raise table.error(_wrong_size(tensor, len(raw), needed))
-    return buffers.unpacked(buffer, raw, tensor, table)
+    return buffers.unpack(buffer, raw, tensor, table)
 
 
 def _read_sparse(table: Table, tensor: Tensor, raw: Array, buffers: Buffers) -> None:
@@ -224,7 +224,7 @@ def _read_sparse(table: Table, tensor: Tensor, raw: Array, buffers: Buffers) -> 
 
 
 def _check_levels(table: Table) -> None:
-    """Walk the nested tables of a sparsity record, which the object API would trust."""
+    """Check the nested tables of a sparsity record, because the object API reads them without checks."""
     levels = table.positions(2)
     if len(levels) > 2 * MAX_RANK:
         raise table.error(f"the sparse value has {len(levels)} levels")

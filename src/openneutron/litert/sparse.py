@@ -13,12 +13,12 @@ _SPARSE = 1  # the schema's DimensionType.SPARSE_CSR; 0 is DENSE
 
 
 def packed_size(elements: int, dtype: DType) -> int:
-    """Bytes of `elements` packed values: the last byte is filled up."""
+    """Return the size of `elements` packed values; the last byte is filled up."""
     return (elements * dtype.bits + 7) // 8
 
 
 def unpack(raw: Array, elements: int, dtype: DType) -> Array:
-    """Packed values, lowest bits first, to one value per byte (sign-extended for the signed types)."""
+    """Unpack values, lowest bits first, to one value per byte (sign-extended for the signed types)."""
     bits = dtype.bits
     per_byte = 8 // bits
     wide = np.empty((len(raw), per_byte), np.uint8)
@@ -32,7 +32,7 @@ def unpack(raw: Array, elements: int, dtype: DType) -> Array:
 
 
 def pack(values: Array, dtype: DType) -> Array:
-    """The inverse of `unpack`, with zero in the unused bits."""
+    """Undo `unpack`, with zero in the unused bits."""
     bits = dtype.bits
     per_byte = 8 // bits
     flat = np.zeros(packed_size(values.size, dtype) * per_byte, np.uint8)
@@ -45,11 +45,7 @@ def pack(values: Array, dtype: DType) -> Array:
 
 
 def densify(values: Array, shape: tuple[int, ...], sparsity: Any) -> Array:
-    """The dense tensor behind LiteRT's sparse encoding (a tree of dense and CSR levels over blocked dimensions).
-
-    `sparsity` is the schema's SparsityParametersT. A level visits the entries of the level above: dense ones
-    multiply them by their size, CSR ones list their children. Raises ValueError on any inconsistency.
-    """
+    """Return the dense form of LiteRT's sparse encoding (a tree of dense and CSR levels over blocked dimensions)."""
     rank = len(shape)
     blocks = [] if sparsity.blockMap is None else [int(v) for v in sparsity.blockMap]
     order = [] if sparsity.traversalOrder is None else [int(v) for v in sparsity.traversalOrder]
@@ -61,7 +57,7 @@ def densify(values: Array, shape: tuple[int, ...], sparsity: Any) -> Array:
 
     sizes = _level_sizes(shape, blocks, order, levels)
     # Every level ends in stored values or in stored segments, so no honest one has more entries than these.
-    limit = max([len(values)] + [len(_stored(level.arraySegments)) for level in levels])
+    limit = max([len(values)] + [len(_index_array(level.arraySegments)) for level in levels])
     coordinates = [np.zeros(1, np.int64) for _ in order]
     entries = 1
     for dim, level in zip(order, levels, strict=True):
@@ -80,7 +76,7 @@ def densify(values: Array, shape: tuple[int, ...], sparsity: Any) -> Array:
 
 
 def _level_sizes(shape: tuple[int, ...], blocks: list[int], order: list[int], levels: list[Any]) -> list[int]:
-    """Size of each expanded dimension: outer dimensions count blocks, inner ones elements of a block."""
+    """Return the size of each expanded dimension: outer dimensions count blocks, inner ones elements of a block."""
     rank = len(shape)
     sizes = list(shape) + [0] * len(blocks)
     for dim, level in zip(order, levels, strict=True):
@@ -102,7 +98,7 @@ def _descend(level: Any, entries: int, size: int, limit: int) -> tuple[Array, Ar
         if entries * size > limit:
             raise ValueError(f"a dense level has {entries * size} entries, more than the tensor stores")
         return np.repeat(np.arange(entries), size), np.tile(np.arange(size), entries)
-    segments, indices = _stored(level.arraySegments), _stored(level.arrayIndices)
+    segments, indices = _index_array(level.arraySegments), _index_array(level.arrayIndices)
     counts = np.diff(segments)
     if len(segments) != entries + 1 or segments[0] != 0 or (counts < 0).any() or segments[-1] != len(indices):
         raise ValueError(f"the segments of a sparse level do not cover its {len(indices)} indices")
@@ -111,7 +107,7 @@ def _descend(level: Any, entries: int, size: int, limit: int) -> tuple[Array, Ar
     return np.repeat(np.arange(entries), counts), indices
 
 
-def _stored(index_vector: Any) -> Array:
+def _index_array(index_vector: Any) -> Array:
     """The numbers of one SparseIndexVector; none when it is absent."""
     values = None if index_vector is None else index_vector.values
     return np.asarray([] if values is None else values, np.int64)

@@ -1,7 +1,7 @@
 """Writing a `Model` as a LiteRT file.
 
 Deterministic: the same model gives the same bytes. Constants that share memory share a buffer; buffers start at
-multiples of 16 bytes; operator codes and buffers appear in the order of first use, and what nobody uses is left out.
+multiples of 16 bytes. Operator codes and buffers appear in the order of first use; unused ones are left out.
 
 Example:
     >>> Path("copy.tflite").write_bytes(write_model(read_model(data)))
@@ -51,7 +51,7 @@ def write_model(model: Model, *, buffers_after: bool = False) -> bytes:
     end = len(_Writer(model, chunks, draft[:count], draft[count:]).finish())
     offsets = []
     for array in behind:
-        end = _aligned(end)
+        end = _align(end)
         offsets.append(end)
         end += array.nbytes
     file = bytearray(end)
@@ -62,7 +62,7 @@ def write_model(model: Model, *, buffers_after: bool = False) -> bytes:
     return bytes(file)
 
 
-def _aligned(offset: int) -> int:
+def _align(offset: int) -> int:
     return -(-offset // _ALIGNMENT) * _ALIGNMENT
 
 

@@ -1,9 +1,9 @@
-"""Many samples of one model on copies of it, each on a thread of its own; no Python runs meanwhile.
+"""Runs many samples of one model in one call of the driver, on copies of the model with a thread each.
 
-Threads that take turns in Python fetch the interpreter's memory from each other, which takes longer than a small model.
+Python threads would wait for each other's interpreter lock between runs, which takes longer than a small model.
 
 Example:
-    >>> copies = Copies(lambda: Simulator(*blocks))
+    >>> copies = Copies(lambda: Simulator(*blocks, threads=1))
     >>> copies.run(images, lambda some: Block(inputs_of(some), outputs_of(some), results), threads=2)
 """
 
@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import RuntimeFailure
-from openneutron.machine.simulator import Simulator, beside_others, run_each
+from openneutron.machine.simulator import Simulator, run_each
 
 Array = npt.NDArray[Any]
 S = TypeVar("S")
@@ -30,7 +30,10 @@ SECONDS: Final = 0.25  # of later calls: Ctrl-C waits for the end of one
 
 @dataclass(frozen=True)
 class Block(Generic[R]):
-    """Samples in memory: rows of addresses, aligned, of their inputs and outputs, and what comes of the first so many."""
+    """Samples in memory: one row of aligned addresses per sample for inputs and for outputs.
+
+    `results` returns the results of the first samples, given their number.
+    """
 
     inputs: Array
     outputs: Array
@@ -38,14 +41,17 @@ class Block(Generic[R]):
 
 
 class Copies:
-    """Copies of a model, made when they are needed. `simulators` are those so far."""
+    """Copies of a model, prepared when they are needed; `simulators` are those prepared so far.
+
+    `make` prepares a simulator that runs on one thread.
+    """
 
     def __init__(self, make: Callable[[], Simulator]) -> None:
         self._make = make
         self.simulators: list[Simulator] = []
 
     def run(self, samples: Sequence[S], block: Callable[[Sequence[S]], Block[R]], *, threads: int) -> list[R]:
-        """Results of the samples before the first that fails."""
+        """Return the results of the samples before the first that fails."""
         results: list[R] = []
         size, simulators = threads * FIRST, self.first(threads)
         while len(results) < len(samples):
@@ -59,11 +65,10 @@ class Copies:
         return results
 
     def first(self, count: int) -> list[Simulator]:
-        """So many copies, or as many as there is memory for; at least one."""
+        """Return `count` copies, or fewer if memory is short; at least one."""
         try:
             while len(self.simulators) < count:
-                with beside_others():
-                    self.simulators.append(self._make())
+                self.simulators.append(self._make())
         except RuntimeFailure:
             if not self.simulators:
                 raise
@@ -71,7 +76,7 @@ class Copies:
 
 
 def rows_of(first: Sequence[int], apart: Sequence[int], count: int) -> Array:
-    """Addresses of so many rows that lie `apart` bytes apart from the `first` on.
+    """Return `count` rows of addresses: `first`, and then each address `apart` bytes further per row.
 
     Example:
         >>> rows_of([4096], [64], 3).tolist()

@@ -1,4 +1,4 @@
-"""The C structs and functions of libopenneutron, as ctypes sees them; `openneutron.machine.simulator` is the face of it."""
+"""Binds the C structs and functions of libopenneutron with ctypes; use `openneutron.machine.simulator` instead of this."""
 
 from __future__ import annotations
 
@@ -103,8 +103,6 @@ _PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "neutronModelGetTensor": (_i32, (_pointer, _u32, _pointer)),
     "neutronRunBlocking": (_i32, (_pointer, _pointer)),
     "neutronRunEach": (_i32, (_pointer, _size, _pointer, _size, _pointer)),
-    "neutronRunInTurn": (_i32, (_pointer, _pointer)),
-    "neutronTurnEnd": (None, ()),
     "neutronSetThreads": (_i32, (_pointer, _u32)),
     "neutronSetFill": (_i32, (_pointer, _u8)),
     "neutronSetEventSink": (_i32, (_pointer, EventSink, _pointer)),

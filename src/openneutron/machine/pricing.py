@@ -1,4 +1,4 @@
-"""Prices of calls and copies: the machine model of `runtime/machine/`, which the simulator charges for what it executes.
+"""Prices of calls and copies, by the cycle model of `runtime/firmware/machine/`, which the simulator uses too.
 
 Example:
     >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))
@@ -14,7 +14,7 @@ from openneutron.machine.targets import Target
 
 
 class Cost(NamedTuple):
-    """Parts of one call in 1/1024 cycle: array busy, stalls for data beyond it, set-up."""
+    """The price of one call in 1/1024 cycle: array time, additional stalls for data, set-up."""
 
     compute: int
     memory: int
@@ -22,7 +22,7 @@ class Cost(NamedTuple):
 
 
 class Machine:
-    """The machine model with constants of one's own: for calibration, which tries figures that no target file has.
+    """The machine model with other constants than a target file's, for calibration.
 
     Example:
         >>> trial = dataclasses.replace(target, cost=dataclasses.replace(target.cost, mac=1100))
@@ -40,27 +40,27 @@ def _address(target: str | Machine) -> int:
 
 
 def call_cost(target: str | Machine, call_words: bytes, row0: int, row1: int, stored: int = 0) -> Cost:
-    """Price of output rows [row0, row1) of one encoded CALL instruction: the same function that the simulator calls.
+    """Return the price of output rows [row0, row1) of one encoded CALL, by the function that the simulator calls.
 
-    `stored` are the bytes that its weights are coded in; 0: they are plain.
+    `stored` is the coded size of its weights; 0 where they are plain.
 
     Example:
         >>> cycles_of(call_cost("imxrt700", encode_call(call), 0, 32))
     """
-    cost = _priced(target, call_words, row0, row1, stored)
+    cost = _price(target, call_words, row0, row1, stored)
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 
 def call_cycles(target: str | Machine, call_words: bytes, row0: int, row1: int, stored: int = 0) -> int:
-    """`cycles_of` a `call_cost`, for those who do not ask for its parts.
+    """Return `cycles_of` a `call_cost`, for callers that do not need its parts.
 
     Example:
         >>> call_cycles("imxrt700", encode_call(call), 0, 32)
     """
-    return int(driver.library().nm_cycles(ctypes.byref(_priced(target, call_words, row0, row1, stored))))
+    return int(driver.library().nm_cycles(ctypes.byref(_price(target, call_words, row0, row1, stored))))
 
 
-def _priced(target: str | Machine, call_words: bytes, row0: int, row1: int, stored: int) -> driver.MachineCost:
+def _price(target: str | Machine, call_words: bytes, row0: int, row1: int, stored: int) -> driver.MachineCost:
     cost = driver.MachineCost()
     price = driver.library().nm_encoded_call_cost
     driver.check(price(_address(target), call_words, len(call_words) // 4, row0, row1, stored, ctypes.byref(cost)))
@@ -68,11 +68,11 @@ def _priced(target: str | Machine, call_words: bytes, row0: int, row1: int, stor
 
 
 def dma_cost(target: str | Machine, size: int, stored: int = 0) -> Cost:
-    """Price of copying `size` bytes, out of `stored` ones where they are coded."""
+    """Return the price of copying `size` bytes; `stored` is their coded size, 0 where they are plain."""
     cost = driver.library().nm_dma_cost(_address(target), size, stored)
     return Cost(cost.compute, cost.memory, cost.overhead)
 
 
 def cycles_of(cost: tuple[int, int, int]) -> int:
-    """Whole cycles of a cost, rounded up once per call as the simulator's timeline does."""
+    """Return the whole cycles of a cost, rounded up once per call as in the simulator's timeline."""
     return int(driver.library().nm_cycles(ctypes.byref(driver.MachineCost(*cost))))

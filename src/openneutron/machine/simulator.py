@@ -9,10 +9,8 @@ Example:
 from __future__ import annotations
 
 import ctypes
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,31 +127,13 @@ def filled(data: bytes) -> _Buffer:
     return buffer
 
 
-_thread = threading.local()  # `.turns`: this thread is one of several
-
-
-@contextmanager
-def beside_others() -> Iterator[None]:
-    """For a thread that runs models while others run theirs: its models take one thread each, and Python's lock in turn.
-
-    Example:
-        >>> with beside_others(), Simulator(*blocks) as simulator:
-        ...     simulator.run([image])
-    """
-    _thread.turns = True
-    try:
-        yield
-    finally:
-        _thread.turns = False
-        driver.library().neutronTurnEnd()
-
-
 class Simulator:
     """A prepared model. Its buffers are made once; `run` may be called any number of times, by one thread at a time.
 
     Scratch, prefetch, TCM and outputs are cleared before each run; `poison` fills them with a pattern instead, so that
     reading what was never written shows. `timeout_seconds` bounds a run; 0 lifts the limit, and without it
-    OPENNEUTRON_TIMEOUT decides, or the driver's minute. Writes outside a buffer raise `RuntimeFailure` in any case.
+    OPENNEUTRON_TIMEOUT decides, or the driver's minute. `threads` share the rows of large calls; without it
+    OPENNEUTRON_THREADS decides, or it is one. Writes outside a buffer raise `RuntimeFailure` in any case.
     `where` names the file in messages.
     """
 
@@ -164,6 +144,7 @@ class Simulator:
         kernels: bytes,
         *,
         timeout_seconds: int | None = None,
+        threads: int | None = None,
         poison: bool = False,
         where: str = "",
     ) -> None:
@@ -176,8 +157,8 @@ class Simulator:
         sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
         self._handle = driver.prepare(config, sizes, where)
         self._finalizer = weakref.finalize(self, driver.unprepare, self._handle)
-        if getattr(_thread, "turns", False):
-            driver.check(driver.library().neutronSetThreads(self._handle, 1), self._handle)
+        if threads is not None:
+            driver.check(driver.library().neutronSetThreads(self._handle, threads), self._handle)
         if poison:
             driver.check(driver.library().neutronSetFill(self._handle, POISON_BYTE), self._handle)
         self.info = _info(self._handle)
@@ -194,12 +175,12 @@ class Simulator:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        """What `run` takes, in order."""
+        """The inputs of `run`, in order."""
         return tuple(t for t in self.tensors if not t.is_output)
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
-        """What `run` gives back, in order."""
+        """The results of `run`, in order."""
         return tuple(t for t in self.tensors if t.is_output)
 
     @property
@@ -216,10 +197,8 @@ class Simulator:
         """Run once; arrays must have the types and shapes of `self.inputs`."""
         handle = self._open()
         self._fill(inputs)
-        library = driver.library()
-        run = library.neutronRunInTurn if getattr(_thread, "turns", False) else library.neutronRunBlocking
-        driver.check(run(handle, ctypes.byref(self._data)), handle, self._where)
-        for name, buffer in self._guarded():
+        driver.check(driver.library().neutronRunBlocking(handle, ctypes.byref(self._data)), handle, self._where)
+        for name, buffer in self._guarded_buffers():
             if not buffer.intact():
                 raise RuntimeFailure(f"the run wrote outside {name} of {buffer.data.size} bytes", where=self._where)
         return [
@@ -244,16 +223,16 @@ class Simulator:
 
     @property
     def prefetch_address(self) -> int:
-        """Where prefetched constants go."""
+        """The address of the memory for prefetched constants."""
         return self._prefetch.pointer.value or 0
 
     def buffers_behind(self, outputs: Array) -> Array:
-        """Rows of addresses of outputs, each with those of this simulator's scratch, profile and debug behind them."""
+        """Return rows of output addresses, each followed by this simulator's scratch, profile and debug."""
         own = [self._scratch.pointer.value or 0, self._profile.pointer.value or 0, 0]
         return np.concatenate([outputs, np.tile(np.array(own, np.uint64), (len(outputs), 1))], axis=1)
 
     def run_with_events(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Event]]:
-        """`run`, and the timeline of every executed call and copy.
+        """Execute `run`; also return the timeline of every executed call and copy.
 
         Example:
             >>> outputs, events = simulator.run_with_events([image])
@@ -262,9 +241,9 @@ class Simulator:
         return self.run_watched(inputs, events.append), events
 
     def run_watched(self, inputs: Sequence[Array], watch: Callable[[Event], None]) -> list[Array]:
-        """`run`, with a function that is called right after each call and copy, while `memory` shows what it left.
+        """Execute `run` and call `watch` after each kernel call and copy; `memory` then shows their results.
 
-        What it raises ends up here after the run.
+        An exception of `watch` is raised after the run.
 
         Example:
             >>> outputs = simulator.run_watched([image], print)
@@ -288,7 +267,9 @@ class Simulator:
         return outputs
 
     def run_with_sums(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Sums]]:
-        """`run`, and the events summed up by node, those of copies by channel: in memory that does not grow with loops.
+        """Execute `run`; also return the sums of events by node, and of copies by channel.
+
+        Their memory does not grow with the number of iterations.
 
         Example:
             >>> outputs, sums = simulator.run_with_sums([image])
@@ -332,7 +313,7 @@ class Simulator:
             self._state_view = None
 
     def memory(self, region: Region, index: int = 0) -> Array:
-        """The bytes of a region as they are now: a view, not a copy.
+        """Return the current bytes of a region: a view, not a copy.
 
         Scratch holds what each call left only while somebody watches the run; otherwise rows may be held elsewhere.
 
@@ -351,7 +332,7 @@ class Simulator:
         return buffers[region][index].data
 
     def reset(self) -> None:
-        """Give the state its first contents again, as it was before the first run.
+        """Restore the initial contents of the state, as before the first run.
 
         Example:
             >>> simulator.reset()
@@ -384,7 +365,7 @@ class Simulator:
             raise RuntimeFailure("the simulator is closed", where=self._where)
         return self._handle
 
-    def _guarded(self) -> list[tuple[str, _Buffer]]:
+    def _guarded_buffers(self) -> list[tuple[str, _Buffer]]:
         named = [(t.name, b) for t, b in zip(self.tensors, [*self._inputs, *self._outputs], strict=True)]
         blocks = list(zip(("the microcode", "the weights", "the kernels"), self._blocks, strict=True))
         rest = [("scratch", self._scratch), ("prefetch", self._prefetch), ("profile", self._profile)]

@@ -1,4 +1,4 @@
-"""Structs that the native library shares with Python: C headers, ctypes and the format page come from these tables.
+"""Structs that the native library shares with Python; C headers, ctypes and the format page are made from these tables.
 
 Example:
     >>> [field.name for field in EVENT.fields][-2:]
@@ -8,10 +8,10 @@ Example:
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import Any
 
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
 
 _CTYPES: dict[str, Any] = {
     "u8": ctypes.c_uint8, "u16": ctypes.c_uint16, "u32": ctypes.c_uint32, "i32": ctypes.c_int32, "u64": ctypes.c_uint64,
@@ -38,7 +38,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """A C struct by its name there."""
+    """A struct by its name in C."""
 
     name: str
     meaning: str
@@ -110,7 +110,7 @@ TARGET = _struct(
 
 def target_values(target: Target) -> list[Any]:
     """The members of `nm_target` and of its constants, in order."""
-    own = {"memory_bytes": "sram_bytes"}  # what C calls otherwise
+    own = {"memory_bytes": "sram_bytes"}  # members that have another name in C
     values: list[Any] = [target.name.encode()]
     values += [int(getattr(target, own.get(field.name, field.name))) for field in TARGET.fields[1:]]
     return values + [int(getattr(target.cost, field.name)) for field in CONSTANTS.fields]

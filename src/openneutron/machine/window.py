@@ -1,16 +1,16 @@
-"""Windows: the memory that coded constants are decoded in while a model runs, for who gives a model its memory himself."""
+"""Windows: memory for decoding coded constants while a model runs, for callers that supply their own memory."""
 
 from __future__ import annotations
 
 import ctypes
 
 from openneutron.machine import driver
-from openneutron.machine.simulator import filled
 from openneutron.microcode.decode import header_of
+from openneutron.microcode.table import ALIGNMENT
 
 
 def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = "") -> int:
-    """Bytes of the smallest one, as the driver finds them; 0 where constants are stored plain.
+    """Return the bytes of the smallest window, as the driver computes them; 0 where constants are plain.
 
     Example:
         >>> least_window(blocks.microcode, blocks.weights, blocks.kernels)
@@ -18,12 +18,20 @@ def least_window(microcode: bytes, weights: bytes, kernels: bytes, where: str = 
     plain = int(header_of(microcode)["plain_bytes"])
     if plain == 0:
         return 0
-    blocks = [filled(block) for block in (microcode, weights, kernels)]
-    config = driver.ModelConfig(*(block.pointer for block in blocks), 0)
+    blocks = [_copy_aligned(block) for block in (microcode, weights, kernels)]
+    config = driver.ModelConfig(*(pointer for _, pointer in blocks), 0)
     sizes = driver.ModelSizes(len(microcode), len(weights), len(kernels), 2**31, 2**31)
     least = ctypes.c_size_t()
     library = driver.library()
     driver.check(
         library.neutronGetLeastContextSize(ctypes.byref(config), ctypes.byref(sizes), ctypes.byref(least)), None, where
     )
-    return plain - int(library.neutronGetModelContextSize(blocks[0].pointer, len(microcode)) - least.value)
+    return plain - int(library.neutronGetModelContextSize(blocks[0][1], len(microcode)) - least.value)
+
+
+def _copy_aligned(data: bytes) -> tuple[ctypes.Array[ctypes.c_char], int]:
+    """Copy bytes to aligned memory; returns the memory and the aligned address."""
+    memory = ctypes.create_string_buffer(len(data) + ALIGNMENT)
+    start = -(-ctypes.addressof(memory) // ALIGNMENT) * ALIGNMENT
+    ctypes.memmove(start, data, len(data))
+    return memory, start

@@ -1,4 +1,4 @@
-"""The calling convention of kernels: what each one's operands and parameters are, registered by the kernel's own file.
+"""The calling convention of kernels: their operands and parameters, registered by each kernel's own file.
 
 A kernel's parameters are a frozen dataclass of integers declared with `param("meaning")`; encoder, decoder,
 disassembler, the C struct and the format page read that one declaration.
@@ -11,18 +11,18 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from openneutron.errors import FormatError, InternalError
-from openneutron.records import dataclass, field, fields
 
-# The formulas of `runtime/machine/`, in the order of the C enum; each is one small file there.
+# The formulas of `runtime/firmware/machine/`, in the order of the C enum; each is one small file there.
 COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul", "recurrent")
-# Operands that a kernel reads and updates: what it keeps from row to row, and from run to run.
+# Operands that a kernel reads and updates: state that it keeps between rows and between runs.
 STATE_ROLES = ("hidden", "cell", "memory")
 # Operands a kernel writes; microcode that points them at inputs or weights is refused.
 WRITTEN_ROLES = ("output", "workspace", *STATE_ROLES)
-# Operands that are no activations, so that element-wise formulas do not count them as bytes moved.
+# Operands that are no activations: element-wise cost formulas do not count their bytes as moved.
 CONSTANT_ROLES = ("weights", "table", "lut", "rows", "columns", "workspace", *STATE_ROLES)
 
 
@@ -31,7 +31,7 @@ class KernelAbi:
     """One kernel of the firmware.
 
     `operands` are roles in order; a role ending in "?" may be absent (region WEIGHTS, zero channels). The output is
-    always the role "output". `cost` names the formula of `runtime/machine/` that prices a call; formulas find the
+    always the role "output". `cost` names the formula of `runtime/firmware/machine/` that prices a call; formulas find the
     window and the groups in parameters named kernel_h, kernel_w and groups (1 where a kernel has none). A `dense` kernel
     ignores the operands' pitches: it only takes tensors stored without gaps.
     """
@@ -49,8 +49,8 @@ class KernelAbi:
 def param(meaning: str, size: int = 1, *, least: int = 1, grows: int = 0) -> Any:
     """Declare one integer parameter, or with `size` > 1 a tuple of that many integers.
 
-    Where steps are repeated (see `openneutron.microcode.widths`), `least` bytes of it are stored whatever calibration finds;
-    of one that `grows` with the size of a tensor so many, or none where it is 0 or 1.
+    In programs with repeated steps (see `openneutron.microcode.widths`) at least `least` bytes of the parameter are stored. A
+    parameter that `grows` with the size of a tensor takes at least that many bytes, or none where it is 0 or 1.
     """
     return field(metadata={"meaning": meaning, "size": size, "least": least, "grows": grows})
 

@@ -1,6 +1,6 @@
 """The container of microcode, ours or NXP's: sizes and counts of its header, without looking at the code itself.
 
-Words of the header are little-endian 32-bit numbers; word 1 tells who made it. The words behind the sizes come in two
+Words of the header are little-endian 32-bit numbers; word 1 identifies the converter. The words behind the sizes come in two
 layouts, plain and profiling, which the outputs of the NeutronGraph operator tell apart (scratch alone, or scratch,
 profile and debug).
 
@@ -27,7 +27,7 @@ SPARE_OUTPUTS = {False: 1, True: 3}
 
 @dataclass(frozen=True)
 class Container:
-    """What the header of one NeutronGraph says; `calls` is None in the profiling layout, which does not count them."""
+    """The header of one NeutronGraph; `calls` is None in the profiling layout, which does not count them."""
 
     version_word: int
     profiling: bool
@@ -100,6 +100,7 @@ def container_of(graph: Graph, op: Operator, *, where: str = "NeutronGraph") -> 
     for container in found:
         if (container.inputs, container.outputs + SPARE_OUTPUTS[container.profiling]) == (inputs, len(op.outputs)):
             _check_blocks(container, blocks.weights, blocks.kernels, where)
+            _check_spares(graph, op, container, where)
             return container
     plain = found[0]
     raise FormatError(
@@ -112,11 +113,31 @@ def container_of(graph: Graph, op: Operator, *, where: str = "NeutronGraph") -> 
 def _check_blocks(container: Container, weights: bytes, kernels: bytes, where: str) -> None:
     stated = {"weights": (7, container.weights_bytes, weights), "kernels": (8, container.kernels_bytes, kernels)}
     for name, (word, size, block) in stated.items():
-        # NXP's converter writes one byte where it has nothing: no constant tensor may be empty.
+        # NXP's converter writes one byte for an empty block, because no constant tensor may be empty.
         if size != len(block) and not (size == 0 and len(block) == 1):
             raise FormatError(
                 f"word {word} at byte {4 * word} says {size} bytes of {name}, the block has {len(block)}", where=where
             )
+
+
+def _check_spares(graph: Graph, op: Operator, container: Container, where: str) -> None:
+    """Raise if an operator reads scratch, profile or debug, or if they are outputs of the model."""
+    spares = set(op.outputs[container.outputs :])
+    for position, index in enumerate(graph.outputs):
+        if index in spares:
+            raise FormatError(
+                f"output {position} of the model, tensor {index} ({graph.tensors[index].name!r}), is working memory of "
+                "this NeutronGraph: nothing makes it",
+                where=where,
+            )
+    for number, reader in enumerate(graph.operators):
+        for index in reader.inputs:
+            if index in spares:
+                raise FormatError(
+                    f"operator {number} ({reader.label}) reads tensor {index} ({graph.tensors[index].name!r}), which is "
+                    "working memory of this NeutronGraph: nothing makes it",
+                    where=where,
+                )
 
 
 def graphs_of(model: Model, *, where: str = "model") -> list[tuple[Operator, Container]]:

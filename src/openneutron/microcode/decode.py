@@ -128,10 +128,10 @@ def _decode_steps(data: bytes | memoryview, at: int, end: int, inside_loop: bool
     return found
 
 
-def _unpacked(data: bytes | memoryview, at: int, end: int) -> tuple[bytes, bool]:
-    """Packed instructions as plain ones, END included, and whether some take more bytes than they need.
+def _unpack_instructions(data: bytes | memoryview, at: int, end: int) -> tuple[bytes, bool]:
+    """Unpack instructions, END included; also returns whether some take more bytes than they need.
 
-    What is behind END is padding.
+    Bytes after END are padding.
     """
     code = bytearray()
     wider = False
@@ -158,6 +158,13 @@ def _tensor(data: bytes | memoryview, at: int) -> TensorRow:
     return TensorRow(bool(raw["kind"]), raw["index"], dtype, shape, raw["bytes"], scale, raw["zero_point"])
 
 
+def tensors_of(microcode: bytes) -> tuple[TensorRow, ...]:
+    """The table of inputs and outputs, without looking at the code."""
+    header = header_of(microcode)
+    first = header["tensors_offset"]
+    return tuple(_tensor(microcode, first + i * size_of(TENSOR)) for i in range(header["tensor_count"]))
+
+
 def _version(word: int) -> tuple[int, int, int]:
     return word >> 16, word >> 8 & 0xFF, word & 0xFF
 
@@ -175,9 +182,7 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
         if found != identity["checksum"]:
             raise FormatError(f"checksum is 0x{found:08X}, the identity block says 0x{identity['checksum']:08X}")
     profiling = bool(header["flags"] & Flag.PROFILING)
-    tensors = tuple(
-        _tensor(microcode, header["tensors_offset"] + i * size_of(TENSOR)) for i in range(header["tensor_count"])
-    )
+    tensors = tensors_of(microcode)
     states = tuple(
         StateRow(**unpack(STATE_ROW, microcode, header["states_offset"] + i * size_of(STATE_ROW)))
         for i in range(header["state_count"])
@@ -186,7 +191,7 @@ def decode(microcode: bytes, weights: bytes = b"", kernels: bytes = b"", *, veri
     packed = bool(header["flags"] & Flag.PACKED)
     over_steps = False
     if packed:
-        code, over_steps = _unpacked(microcode, start, start + header["code_bytes"])
+        code, over_steps = _unpack_instructions(microcode, start, start + header["code_bytes"])
         steps = _decode_steps(code, 0, len(code), False)
     else:
         steps = _decode_steps(microcode, start, start + header["code_bytes"], False)

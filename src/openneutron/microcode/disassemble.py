@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from openneutron.microcode import abi
 from openneutron.microcode.instructions import ABSENT, Call, Dma, Instruction, Operand, Program, Wait
 from openneutron.microcode.table import NO_SOURCE
-from openneutron.records import fields
 
 
 def _operand(role: str, o: Operand) -> str:

@@ -51,7 +51,7 @@ def _operand(o: Operand) -> bytes:
     return pack_in_order(OPERAND, *o[:3], 0, *o[3:])  # behind the first three is a reserved byte
 
 
-def _framed(opcode: Opcode, body: bytes, operands: int = 0) -> bytes:
+def _frame(opcode: Opcode, body: bytes, operands: int = 0) -> bytes:
     words = (size_of(INSTRUCTION) + len(body)) // 4
     return pack(INSTRUCTION, opcode=int(opcode), operands=operands, words=words) + body
 
@@ -64,7 +64,7 @@ def encode_call(call: Call) -> bytes:
         first_row=call.first_row, rows=call.rows, row_step=call.row_step,
     )  # fmt: skip
     operands = b"".join(_operand(o) for o in call.operands)
-    return _framed(Opcode.CALL, head + operands + struct.pack(f"<{len(words)}i", *words), len(call.operands))
+    return _frame(Opcode.CALL, head + operands + struct.pack(f"<{len(words)}i", *words), len(call.operands))
 
 
 def encode_instruction(item: Instruction) -> bytes:
@@ -72,7 +72,7 @@ def encode_instruction(item: Instruction) -> bytes:
     if isinstance(item, Call):
         return encode_call(item)
     if isinstance(item, Dma):
-        return _framed(
+        return _frame(
             Opcode.DMA,
             pack(
                 DMA, channel=item.channel, source_region=int(item.source_region), source_index=item.source_index,
@@ -81,9 +81,9 @@ def encode_instruction(item: Instruction) -> bytes:
             ),
         )  # fmt: skip
     if isinstance(item, Wait):
-        return _framed(Opcode.WAIT, pack(WAIT, channel=item.channel))
+        return _frame(Opcode.WAIT, pack(WAIT, channel=item.channel))
     body = b"".join(encode_instruction(step) for step in item.body)
-    return _framed(Opcode.LOOP, pack(LOOP, iterations=item.iterations, body_words=len(body) // 4)) + body
+    return _frame(Opcode.LOOP, pack(LOOP, iterations=item.iterations, body_words=len(body) // 4)) + body
 
 
 def _tensor(row: TensorRow) -> bytes:
@@ -98,20 +98,20 @@ def _state(row: StateRow) -> bytes:
     return pack(STATE_ROW, offset=row.offset, bytes=row.bytes, source=row.source, fill=row.fill)
 
 
-def _packed(item: Instruction, over_steps: bool) -> bytes:
-    """The instruction's first word, then its other words packed; a loop's body behind it."""
+def _pack(item: Instruction, over_steps: bool) -> bytes:
+    """Return the instruction's first word, then its other words packed, then a loop's body."""
     plain, body = encode_instruction(item), b""
     if isinstance(item, Loop):
         plain = plain[: size_of(INSTRUCTION) + size_of(LOOP)]
-        body = b"".join(_packed(step, over_steps) for step in item.body)
+        body = b"".join(_pack(step, over_steps) for step in item.body)
     words = struct.unpack_from(f"<{len(plain) // 4 - 1}I", plain, 4)
     return plain[: size_of(INSTRUCTION)] + pack_words(words, widths_of(item) if over_steps else ()) + body
 
 
 def _code(program: Program) -> bytes:
     items = program.instructions
-    parts = [_packed(item, program.over_steps) if program.packed else encode_instruction(item) for item in items]
-    code = b"".join(parts) + _framed(Opcode.END, b"")
+    parts = [_pack(item, program.over_steps) if program.packed else encode_instruction(item) for item in items]
+    code = b"".join(parts) + _frame(Opcode.END, b"")
     return code.ljust(align(len(code), 4), b"\0")
 
 
@@ -177,8 +177,8 @@ def encode_blocks(program: Program, room: tuple[int, int] = (0, 0)) -> tuple[byt
 
 
 def window_bytes(program: Program) -> int:
-    """Plain bytes of the coded sections that one call reads, or of one that a copy or a state's first contents come from,
-    at the most: what decoding call by call takes."""
+    """Return the window size for decoding call by call: the most plain bytes of coded sections that one call, copy or
+    initial state reads."""
     firsts: list[int] = []  # of coded sections, in order, so that those of a place are bisected
     lasts: list[int] = []
     at = 0

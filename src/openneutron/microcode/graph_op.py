@@ -1,4 +1,4 @@
-"""NeutronGraph: how a compiled group stands in a LiteRT model, and how to find it again.
+"""The NeutronGraph operator: adds a compiled group to a LiteRT model, and reads it back.
 
 Inputs: the group's inputs, then the constant UINT8 tensors microcode, weights, kernels. Outputs: the group's outputs, then
 scratch; with profiling also profile and debug.
@@ -6,12 +6,13 @@ scratch; with profiling also profile and debug.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.errors import FormatError
 from openneutron.litert.graph import DType, Graph, Operator, Tensor
 from openneutron.microcode.instructions import Program
-from openneutron.records import dataclass
 
 CUSTOM_CODE = "NeutronGraph"
 BLOCKS = ("microcode", "weights", "kernels")

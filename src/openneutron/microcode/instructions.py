@@ -1,12 +1,12 @@
-"""A microcode program as data: what the encoder takes and the decoder gives back."""
+"""A microcode program as data classes, which the encoder takes and the decoder returns."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from openneutron.microcode.storage.sections import Section
 from openneutron.microcode.table import ElementType, Region, Rounding
-from openneutron.records import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -127,26 +127,26 @@ class Program:
     solver_version: tuple[int, int, int] = (0, 0, 0)
     sections: tuple[Section, ...] = ()
     packed: bool = False  # instructions are stored as packed words
-    # Steps are repeated, so packed words have the same bytes for any number of them; no part of what the program does.
+    # Whether steps are repeated: packed words then have the same size for any number of steps. No effect on results.
     over_steps: bool = field(default=False, compare=False)
     checksum: int = field(default=0, compare=False)  # filled in by the decoder
 
     @property
     def state_bytes(self) -> int:
-        """Bytes that a handle keeps from run to run."""
+        """Bytes of state that a handle keeps from run to run."""
         return sum(row.bytes for row in self.states)
 
     @property
     def call_count(self) -> int:
         """Kernel calls in one run as the header counts them: loops unrolled, calls that are clipped to no rows included."""
-        return self._executed(Call)
+        return self._count_steps(Call)
 
     @property
     def step_count(self) -> int:
         """Kernel calls and copies executed in one run, loops unrolled by multiplying."""
-        return self._executed(Call | Dma)
+        return self._count_steps(Call | Dma)
 
-    def _executed(self, kind: Any) -> int:
+    def _count_steps(self, kind: Any) -> int:
         total = 0
         for item in self.instructions:
             times, steps = (item.iterations, item.body) if isinstance(item, Loop) else (1, (item,))

@@ -23,6 +23,7 @@ from openneutron.microcode.pte import read_plan
 from openneutron.microcode.table import ALIGNMENT, HEADER, MAGIC, TENSOR, VERSION_WORD, Flag
 
 BACKEND_ID: Final = "NeutronBackend"  # the name upstream registered; a .pte finds its delegate by it
+FRAME: Final = "program_frame.pte"  # in a debug bundle: the program without its delegates' blocks
 CHANNELS_LAST: Final = 1
 FORMATLESS: Final = 0
 
@@ -40,7 +41,7 @@ _CONTAINER_WORDS: Final = 15  # the words of NXP's container that the layout dep
 
 @dataclass(frozen=True)
 class Identity:
-    """Who made a payload, for what, and how large its tensors are (0 = the converter did not say)."""
+    """Converter, target and tensor sizes of a payload (size 0: not recorded)."""
 
     converter: str
     converter_version: str
@@ -95,15 +96,7 @@ def build_payload(
     converter_version: str,
     tensor_bytes: Sequence[int] | None = None,
 ) -> bytes:
-    """The payload of one delegate.
-
-    Formats are 1 (channels-last) or 0 (as the program has it); maps are positions among the delegate's arguments:
-    input k is argument `input_map[k]`, output k is argument `n_input_args + output_map[k]`. `tensor_bytes` (inputs,
-    then outputs) is only needed for NXP's microcode, whose tensor table is not public; ours carries one.
-
-    Example:
-        >>> data = build_payload(code, weights, kernels, [1], [0], [0], [0], 1, 0, "imxrt700", "open", "0.1.0")
-    """
+    """Build the payload of one delegate."""
     inputs, outputs = len(input_formats), len(output_formats)
     if len(input_map) != inputs or len(output_map) != outputs:
         raise OptionError(
@@ -112,7 +105,7 @@ def build_payload(
     header = bytes(
         [inputs, outputs, n_input_args, *input_formats, *output_formats, *input_map, *output_map, payload_version]
     )
-    blocks = b"".join(_padded(block) for block in (header, microcode, weights, kernels))
+    blocks = b"".join(_pad(block) for block in (header, microcode, weights, kernels))
     sizes = _table_bytes(microcode, inputs + outputs) if _kind(microcode) == "open" else tensor_bytes
     data = blocks + _identity_block(
         blocks,
@@ -120,7 +113,7 @@ def build_payload(
         (len(microcode), len(weights), len(kernels)),
         tuple(sizes) if sizes is not None else (0,) * (inputs + outputs),
     )
-    # What is written must be what the runtime accepts: the parser is the one definition of a good payload.
+    # Parsed again, because the parser defines what the runtime accepts.
     built = parse_payload(data, where="new payload")
     if built.converter != converter:
         raise OptionError(f"the microcode was made by the {built.converter} converter, not by {converter!r}")
@@ -192,7 +185,7 @@ def parse_payload(data: bytes, *, where: str) -> Payload:
 
 
 def without_formats(data: bytes, inputs: Container[int], outputs: Container[int]) -> bytes:
-    """The payload with these inputs (by argument) and outputs (by position) handed over in the NPU's own order.
+    """Return the payload without format conversion for these inputs (by argument) and outputs (by position).
 
     Example:
         >>> without_formats(data, inputs={0}, outputs={1})
@@ -211,18 +204,31 @@ def without_formats(data: bytes, inputs: Container[int], outputs: Container[int]
 
 
 def payloads_of_pte(pte: bytes, *, where: str = "<pte>") -> list[Payload]:
-    """The payloads of all Neutron delegates of an ExecuTorch program, in the order of the program.
-
-    Example:
-        >>> [payload.target for payload in payloads_of_pte(Path("model.pte").read_bytes(), where="model.pte")]
-        ['imxrt700']
-    """
+    """Return the payloads of all Neutron delegates of an ExecuTorch program, in the order of the program."""
     blobs = delegate_blobs(pte, where=where)
     return [parse_payload(data, where=f"{where}, delegate {index}") for index, data in enumerate(blobs)]
 
 
+def frame_of_pte(pte: bytes, *, where: str = "<pte>") -> bytes:
+    """Return the program with zeros in place of the Neutron delegates' blocks and checksums, for `certify`."""
+    made = bytearray(pte)
+    searched: dict[bytes, int] = {}  # equal payloads may be stored once, or one behind the other
+    for blob in delegate_blobs(pte, where=where):
+        found = parse_payload(blob, where=where)
+        begin = pte.find(blob, searched.get(blob, 0))
+        if begin < 0:
+            continue
+        searched[blob] = begin + 1
+        at = begin + _align(4 + 2 * (len(found.input_map) + len(found.output_map)))
+        for block in (found.microcode, found.weights, found.kernels):
+            made[at : at + len(block)] = bytes(len(block))
+            at += _align(len(block))
+        made[begin + len(blob) - 4 : begin + len(blob)] = bytes(4)
+    return bytes(made)
+
+
 def delegate_blobs(pte: bytes, *, where: str = "<pte>") -> list[bytes]:
-    """The bytes of all Neutron delegates' payloads, unread, in the order of the program."""
+    """Return the bytes of all Neutron delegates' payloads, without parsing them, in the order of the program."""
     plan = read_plan(pte, where=where)
     if plan.planned_bytes > _MAX_PLANNED_BYTES:
         raise FormatError(f"the program plans {plan.planned_bytes} bytes of memory for its tensors", where=where)
@@ -246,7 +252,7 @@ class _Reader:
 
 
 def _read_identity(reader: _Reader, inputs: int) -> tuple[Identity | None, tuple[int, int, int], int]:
-    """The identity block, the block sizes it records, and where it starts; (None, zeros, end) without one."""
+    """Return the identity block, the block sizes it records, and its position; (None, zeros, end) without one."""
     end = len(reader.data)
     if end < _FOOTER.size:
         return None, (0, 0, 0), end
@@ -306,7 +312,7 @@ def _identity_block(
     for name, room in zip(encoded, (16, 32, 16), strict=True):
         if len(name) >= room:
             raise OptionError(f"{name.decode()!r} is longer than the {room - 1} characters of the identity block")
-    body = _IDENTITY.pack(*encoded, *sizes, len(tensors)) + _padded(struct.pack(f"<{len(tensors)}I", *tensors))
+    body = _IDENTITY.pack(*encoded, *sizes, len(tensors)) + _pad(struct.pack(f"<{len(tensors)}I", *tensors))
     footer = _FOOTER.pack(len(body) + _FOOTER.size, IDENTITY_VERSION, IDENTITY_MAGIC, 0)[:-4]
     # Chained, so that the weights are not copied for the checksum.
     return body + footer + struct.pack("<I", zlib.crc32(body + footer, zlib.crc32(blocks)))
@@ -329,7 +335,7 @@ def _align(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def _padded(block: bytes) -> bytes:
+def _pad(block: bytes) -> bytes:
     return block + bytes(_align(len(block)) - len(block))
 
 

@@ -1,4 +1,4 @@
-"""What an ExecuTorch program says about itself: inputs, outputs, operators, delegates. Read without torch.
+"""Reads inputs, outputs, operators and delegates of an ExecuTorch program, without torch.
 
 The slot numbers are those of ExecuTorch's `program.fbs`; every offset is checked before it is followed.
 
@@ -20,7 +20,7 @@ from openneutron.litert.walker import Table, Walker
 
 T = TypeVar("T")
 
-_METHOD: Final = "forward"  # what torch.export calls a module's only entry
+_METHOD: Final = "forward"  # torch.export's name of a module's only entry point
 IDENTIFIER: Final = b"ET12"  # the only one since ExecuTorch 0.1
 _EXTENDED_HEADER: Final = struct.Struct("<4sIQQ")  # at byte 8: magic, length, program bytes, where segments begin
 _EXTENDED_MAGIC: Final = b"eh00"
@@ -57,8 +57,8 @@ class PlanTensor:
 class Plan:
     """One program: its `forward`, with how often each operator and each delegate is called.
 
-    `payloads` are the delegates' data with the backend's name, in order; `planned_bytes` is what its arenas take. A
-    `direct` one is a single call of a delegate, which takes the program's inputs and gives its outputs, in order.
+    `payloads` are the delegates' data with the backend's name, in order; `planned_bytes` is the size of its memory arenas. A
+    `direct` plan is a single call of a delegate with the program's inputs and outputs in order.
     """
 
     inputs: tuple[PlanTensor, ...]
@@ -110,7 +110,7 @@ def _operator(table: Table) -> str:
 
 
 def _instructions(walker: Walker, plan: Table) -> list[tuple[int, Table | None]]:
-    """All instructions in order, each with its kind."""
+    """Return all instructions in order, each with its kind."""
     found: list[tuple[int, Table | None]] = []
     for position in plan.positions(5):
         for at in walker.table(position, "chain").positions(2):

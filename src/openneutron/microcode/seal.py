@@ -23,7 +23,7 @@ _TRAILER: Final = struct.Struct("<IIII")  # magic, version, bytes of the program
 
 
 def seal_pte(pte: bytes) -> bytes:
-    """The program with its checksum behind it; a program that is already sealed comes back unchanged."""
+    """Return the program with a checksum appended; a sealed program is returned unchanged."""
     if check_seal(pte, where="<pte>"):
         return pte
     sealed = pte + _TRAILER.pack(_MAGIC, _VERSION, len(pte), 0)[:-4]
@@ -31,7 +31,7 @@ def seal_pte(pte: bytes) -> bytes:
 
 
 def check_seal(pte: bytes, *, where: str) -> bool:
-    """Whether the program is sealed; a `FormatError` when it is and its bytes have changed since."""
+    """Return whether the program is sealed; a `FormatError` when its bytes have changed since."""
     start = len(pte) - _TRAILER.size
     if start < 0:
         return False
@@ -47,6 +47,6 @@ def check_seal(pte: bytes, *, where: str) -> bool:
     return True
 
 
-def unsealed(pte: bytes, *, where: str) -> bytes:
-    """The program without its checksum, for who changes it and seals it again; an unsealed one as it is."""
+def remove_seal(pte: bytes, *, where: str) -> bytes:
+    """Return the program without its checksum, if it has one, for editing; call `seal_pte` afterwards."""
     return pte[: -_TRAILER.size] if check_seal(pte, where=where) else pte

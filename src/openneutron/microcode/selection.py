@@ -14,11 +14,11 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file, write_file
 from openneutron.microcode import abi
-from openneutron.records import dataclass
 
 _TITLE = "Kernel selection made by OpenNeutron. Not to be edited: tools check the checksum below."
 _NAME = r"[\w.+-]+"

@@ -6,9 +6,8 @@ rows here. All values are little endian; every record is a whole number of 32-bi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
-
-from openneutron.records import dataclass
 
 MAGIC = 0x64434D6E  # NXP's container magic ("nMCd"): upstream's delegate checks it before anything else.
 # Our own value where NXP's driver expects its version hash: silicon refuses it, our driver knows both kinds.
@@ -92,6 +91,32 @@ class Packing(IntEnum):
     FLAT = 0  # none: bytes as they are
     DENSE = 1  # M output channels x N inputs
     LANES = 2  # M output channels
+
+
+@dataclass(frozen=True)
+class SectionForm:
+    """What the record of a section may say: its packings, parameters from `least` to `most`, widths, and sizes above zero.
+
+    Driver, tools and checker read this table; all that it does not name is zero.
+    """
+
+    packings: tuple[Packing, ...]
+    least: int = 0
+    most: int = 0
+    widths: tuple[int, ...] = (0,)
+    sizes: tuple[str, ...] = ()
+
+
+MAX_RICE = 7  # low bits of a Rice code that are stored as they are; 8 would be the byte itself
+MAX_COLUMNS = 8  # of a table: bias, scale and zero points of the largest one
+SECTION_SIZES = ("groups", "channels", "taps", "inputs")
+SECTION_FORMS = {
+    Storage.RAW: SectionForm((Packing.FLAT,)),
+    Storage.PACKED: SectionForm(tuple(Packing), sizes=SECTION_SIZES),
+    Storage.RICE: SectionForm(tuple(Packing), most=MAX_RICE, widths=(1, 2, 4), sizes=SECTION_SIZES),
+    Storage.STATIC: SectionForm(tuple(Packing), widths=(1, 2, 4), sizes=SECTION_SIZES),
+    Storage.COLUMNS: SectionForm((Packing.LANES,), least=1, most=MAX_COLUMNS, sizes=("channels",)),
+}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The calls of a program in the order and with the rows in which a run executes them."""
+"""Lists the calls of a program in the order, and with the rows, in which a run executes them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,19 @@ from openneutron.microcode.instructions import Call, Dma, Loop, Operand, Program
 
 
 def output_of(call: Call) -> Operand:
-    """The operand that a call writes.
-
-    Example:
-        >>> output_of(call).height
-    """
+    """Return the operand that a call writes."""
     return call.operands[abi.by_id(call.kernel).operands.index("output")]
 
 
-def executed(program: Program) -> Iterator[tuple[Call, int, int]]:
-    """Each executed call with its output rows [first, last); calls that are clipped to nothing are left out.
-
-    Example:
-        >>> [(call.tag, first, last) for call, first, last in executed(program)]
-    """
+def executed_calls(program: Program) -> Iterator[tuple[Call, int, int]]:
+    """Yield each executed call with its output rows [first, last); calls clipped to no rows are left out."""
     for step, first, last in steps(program):
         if isinstance(step, Call):
             yield step, first, last
 
 
 def steps(program: Program) -> Iterator[tuple[Call | Dma, int, int]]:
-    """Each executed call and copy, as the driver reports them; a copy has no rows (0, 0)."""
+    """Yield each executed call and copy, as the driver reports them; a copy has rows (0, 0)."""
     for item in program.instructions:
         body = item.body if isinstance(item, Loop) else (item,)
         for iteration in range(item.iterations if isinstance(item, Loop) else 1):

@@ -1,4 +1,4 @@
-"""How many bytes of each packed word are stored at least where a program repeats steps: the same for 25 steps as for 250.
+"""Least stored widths of packed words: a program with repeated steps takes the same bytes for 25 steps as for 250.
 
 Words that grow with the steps (counts, sizes and places) have a width of their own instead of that of their number, and so have
 numbers that calibration finds, which may be zero or not. What is 0 or 1 for any number of steps takes no more than it needs.
@@ -23,12 +23,12 @@ _SHARED = (Region.SCRATCH, Region.TCM)  # where something lies depends on the si
 
 
 def _count(number: int) -> int:
-    """Of a count: what has one row or pixel has no steps."""
+    """Return the least width of a count; 0 and 1 do not depend on the number of steps."""
     return COUNT if number not in (0, 1) else 0
 
 
 def _place(region: Region, offset: int) -> int:
-    """Of an offset: the beginning of an input or output is 0 for any number of steps."""
+    """Return the least width of an offset; the beginning of an input or output is 0 for any number of steps."""
     return PLACE if region in _SHARED or (region not in _CONSTANT and offset) else 0
 
 
@@ -43,7 +43,7 @@ def _operand(o: Operand) -> list[int]:
 
 
 def widths_of(item: Instruction) -> list[int]:
-    """The least bytes of each word behind an instruction's first; of a loop without its body."""
+    """Return the least width of each word behind an instruction's first; a loop is taken without its body."""
     if isinstance(item, Loop):
         return [COUNT, 0]
     if isinstance(item, Call):

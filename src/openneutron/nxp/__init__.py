@@ -1,1 +1,1 @@
-"""NXP's SDK behind our seam: its published limits, the process it runs in, and its results as our report."""
+"""NXP's SDK behind our converter interface: its published limits, its process, and its results as our report."""

@@ -1,7 +1,7 @@
-"""What NXP's converter is known to take, as limits behind the same kind of call as our own kernels' `check`.
+"""Limits of NXP's converter, with the same interface as our own kernels' `check`.
 
-The partitioner asks this table when the nxp converter is chosen. An operator that is not in it is refused: NXP
-publishes no complete list, and what the converter leaves out costs a trial conversion.
+The partitioner uses this table with the nxp converter. An operator that is not in it is refused: NXP publishes no complete
+list, and an operator that the converter leaves out costs a trial conversion.
 
 Example:
     >>> check(of_operator(graph, graph.operators[0]), "imxrt700").reason
@@ -29,12 +29,12 @@ RESIZE_FACTORS = (1, 2, 4, 8)  # reference backend
 
 
 def _activations(op: OpSignature) -> list[TensorSignature]:
-    """Inputs computed at run time, and outputs."""
+    """Return inputs computed at run time, and outputs."""
     inputs = [t for t in op.inputs if t is not None and not t.constant]
     return [*inputs, *op.outputs]
 
 
-# Operators that NXP's documentation lists with 16-bit activations, by chip; of others it says nothing.
+# Operators that NXP's documentation lists with 16-bit activations, by chip; it lists no others.
 WIDE_OPERATORS = {
     "imxrt700": frozenset({
         "ADD", "BATCH_MATMUL", "CONCATENATION", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "MUL", "PRELU", "SLICE",
@@ -46,7 +46,7 @@ WIDE_OPERATORS = {
 
 @limit("activations must be INT8, or INT16 where NXP lists the operator so for the chip, quantized per tensor")
 def known_activations(op: OpSignature, target: Target) -> Verdict:
-    """Every tensor computed at run time, in and out."""
+    """Check every tensor computed at run time, inputs and outputs."""
     wide = op.code in WIDE_OPERATORS.get(target.name, ())
     for tensor in _activations(op):
         if tensor.dtype is DType.INT16 and not wide:
@@ -63,14 +63,14 @@ def known_activations(op: OpSignature, target: Target) -> Verdict:
 
 
 def _quantized_operands(op: OpSignature) -> list[TensorSignature]:
-    """Activations and quantized constants among the inputs: everything that carries values on a scale."""
+    """Return the activations and quantized constants among the inputs: all tensors with a scale."""
     inputs = [t for t in op.inputs if t is not None and t.dtype in (DType.INT8, DType.INT16)]
     return [*inputs, *op.outputs]
 
 
 @limit("inputs and outputs must share scale and zero point")
 def same_quantization(op: OpSignature, target: Target) -> Verdict:
-    """The reference's "same-q"."""
+    """Check equal quantization ("same-q" in the reference backend)."""
     output = op.outputs[0]
     for tensor in _quantized_operands(op):
         if (tensor.scale, tensor.zero_point) != (output.scale, output.zero_point):
@@ -84,7 +84,7 @@ def same_quantization(op: OpSignature, target: Target) -> Verdict:
 
 @limit("one input must already have the shape of the output")
 def broadcasts_one_side(op: OpSignature, target: Target) -> Verdict:
-    """Element-wise operators broadcast one input at most."""
+    """Check that at most one input broadcasts."""
     output = op.outputs[0].shape
     shapes = [t.shape for t in op.inputs[:2] if t is not None]
     # Leading ones do not change a tensor, so (8, 8) counts as (1, 8, 8).
@@ -95,7 +95,7 @@ def broadcasts_one_side(op: OpSignature, target: Target) -> Verdict:
 
 @limit("weights must be constant INT8")
 def static_weights(op: OpSignature, target: Target) -> Verdict:
-    """Weights of convolutions and fully connected layers."""
+    """Check weights of convolutions and fully connected layers."""
     w = op.input(1)
     if w is None or not w.constant:
         return no("they are computed at run time", hint="make the weights constant")
@@ -104,7 +104,7 @@ def static_weights(op: OpSignature, target: Target) -> Verdict:
 
 @limit("the bias, where given, must be constant INT32, or INT64 with 16-bit activations")
 def static_bias(op: OpSignature, target: Target) -> Verdict:
-    """Bias of convolutions and fully connected layers."""
+    """Check the bias of convolutions and fully connected layers."""
     bias = op.input(2)
     types = (DType.INT32, DType.INT64) if op.outputs[0].dtype is DType.INT16 else (DType.INT32,)
     if bias is None or (bias.constant and bias.dtype in types):
@@ -114,7 +114,7 @@ def static_bias(op: OpSignature, target: Target) -> Verdict:
 
 @limit("weights must have two dimensions")
 def weights_are_matrix(op: OpSignature, target: Target) -> Verdict:
-    """Fully connected layers."""
+    """Check weights of fully connected layers."""
     w = op.input(1)
     rank = 0 if w is None else len(w.shape)
     return OK if rank == 2 else no(f"they have {rank}")
@@ -122,7 +122,7 @@ def weights_are_matrix(op: OpSignature, target: Target) -> Verdict:
 
 @limit("input, weights and output must have four dimensions")
 def four_dimensions(op: OpSignature, target: Target) -> Verdict:
-    """Convolutions; the one-dimensional ones become two-dimensional before."""
+    """Check convolutions; one-dimensional ones become two-dimensional before."""
     for tensor in (*op.inputs[:2], op.outputs[0]):
         if tensor is None or len(tensor.shape) != 4:
             return no(f"a shape is {list(tensor.shape) if tensor else 'absent'}")
@@ -131,7 +131,7 @@ def four_dimensions(op: OpSignature, target: Target) -> Verdict:
 
 @limit(f"kernel, stride and dilation must not exceed {WINDOW_MAX}")
 def window_bounded(op: OpSignature, target: Target) -> Verdict:
-    """Convolutions, plain and depth-wise."""
+    """Check windows of convolutions, plain and depth-wise."""
     w = op.input(1)
     assert w is not None
     o = op.options
@@ -141,7 +141,7 @@ def window_bounded(op: OpSignature, target: Target) -> Verdict:
 
 @limit(f"kernel height x width x input channels, rounded up to the array's length, must not exceed {REDUCTION_MAX}")
 def reduction_bounded(op: OpSignature, target: Target) -> Verdict:
-    """Dense convolutions."""
+    """Check the dot product length of dense convolutions."""
     w = op.input(1)
     assert w is not None
     length = w.shape[1] * w.shape[2] * -(-w.shape[3] // target.length) * target.length
@@ -149,7 +149,7 @@ def reduction_bounded(op: OpSignature, target: Target) -> Verdict:
 
 
 def _transposed(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(kernel, stride) of TRANSPOSE_CONV, whose weights are its second input."""
+    """Return (kernel, stride) of TRANSPOSE_CONV, whose weights are its second input."""
     w = op.input(1)
     assert w is not None
     return (w.shape[1], w.shape[2]), (op.options.strideH, op.options.strideW)
@@ -157,7 +157,7 @@ def _transposed(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
 
 @limit(f"the stride of a transposed convolution must not exceed {TRANSPOSED_STRIDE_MAX}, nor its kernel")
 def transposed_stride(op: OpSignature, target: Target) -> Verdict:
-    """Transposed convolutions."""
+    """Check strides of transposed convolutions."""
     kernel, stride = _transposed(op)
     fits = all(s <= min(k, TRANSPOSED_STRIDE_MAX) for k, s in zip(kernel, stride, strict=True))
     return OK if fits else no(f"stride {list(stride)} with kernel {list(kernel)}", hint="resize, then convolve")
@@ -165,14 +165,14 @@ def transposed_stride(op: OpSignature, target: Target) -> Verdict:
 
 @limit(f"the kernel of a transposed convolution must not exceed {WINDOW_MAX}")
 def transposed_kernel(op: OpSignature, target: Target) -> Verdict:
-    """Transposed convolutions."""
+    """Check kernels of transposed convolutions."""
     kernel, _ = _transposed(op)
     return OK if max(kernel) <= WINDOW_MAX else no(f"it is {list(kernel)}")
 
 
 @limit("the padding of a transposed convolution must be smaller than its kernel")
 def transposed_padding(op: OpSignature, target: Target) -> Verdict:
-    """Transposed convolutions; what the forward window would pad before the image."""
+    """Check padding of transposed convolutions: the padding that the forward convolution has before the image."""
     kernel, stride = _transposed(op)
     source = op.input(2)
     if source is None or op.options.padding != 0 or {len(source.shape), len(op.outputs[0].shape)} != {4}:
@@ -186,7 +186,7 @@ def transposed_padding(op: OpSignature, target: Target) -> Verdict:
 
 @limit("weights of a transposed convolution must be constant INT8")
 def transposed_weights(op: OpSignature, target: Target) -> Verdict:
-    """Transposed convolutions."""
+    """Check weights of transposed convolutions."""
     w = op.input(1)
     if w is None or len(w.shape) != 4:
         return no(f"their shape is {list(w.shape) if w else 'absent'}")
@@ -195,42 +195,42 @@ def transposed_weights(op: OpSignature, target: Target) -> Verdict:
 
 @limit("both matrices must have three dimensions")
 def three_dimensions(op: OpSignature, target: Target) -> Verdict:
-    """Batched matrix products."""
+    """Check dimensions of batched matrix products."""
     ranks = [len(t.shape) for t in op.inputs[:2] if t is not None]
     return OK if ranks == [3, 3] else no(f"they have {ranks}", hint="merge the leading dimensions by a reshape")
 
 
 @limit("both zero points must be 0")
 def zero_points_are_zero(op: OpSignature, target: Target) -> Verdict:
-    """Batched matrix products."""
+    """Check zero points of batched matrix products."""
     zeros = [t.zero_point for t in op.inputs[:2] if t is not None]
     return OK if not any(zeros) else no(f"they are {zeros}", hint="quantize both inputs symmetrically")
 
 
 @limit(f"softmax takes at most {SOFTMAX_CHANNELS_MAX} channels")
 def softmax_channels(op: OpSignature, target: Target) -> Verdict:
-    """LiteRT's softmax runs over the last dimension."""
+    """Check the last dimension, over which LiteRT's softmax runs."""
     channels = op.outputs[0].shape[-1] if op.outputs[0].shape else 1
     return OK if channels <= SOFTMAX_CHANNELS_MAX else no(f"there are {channels}")
 
 
 @limit(f"softmax takes at most {SOFTMAX_POSITIONS_MAX} positions (batch x height x width)")
 def softmax_positions(op: OpSignature, target: Target) -> Verdict:
-    """Everything but the last dimension."""
+    """Check the number of positions, all dimensions but the last."""
     positions = math.prod(op.outputs[0].shape[:-1])
     return OK if positions <= SOFTMAX_POSITIONS_MAX else no(f"there are {positions}")
 
 
 @limit(f"softmax takes at most {SOFTMAX_ELEMENTS_MAX} elements")
 def softmax_elements(op: OpSignature, target: Target) -> Verdict:
-    """The whole tensor."""
+    """Check the size of the whole tensor."""
     elements = math.prod(op.outputs[0].shape)
     return OK if elements <= SOFTMAX_ELEMENTS_MAX else no(f"there are {elements}")
 
 
 @limit("shape, axis and padding arguments must be constant")
 def static_arguments(op: OpSignature, target: Target) -> Verdict:
-    """Integer inputs that shape the result."""
+    """Check that integer inputs that determine the result's shape are constant."""
     for tensor in op.inputs[1:]:
         if tensor is not None and tensor.dtype in (DType.INT32, DType.INT64) and not tensor.constant:
             return no(f"{tensor.name!r} is computed at run time")
@@ -239,7 +239,7 @@ def static_arguments(op: OpSignature, target: Target) -> Verdict:
 
 @limit("slices must not have steps")
 def unit_steps(op: OpSignature, target: Target) -> Verdict:
-    """STRIDED_SLICE with strides of one."""
+    """Check that STRIDED_SLICE has strides of one."""
     steps = op.input(3)
     if steps is None or steps.values is None:
         return no("the steps are not constant")
@@ -248,7 +248,7 @@ def unit_steps(op: OpSignature, target: Target) -> Verdict:
 
 @limit(f"the result must have as many elements as the input, in at most {RANK_MAX} dimensions")
 def plain_reshape(op: OpSignature, target: Target) -> Verdict:
-    """Reshapes and their relatives."""
+    """Check reshapes and related operators."""
     x, y = op.input(0), op.outputs[0]
     sizes = [math.prod(x.shape) if x is not None else 0, math.prod(y.shape)]
     if sizes[0] != sizes[1]:
@@ -258,7 +258,7 @@ def plain_reshape(op: OpSignature, target: Target) -> Verdict:
 
 @limit(f"four dimensions, enlarged by {', '.join(map(str, RESIZE_FACTORS))} in height and width")
 def resize_factor(op: OpSignature, target: Target) -> Verdict:
-    """Nearest and bilinear resize."""
+    """Check nearest and bilinear resize."""
     x, y = op.input(0), op.outputs[0]
     if x is None or len(x.shape) != 4:
         return no(f"the input is {list(x.shape) if x is not None else 'absent'}")
@@ -270,7 +270,7 @@ def resize_factor(op: OpSignature, target: Target) -> Verdict:
 
 @limit("mirrored padding must be of the reflecting kind")
 def reflects(op: OpSignature, target: Target) -> Verdict:
-    """MIRROR_PAD has a symmetric mode, which repeats the border."""
+    """Check the mode of MIRROR_PAD, which also has a symmetric mode."""
     return OK if op.options.mode == 0 else no("it is symmetric", hint="use reflect padding")
 
 
@@ -298,7 +298,7 @@ LIMITS: dict[str, tuple[Limit, ...]] = {
         transposed_padding,
     ),
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), (known_activations, same_quantization)),
-    # A file that NXP's converter made has a MEAN whose output is on another scale than its input.
+    # In a file made by NXP's converter a MEAN has different scales for input and output.
     "MEAN": (known_activations, static_arguments),
     **dict.fromkeys(("SUM", "REDUCE_MAX", "REDUCE_MIN"), _SHAPE),
     "CONCATENATION": (known_activations, same_quantization),
@@ -317,12 +317,12 @@ def _figures(target: Target | str) -> Target:
         return target
     if target in targets.names():
         return targets.load(target)
-    # The longest dot product known rounds channels up the most, so it accepts the least.
+    # The longest known dot product length rounds channels up the most, so it accepts the least.
     return max((targets.load(name) for name in targets.names()), key=lambda known: known.length)
 
 
 def check(signature: OpSignature, target: Target | str) -> Verdict:
-    """Does NXP's converter take this operator, as far as is published?
+    """Check whether NXP's converter takes this operator, as far as is published.
 
     A target may be given by name, because NXP's converter has targets that are not documented.
 

@@ -1,4 +1,4 @@
-"""What NXP's converter returned, checked and told in our terms: outputs in the user's order, and a report."""
+"""The result of NXP's converter, checked and converted to ours: outputs in the user's order, and a report."""
 
 from __future__ import annotations
 
@@ -22,10 +22,8 @@ NO_CYCLES = "NXP's converter gives no cycle estimate"
 _VERSION = re.compile(r"neutron-(?:converter|compiler)\s+(\S+)")  # in the description it writes into the model
 
 
-def finished(
-    original: Model, converted: bytes, answer: dict[str, Any], options: Options
-) -> tuple[bytes, report.Report]:
-    """The converted model with inputs and outputs in the original order, and its report."""
+def finish(original: Model, converted: bytes, answer: dict[str, Any], options: Options) -> tuple[bytes, report.Report]:
+    """Return the converted model with inputs and outputs in the original order, and its report."""
     where = f"{options.source} as NXP's converter returned it"
     model = read_model(converted, source=where)
     moved = [restore_order(original.main, model.main, kind, where) for kind in ("inputs", "outputs")]
@@ -35,7 +33,7 @@ def finished(
 
 
 def restore_order(original: Graph, converted: Graph, kind: str, where: str) -> bool:
-    """Put the converted graph's inputs or outputs back into the original order, by name; True when they had moved."""
+    """Restore the original order of the converted graph's inputs or outputs, by name; returns whether it had changed."""
     wanted: list[int] = getattr(original, kind)
     found: list[int] = getattr(converted, kind)
     names = [original.tensors[t].name for t in wanted]
@@ -58,28 +56,28 @@ def restore_order(original: Graph, converted: Graph, kind: str, where: str) -> b
     return moved
 
 
-def _left(converted: Graph) -> dict[str, Operator]:
-    """Output tensor name → operator, for every operator that is no NeutronGraph."""
+def _operators_left(converted: Graph) -> dict[str, Operator]:
+    """Return output tensor name → operator, for every operator that is no NeutronGraph."""
     rest = [op for op in converted.operators if not is_graph_op(op)]
     return {converted.tensors[t].name: op for op in rest for t in op.outputs}
 
 
-def _homes(original: Graph, converted: Graph, left: dict[str, Operator]) -> dict[int, int]:
-    """Original operator → NeutronGraph that swallowed it, as far as tensor names tell."""
+def _containing_graphs(original: Graph, converted: Graph, left: dict[str, Operator]) -> dict[int, int]:
+    """Return original operator → NeutronGraph that contains it, as far as tensor names tell."""
     graphs = [op for op in converted.operators if is_graph_op(op)]
     made = {converted.tensors[t].name: at for at, op in enumerate(graphs) for t in op.outputs}
     readers = original.consumers()
-    homes: dict[int, int] = {}
+    graph_of: dict[int, int] = {}
     for index in range(len(original.operators) - 1, -1, -1):
         outputs = original.operators[index].outputs
         if any(original.tensors[t].name in left for t in outputs):
             continue
         named = [made[original.tensors[t].name] for t in outputs if original.tensors[t].name in made]
-        # What lies inside a NeutronGraph has no name in the result; it went where its reader went.
-        named += [homes[reader] for t in outputs for reader in readers.get(t, []) if reader in homes]
+        # A tensor inside a NeutronGraph has no name in the result; its operator belongs to the graph of its reader.
+        named += [graph_of[reader] for t in outputs for reader in readers.get(t, []) if reader in graph_of]
         if named:
-            homes[index] = named[0]
-    return homes
+            graph_of[index] = named[0]
+    return graph_of
 
 
 def _reason(graph: Graph, op: Operator, options: Options) -> Reason:
@@ -90,13 +88,13 @@ def _reason(graph: Graph, op: Operator, options: Options) -> Reason:
 
 
 def _operators(original: Graph, converted: Graph, options: Options) -> list[report.Operator]:
-    left = _left(converted)
-    homes = _homes(original, converted, left)
+    left = _operators_left(converted)
+    graph_of = _containing_graphs(original, converted, left)
     found: list[report.Operator] = []
     for index, op in enumerate(original.operators):
         names = [original.tensors[t].name for t in op.outputs]
         stays = any(name in left for name in names)
-        gone = not stays and index not in homes
+        gone = not stays and index not in graph_of
         reason = None
         if stays:
             reason = _reason(original, op, options)
@@ -111,7 +109,7 @@ def _operators(original: Graph, converted: Graph, options: Options) -> list[repo
                 reason=reason.message if reason else "",
                 reason_code=reason.code if reason else "",
                 hint=reason.hint if reason else "",
-                graph=homes.get(index, -1),
+                graph=graph_of.get(index, -1),
             )
         )
     return found
@@ -120,7 +118,7 @@ def _operators(original: Graph, converted: Graph, options: Options) -> list[repo
 def _notes(original: Graph, converted: Graph, answer: dict[str, Any]) -> tuple[str, ...]:
     notes = [NO_CYCLES]
     mine = {original.tensors[t].name for op in original.operators for t in op.outputs}
-    added = [f"{op.label} {name!r}" for name, op in _left(converted).items() if name not in mine]
+    added = [f"{op.label} {name!r}" for name, op in _operators_left(converted).items() if name not in mine]
     if added:
         notes.append(f"NXP's converter added operators that run on the CPU: {', '.join(added)}")
     if answer.get("target"):

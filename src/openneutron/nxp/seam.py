@@ -1,6 +1,6 @@
-"""The seam to NXP's own converter: eiq_neutron_sdk, run isolated in a subprocess with a time-out, its log kept.
+"""NXP's own converter: eiq_neutron_sdk, run isolated in a subprocess with a time-out, with its log.
 
-Each conversion has a private folder that is also the SDK's working directory, so files it drops there (kernel selection,
+Each conversion has a private folder that is also the SDK's working directory, so files that it writes there (kernel selection,
 dumps) cannot collide with those of another export, and nothing appears in the user's folder.
 
 Example:
@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from openneutron.errors import ConverterError, OpenNeutronError, OptionError
-from openneutron.isolate.start import ending, kill, start
 from openneutron.litert.read import read_model
 from openneutron.nxp import worker
-from openneutron.nxp.result import finished
+from openneutron.nxp.result import finish
 from openneutron.options import SCHEMA, Options
 from openneutron.result import Result
+from openneutron.sandbox.process import ending, kill, start
 
 GET_SDK = (
     f"install the Python package {worker.PACKAGE} of NXP's eIQ Neutron SDK, from NXP's package index or NXP's website "
@@ -34,11 +34,11 @@ GET_SDK = (
 )
 _LOG = "log.txt"
 _SELECTION = "_kernel_selection.c"
-_TAIL_LINES = 20  # what an error shows of the log: NXP's summary and the lines before a crash fit; `log` has all
+_TAIL_LINES = 20  # lines of the log that an error shows: NXP's summary and the lines before a crash fit; `log` has all
 
 
 class SdkMissingError(OpenNeutronError):
-    """NXP's SDK is not installed, or does not work as installed; `log` is what importing it printed."""
+    """NXP's SDK is not installed, or its installation does not work; `log` is the output of importing it."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = GET_SDK, log: str = "") -> None:
         super().__init__(message, where=where, hint=hint)
@@ -46,7 +46,7 @@ class SdkMissingError(OpenNeutronError):
 
 
 class SdkOptionError(OptionError):
-    """NXP's SDK does not have this option or target; `log` is what it printed until then."""
+    """NXP's SDK does not have this option or target; `log` is its output so far."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", log: str = "") -> None:
         super().__init__(message, where=where, hint=hint)
@@ -54,7 +54,7 @@ class SdkOptionError(OptionError):
 
 
 class SdkError(ConverterError):
-    """NXP's converter failed, crashed, hung or returned nonsense; `log` is everything it printed."""
+    """NXP's converter failed, crashed, timed out or returned an invalid result; `log` is its output."""
 
     def __init__(self, message: str, *, where: str = "", hint: str = "", log: str = "") -> None:
         super().__init__(message, where=where, hint=hint)
@@ -70,7 +70,7 @@ class SdkError(ConverterError):
 
 @dataclass(frozen=True)
 class _Run:
-    """What one run of the worker left behind."""
+    """The results of one run of the worker."""
 
     answer: dict[str, Any]
     converted: bytes
@@ -80,7 +80,7 @@ class _Run:
 
 
 def convert_with_sdk(model: bytes, options: Options) -> Result:
-    """Convert with NXP's SDK; operators it leaves out are data in the report, its log is in the result.
+    """Convert with NXP's SDK; operators it leaves out are in the report, its log is in the result.
 
     Example:
         >>> convert_with_sdk(data, Options(target="imxrt700", converter="nxp", extra_flags=("verbose",))).log
@@ -90,7 +90,7 @@ def convert_with_sdk(model: bytes, options: Options) -> Result:
     began = time.perf_counter()
     run = _run(model, options)
     try:
-        made, report = finished(original, run.converted, run.answer, options)
+        made, report = finish(original, run.converted, run.answer, options)
     except OpenNeutronError as error:
         raise SdkError(error.message, where=error.where or options.source, hint=error.hint, log=run.log) from error
     if options.dump_kernel_selection_code and not run.selection:
@@ -105,7 +105,7 @@ def convert_with_sdk(model: bytes, options: Options) -> Result:
 
 
 def _check(options: Options) -> None:
-    """Refuse what NXP's converter has no word for, instead of dropping it silently."""
+    """Refuse options that NXP's converter does not have, instead of dropping them silently."""
     if options.timeout_seconds < 1:
         raise OptionError(f"the time-out is {options.timeout_seconds} seconds", hint="give at least 1")
     for name, option in SCHEMA.items():
@@ -117,13 +117,13 @@ def _check(options: Options) -> None:
 
 
 def sdk_options(options: Options) -> list[dict[str, Any]]:
-    """Attributes to set on the SDK's compilation options, in order; `optional` ones may be absent in an SDK version.
+    """Return attributes to set on the SDK's compilation options, in order; `optional` ones may be absent in an SDK version.
 
     Example:
         >>> sdk_options(Options(use_profiling=True))[1]
         {'name': 'useProfiling', 'value': True, 'optional': False}
     """
-    # Their default may leave small partitions on the CPU; one operator is worth a graph, as with the open converter.
+    # Their defaults may leave small partitions on the CPU; as with the open converter, one operator is worth a graph.
     smallest = options.minimum_operators_per_graph
     wanted: list[tuple[str, Any, bool]] = [(SCHEMA["minimum_operators_per_graph"].sdk, smallest, smallest == 1)]
     switches = [one for one in SCHEMA.values() if one.sdk and one.kind == "switch"]
@@ -206,7 +206,7 @@ def _read_text(path: Path) -> str:
 
 
 def _dumps(folder: Path) -> dict[str, str]:
-    """Text files that the SDK left beside the model."""
+    """Return the text files that the SDK wrote beside the model."""
     ours = {worker.REQUEST, worker.MODEL, worker.ANSWER, worker.CONVERTED, _LOG, _SELECTION}
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*")):

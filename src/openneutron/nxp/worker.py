@@ -1,7 +1,7 @@
-"""The process in which NXP's SDK runs: `python -m openneutron.nxp.worker FOLDER`.
+"""The process that runs NXP's SDK: `python -m openneutron.nxp.worker FOLDER`.
 
-FOLDER, which is also the working directory, holds `request.json` and `model.tflite`; the worker leaves `answer.json` and
-`converted.tflite` there, beside whatever the SDK itself drops. A crash or a hang ends this process and nothing else.
+FOLDER, which is also the working directory, holds `request.json` and `model.tflite`; the worker writes `answer.json` and
+`converted.tflite` there, beside files of the SDK itself. A crash or a hang ends only this process.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any
 
 REQUEST, MODEL, ANSWER, CONVERTED = "request.json", "model.tflite", "answer.json", "converted.tflite"
 PACKAGE = "eiq_neutron_sdk"
-# Newest first: module and function that convert a model in the SDKs known so far.
+# Newest first: module and function that convert a model in the known versions of the SDK.
 SPELLINGS = (("neutron_compiler", "compileModel"), ("neutron_converter", "convertModel"))
 TARGET_FIELDS = ("subsystem", "numUnits", "numPipes", "numMacs", "hwVersion")
 
 
 class Refused(Exception):
-    """The request cannot be served; `kind` tells the parent which error to raise."""
+    """Raised when the request cannot be served; `kind` tells the parent which error to raise."""
 
     def __init__(self, kind: str, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ def _import_sdk() -> ModuleType:
 
 
 def _module(package: ModuleType, name: str) -> Any:
-    """A part of the SDK, whether it is a module or an attribute; None when this version lacks it."""
+    """Return a part of the SDK, a module or an attribute; None if this version lacks it."""
     try:
         return importlib.import_module(f"{PACKAGE}.{name}")
     except ModuleNotFoundError:
@@ -53,7 +53,7 @@ def _module(package: ModuleType, name: str) -> Any:
 
 
 def _member(package: ModuleType, name: str) -> Any:
-    """A class or function of the SDK wherever this version keeps it."""
+    """Return a class or function of the SDK, wherever this version has it."""
     for part in (*(module for module, _ in SPELLINGS), "neutron_library_utils"):
         found = getattr(_module(package, part), name, None)
         if found is not None:
@@ -61,7 +61,7 @@ def _member(package: ModuleType, name: str) -> Any:
     return getattr(package, name, None)
 
 
-def _needed(package: ModuleType, name: str) -> Any:
+def _require(package: ModuleType, name: str) -> Any:
     found = _member(package, name)
     if found is None:
         raise Refused("broken", f"the installed {PACKAGE} has no {name}", "OpenNeutron does not know this SDK version")
@@ -85,7 +85,7 @@ def _target(package: ModuleType, name: str) -> Any:
     if is_target is not None and not is_target(name):
         raise Refused("option", f"NXP's SDK does not know the target {name!r}", hint)
     try:
-        return _needed(package, "getNeutronTarget")(name)
+        return _require(package, "getNeutronTarget")(name)
     except Refused:
         raise
     except Exception as error:
@@ -93,9 +93,9 @@ def _target(package: ModuleType, name: str) -> Any:
 
 
 def _describe(target: Any) -> dict[str, int]:
-    """The array's figures, from `.npu` or, in older SDKs, from the target itself."""
-    home = getattr(target, "npu", target)
-    return {field: int(getattr(home, field)) for field in TARGET_FIELDS if hasattr(home, field)}
+    """Return the array's figures, from `.npu` or, in older SDKs, from the target itself."""
+    holder = getattr(target, "npu", target)
+    return {field: int(getattr(holder, field)) for field in TARGET_FIELDS if hasattr(holder, field)}
 
 
 def _known_options(options: Any) -> list[str]:
@@ -103,8 +103,8 @@ def _known_options(options: Any) -> list[str]:
     return [name for name in names if not callable(getattr(options, name))]
 
 
-def _typed(name: str, value: Any, current: Any) -> Any:
-    """`value` in the type the attribute has now; text from the command line says numbers and switches in words."""
+def _convert_value(name: str, value: Any, current: Any) -> Any:
+    """Return `value` in the attribute's type; strings from the command line are parsed as numbers and booleans."""
     if not isinstance(value, str):
         return str(value) if isinstance(current, str) else value
     if isinstance(current, bool):
@@ -130,7 +130,7 @@ def _set_options(options: Any, wanted: list[dict[str, Any]]) -> None:
             known = ", ".join(_known_options(options))
             raise Refused("option", f"NXP's converter of this SDK has no option {name!r}", f"its options are {known}")
         try:
-            setattr(options, name, _typed(name, value, getattr(options, name)))
+            setattr(options, name, _convert_value(name, value, getattr(options, name)))
         except (TypeError, ValueError, AttributeError) as error:
             raise Refused("option", f"NXP's converter refused {name} = {value!r}: {error}") from error
 
@@ -154,14 +154,14 @@ def serve(folder: Path) -> dict[str, Any]:
     request = json.loads((folder / REQUEST).read_text("utf-8"))
     package = _import_sdk()
     function = _function(package)
-    context = _needed(package, "CompilationContext")()
+    context = _require(package, "CompilationContext")()
     target = _target(package, request["target"])
     context.targetOpts = target
     _set_options(context.compilationOpts, request["options"])
     try:
         result = function(list((folder / MODEL).read_bytes()), context)
     except Exception as error:
-        # The whole traceback belongs in the log; the sentence is for the user.
+        # The log gets the whole traceback, the user a sentence.
         traceback.print_exc()
         raise Refused("failed", f"{type(error).__name__}: {error}") from error
     (folder / CONVERTED).write_bytes(_as_bytes(result))
@@ -169,7 +169,7 @@ def serve(folder: Path) -> dict[str, Any]:
 
 
 def main(folder: str) -> None:
-    """Serve one request and leave the answer in the folder."""
+    """Serve one request and write the answer into the folder."""
     path = Path(folder)
     try:
         answer = serve(path)

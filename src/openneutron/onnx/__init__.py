@@ -1,6 +1,6 @@
-"""The ONNX front end: a model as a `torch.export.ExportedProgram`, and from there the path every PyTorch model takes.
+"""ONNX front end: imports a model as a `torch.export.ExportedProgram`, which is compiled like any PyTorch model.
 
-Needs the packages of the extra `openneutron[onnx]`; nothing else in OpenNeutron does.
+Needs the packages of the extra `openneutron[onnx]`, which no other module needs.
 
 Example:
     >>> imported = load("model.onnx", sizes={"batch": 1})

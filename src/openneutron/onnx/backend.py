@@ -1,4 +1,4 @@
-"""`onnx.backend.base.Backend`: ONNX's standard interface, with which its own tests run on the importer.
+"""`onnx.backend.base.Backend`: ONNX's standard interface, through which ONNX's own tests run on the importer.
 
 Example:
     >>> from openneutron.onnx import backend
@@ -25,7 +25,7 @@ _base: Any = need("onnx.backend.base")
 
 
 class Representation(_base.BackendRep):
-    """A model ready to compute: in torch, on the host, operator by operator as the importer has them."""
+    """A model ready to run: in torch, on the host, as the importer converts it."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -33,7 +33,7 @@ class Representation(_base.BackendRep):
         self.inputs = [one for one in model.graph.input if one.name not in stored]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs for a list of arrays in the order of the inputs, a dict by name, or one array."""
+        """Return the outputs for a list of arrays in the order of the inputs, a dict by name, or one array."""
         if isinstance(inputs, Mapping):
             given = dict(inputs)
         else:
@@ -71,26 +71,26 @@ class OpenNeutronBackend(_base.Backend):
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether every operator of the model is imported, or written out by ones that are."""
+        """Return whether the importer supports every operator of the model, directly or by ONNX's definition."""
         return cls.supports_device(device) and not _unknown(model.graph, opset_of(model))
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> Representation:
-        """A model, checked and ready to run."""
+        """Check a model and prepare it to run."""
         if not cls.supports_device(device):
             raise OptionError(f"device is {device!r}", hint="the importer computes on the CPU")
         return Representation(read_model(model.SerializeToString(), name=model.graph.name))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> tuple[Any, ...]:
-        """The outputs of a model."""
+        """Return the outputs of a model."""
         return cls.prepare(model, device).run(inputs)
 
     @classmethod
     def run_node(
         cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
     ) -> tuple[Any, ...]:
-        """The outputs of one node of the newest opset, or of `opset_imports`."""
+        """Return the outputs of one node of the newest opset, or of `opset_imports`."""
         onnx = need("onnx")
         arrays = dict(inputs) if isinstance(inputs, Mapping) else None
         if arrays is None:
@@ -103,12 +103,12 @@ class OpenNeutronBackend(_base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether the device is the host's CPU."""
+        """Return whether the device is the host's CPU."""
         return device.split(":")[0] == "CPU"
 
 
 def _unknown(graph: Any, version: int) -> list[str]:
-    """Operators that are neither imported nor defined by others."""
+    """Return the operators that are neither imported nor defined by ONNX through others."""
     found = []
     for node in graph.node:
         if rule_for(node.domain, node.op_type) is None and not is_function(node.op_type, version, node.domain):

@@ -1,4 +1,4 @@
-"""One operator being imported, as the files in `ops/` see it."""
+"""Call: one operator during import, as the functions in `ops/` get it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from openneutron.extras import need
 from openneutron.onnx.tensors import WIDENED, from_numpy, to_numpy, torch_tensor, torch_type
 from openneutron.onnx.values import Stored, Value, outside, shifted, unshifted
 
-# Elements of a table that an operator's rule makes: the matrix of a Fourier transform of 4,096 points.
+# Largest table that an operator's rule may make: the matrix of a Fourier transform of 4,096 points.
 LARGEST_TABLE = 1 << 24
 
-# Operators that only move or compare elements: a scale passes through them unchanged.
+# Operators that only move or compare elements: the scale of the result is that of the input.
 _MOVES = frozenset({
     "ArgMax", "ArgMin", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GlobalMaxPool", "MaxPool",
     "Pad", "ReduceMax", "ReduceMin", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile",
@@ -27,9 +27,9 @@ Resolve = Callable[[Value], torch.Tensor]
 
 
 class Call:
-    """A node with its inputs; `version` is the opset's of its domain.
+    """A node with its inputs; `version` is the opset of its domain.
 
-    Functions ask for tensors to compute with (`tensor`), or for numbers that must be known while importing (`known`).
+    Import functions ask for tensors to compute with (`tensor`), or for numbers that must be known during import (`known`).
     """
 
     def __init__(
@@ -40,31 +40,31 @@ class Call:
         self.version = version
         self.name = name or node.name
         self.widen = widen
-        self.real = False  # quantized inputs are wanted in float
-        self.resolve: Resolve = _unresolved
+        self.real = False  # convert quantized inputs to float
+        self.resolve: Resolve = _raise_unresolved
         self._attributes = {one.name: one for one in node.attribute}
         self.own: list[Value] = []
         self._asked = 0
 
     def start(self, resolve: Resolve) -> Call:
-        """Begin to compute it, with tensors from `resolve`."""
+        """Start the computation, with tensors from `resolve`."""
         self.resolve = resolve
         self._asked = 0
         return self
 
     def has(self, index: int) -> bool:
-        """Whether the input is there; optional ones may be left out."""
+        """Return whether the input is present; optional ones may be omitted."""
         return index < len(self.inputs) and self.inputs[index] is not None and not self.value(index).absent
 
     def value(self, index: int) -> Value:
-        """The input as a value."""
+        """Return the input as a value."""
         found = self.inputs[index] if index < len(self.inputs) else None
         if found is None:
             raise FormatError(f"its input {index} ({self.input_name(index)}) is missing", hint="export the model again")
         return found
 
     def tensor(self, index: int) -> torch.Tensor:
-        """The input to compute with."""
+        """Return the input as a tensor to compute with."""
         value = self.value(index)
         if value.items is not None:
             raise FormatError(f"its input {index} is a sequence, not a tensor", hint="export the model again")
@@ -77,15 +77,15 @@ class Call:
         return unshifted(tensor) if value.shifted else tensor
 
     def optional(self, index: int) -> torch.Tensor | None:
-        """The input to compute with, None when it is left out."""
+        """Return the input as a tensor to compute with, None if it is omitted."""
         return self.tensor(index) if self.has(index) else None
 
     def tensors(self) -> list[torch.Tensor]:
-        """All inputs."""
+        """Return all inputs as tensors."""
         return [self.tensor(index) for index in range(len(self.inputs))]
 
     def stored(self, index: int) -> tuple[torch.Tensor, int]:
-        """An integer input as it is to be stored, and by how much its zero point is lower than the model says."""
+        """Return the stored form of an integer input, and by how much its zero point is lower than in the model."""
         value = self.value(index)
         tensor = self.resolve(value)
         if value.shifted:
@@ -99,24 +99,24 @@ class Call:
         return shifted(tensor), shift
 
     def unsigned_type(self, index: int) -> torch.dtype:
-        """The type the model gives an integer input, however it is held."""
+        """Return the type that the model gives an integer input, whatever type stores it."""
         value = self.value(index)
         unsigned = {torch.int8: torch.uint8, torch.int16: torch.uint16}
         return unsigned[value.like.dtype] if value.shifted else value.like.dtype
 
     def small_type(self, index: int) -> str:
-        """The name of an input's type where it is held in a larger one, as those of 4 bits are."""
+        """Return the name of an input's type if it is stored in a larger one, such as 4-bit types; else ""."""
         return self.value(index).kind
 
     def moves_stored(self, name: str) -> bool:
-        """Whether the operator moves or compares elements of a quantized tensor, which it may do in float as well."""
-        # Beyond the image this one has a number in steps of its own.
+        """Return whether the operator moves or compares elements of a quantized tensor, which can also be done in float."""
+        # The padding value of this operator is a number in steps of the input's scale.
         crops = self.attribute("coordinate_transformation_mode") == "tf_crop_and_resize"
         first = self.inputs[0] if self.inputs else None
         return name in _MOVES and not crops and first is not None and first.scale is not None
 
     def as_real(self, number: float, index: int = 0) -> float:
-        """A number in the steps of a quantized input, in float where that input is wanted so."""
+        """Convert a number in steps of a quantized input to float, if that input is used in float."""
         value = self.value(index)
         if not self.real or value.scale is None:
             return number
@@ -124,12 +124,12 @@ class Call:
         return (number - value.zero_point - lower) * value.scale
 
     def is_known(self, index: int) -> bool:
-        """Whether the input's numbers are known while importing."""
+        """Return whether the input's numbers are known during import."""
         value = self.value(index)
         return value.data is not None or value.known is not None
 
     def known(self, index: int) -> Any:
-        """The input's numbers, which must be known while importing."""
+        """Return the input's numbers, which must be known during import."""
         value = self.value(index)
         found = value.data if value.data is not None else value.known
         if found is None:
@@ -142,11 +142,11 @@ class Call:
             return to_numpy(unshifted(found) if value.shifted else found)
 
     def numbers(self, index: int) -> list[int]:
-        """A known input as a list of integers."""
+        """Return a known input as a list of integers."""
         return [int(one) for one in np.asarray(self.known(index)).reshape(-1)]
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute as Python has it: number, text, list; tensors as torch ones, graphs as they are."""
+        """Return an attribute as a Python value: number, string, list; tensors as torch ones, graphs unchanged."""
         found = self._attributes.get(name)
         if found is None:
             return default
@@ -165,37 +165,37 @@ class Call:
         return value
 
     def text(self, name: str, default: str, known: tuple[str, ...] = ()) -> str:
-        """An attribute that is one of a few words."""
+        """Return an attribute that must be one of a few strings."""
         value = str(self.attribute(name, default))
         if known and value not in known:
             raise UnsupportedError(f"its {name} is {value!r}", hint=f"known are {', '.join(known)}")
         return value
 
     def axes(self, index: int, name: str = "axes", moved: int = 13) -> list[int] | None:
-        """Axes that are an attribute before opset `moved` and an input since; None when they are left out."""
+        """Return axes, an attribute before opset `moved` and an input since; None if they are omitted."""
         if self.version >= moved and self.has(index):
             return self.numbers(index)
         given = self.attribute(name)
         return None if given is None else [int(one) for one in given]
 
     def widened(self, tensor: torch.Tensor) -> torch.Tensor:
-        """A constant in the type the program computes in."""
+        """Convert a constant to the type the program computes in."""
         return tensor.to(WIDENED[tensor.dtype]) if self.widen and tensor.dtype in WIDENED else tensor
 
     def dtype(self, code: int) -> torch.dtype:
-        """The torch type of a data type of ONNX, as the program computes it."""
+        """Return the torch type in which the program computes an ONNX data type."""
         found = torch_type(code)
         return WIDENED.get(found, found) if self.widen else found
 
     def room_for(self, *sizes: int) -> None:
-        """Refuse what the function itself would make of these sizes, before it does, where that is too large."""
+        """Refuse a result of these sizes before it is made, if it is too large."""
         if any(size < 0 for size in sizes) or prod(sizes) > LARGEST_TABLE:
             raise self.refuse(f"it needs a constant of shape {list(sizes)}", hint="no such tensor fits the chip")
 
     def constant(self, data: Any) -> torch.Tensor:
-        """A tensor that the function itself makes; asked for in the same order each time.
+        """Return a constant tensor made by the import function; calls must come in the same order each time.
 
-        A function instead of data is called once, where it may compute with the data of other constants.
+        If `data` is a function, it is called once and may use the data of other constants.
         """
         if self._asked == len(self.own):
             with outside():
@@ -206,7 +206,7 @@ class Call:
         return self.resolve(self.own[self._asked - 1])
 
     def scalar(self, index: int) -> float | int | None:
-        """A known input of one element as a number, when it is one."""
+        """Return a known input of one element as a number, None for others."""
         value = self.value(index)
         if value.data is None or value.shifted or value.data.numel() != 1 or value.data.dtype == torch.bool:
             return None
@@ -214,21 +214,21 @@ class Call:
             return value.data.item()
 
     def shape(self, index: int) -> tuple[int, ...]:
-        """The shape of an input."""
+        """Return the shape of an input."""
         return tuple(int(size) for size in self.value(index).like.shape)
 
     def input_name(self, index: int) -> str:
-        """What the model calls the input."""
+        """Return the name of an input in the model."""
         names = list(self.node.input)
         return f"`{names[index]}`" if index < len(names) and names[index] else f"number {index}"
 
     def refuse(self, message: str, hint: str = "") -> UnsupportedError:
-        """The error to raise when the operator has no torch form here."""
+        """Return the error to raise if the operator has no torch form."""
         return UnsupportedError(message, hint=hint)
 
 
 def stored_moves(function: Callable[[Call], Any]) -> Callable[[Call], Any]:
-    """`function`, which moves elements, of a quantized tensor: between a dequantize and a quantize of the same scale."""
+    """Wrap `function`, which moves elements, for quantized tensors: between a dequantize and a quantize of the same scale."""
 
     def convert(call: Call) -> Any:
         first = call.value(0)
@@ -255,5 +255,5 @@ def _stored_like(tensor: torch.Tensor, value: Value) -> Stored:
     return Stored(made, value.shifted, value.scale, value.zero_point)
 
 
-def _unresolved(value: Value) -> torch.Tensor:
+def _raise_unresolved(value: Value) -> torch.Tensor:
     raise RuntimeError("the call was not started")

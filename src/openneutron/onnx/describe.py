@@ -1,4 +1,4 @@
-"""What an ONNX model says about itself, for `openneutron inspect`; nothing is imported."""
+"""Description of an ONNX model for `openneutron inspect`; nothing is imported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from openneutron.onnx.tensors import type_name
 
 @dataclass(frozen=True)
 class Border:
-    """An input or output: open dimensions by name, "?" for those without one; a model need not state a shape at all."""
+    """An input or output: open dimensions by name, "?" for unnamed ones; the shape may be missing."""
 
     name: str
     dtype: str
@@ -24,7 +24,7 @@ class Border:
 
 @dataclass(frozen=True)
 class Description:
-    """Inputs, outputs, operators with their counts, and what there is to know before compiling."""
+    """Inputs, outputs, operators with their counts, and hints for compiling."""
 
     inputs: tuple[Border, ...]
     outputs: tuple[Border, ...]
@@ -33,7 +33,7 @@ class Description:
 
 
 def describe(source: str | os.PathLike[str] | bytes, name: str = "") -> Description:
-    """Look into a model.
+    """Return the description of a model.
 
     Example:
         >>> describe("model.onnx").operators
@@ -75,6 +75,6 @@ def _notes(model: Any, inputs: tuple[Border, ...]) -> tuple[str, ...]:
 
 
 def _is_defined(model: Any, node: Any) -> bool:
-    """Whether ONNX defines the operator by others."""
+    """Return whether ONNX defines the operator through others."""
     version = max((int(one.version) for one in model.opset_import if one.domain == node.domain), default=1)
     return is_function(node.op_type, version, node.domain)

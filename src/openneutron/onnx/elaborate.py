@@ -1,6 +1,6 @@
-"""The model as a straight list of calls: constants folded, branches chosen, loops unrolled, functions written out.
+"""Elaboration: turns a model into a list of calls, with constants folded, branches chosen, loops unrolled, functions inlined.
 
-With all inputs given as data this computes the model; with shapes alone it finds what must be computed at run time.
+With all inputs given as data this computes the model; with shapes alone it finds the calls to make at run time.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from math import prod
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from openneutron.errors import FormatError, InternalError, OpenNeutronError, UnsupportedError
+from openneutron.executorch.upstream.names import FakeTensorMode
 from openneutron.extras import need
 from openneutron.onnx.call import Call, stored_moves
 from openneutron.onnx.ops import OWN, Rule, rule_for
-from openneutron.onnx.read import described
+from openneutron.onnx.read import describe_node
 from openneutron.onnx.schemas import schema_of
 from openneutron.onnx.tensors import WIDENED, torch_tensor, type_name
 from openneutron.onnx.values import Step, Stored, Value
 
-# Elements of a constant that is computed while importing: 1 GiB as float32.
+# Largest constant that is computed during import: 1 GiB as float32.
 _LARGEST_CONSTANT = 1 << 28
-# Calls after unrolling: a loop that makes more is no model for an NPU.
+# Most calls after unrolling: a loop that makes more is no model for an NPU.
 _MOST_STEPS = 100_000
 _DEFAULT = ("", "ai.onnx")
 
@@ -36,18 +36,18 @@ class Elaborator:
     def __init__(self, opsets: Mapping[str, int], *, widen: bool = False, keep: bool = False, where: str = "") -> None:
         self.opsets = {("" if name in _DEFAULT else name): version for name, version in opsets.items()}
         self.widen = widen
-        self.keep = keep  # what a rule says stays a call does so
+        self.keep = keep  # keep calls whose rule says so
         self.where = where
         self.steps: list[Step] = []
         self._count = 0
 
     @cached_property
     def mode(self) -> FakeTensorMode:
-        """Shapes without data; made when asked for, because torch imports its compiler for it."""
+        """Fake tensors' mode, made on first use, because torch imports its compiler for it."""
         return FakeTensorMode()
 
     def graph(self, graph: Any, values: Mapping[str, Value]) -> list[Value]:
-        """The outputs of a graph; `values` are its inputs and what it sees of the graphs around it."""
+        """Return the outputs of a graph; `values` are its inputs and the values of surrounding graphs that it reads."""
         known: dict[str, Value] = dict(values)
         for proto in graph.initializer:
             if proto.name not in known:
@@ -64,7 +64,7 @@ class Elaborator:
         return [known[one.name] for one in graph.output]
 
     def stored(self, proto: Any) -> Value:
-        """A stored tensor as a value."""
+        """Return a stored tensor as a value."""
         tensor = torch_tensor(proto)
         if self.widen and tensor.dtype in WIDENED:
             tensor = tensor.to(WIDENED[tensor.dtype])
@@ -72,12 +72,12 @@ class Elaborator:
         return Value(data=tensor, name=proto.name, kind=name if name.endswith(("INT4", "INT2")) else "")
 
     def input(self, shape: Sequence[int], dtype: torch.dtype, name: str) -> Value:
-        """A value that is only known when the program runs."""
+        """Return a value that is only known at run time."""
         with self.mode:
             return Value(fake=torch.empty(tuple(shape), dtype=dtype), name=name)
 
     def node(self, node: Any, known: Mapping[str, Value]) -> list[Value]:
-        """The results of a node."""
+        """Return the results of a node."""
         self._count += 1
         if self._count > _MOST_STEPS:
             raise UnsupportedError(
@@ -89,17 +89,17 @@ class Elaborator:
             domain = "" if node.domain in _DEFAULT else node.domain
             rule = rule_for(domain, node.op_type)
             if rule is None:
-                return self._written_out(node, inputs)
+                return self._compute_definition(node, inputs)
             name = node.name or next((one for one in node.output if one), node.op_type)
             call = Call(node, inputs, self.opsets.get(domain, 1), name=name, widen=self.widen)
             made = list(rule.function(call, self, known)) if rule.structural else self._apply(rule, call)
         except OpenNeutronError as error:
-            raise self._located(error, node) from error
+            raise self._error_at(error, node) from error
         except RecursionError as error:
-            raise self._located(FormatError("graphs lie too deep inside each other"), node) from error
+            raise self._error_at(FormatError("graphs lie too deep inside each other"), node) from error
         except Exception as error:
             message = " ".join(str(error).split()) or type(error).__name__
-            raise self._located(
+            raise self._error_at(
                 FormatError(
                     f"its inputs and attributes contradict each other: {message[:300]}", hint="export it again"
                 ),
@@ -115,7 +115,7 @@ class Elaborator:
         return known[name]
 
     def compute(self, call: Call, inputs: list[Value], function: Callable[[Call], Any]) -> list[Value]:
-        """What `function` makes of values, in the name of a call that works on graphs or sequences."""
+        """Apply `function` to values on behalf of a call that works on graphs or sequences."""
         inner = Call(call.node, list(inputs), call.version, name=call.name, widen=self.widen)
         return self._apply(Rule("", "", function), inner)
 
@@ -159,8 +159,8 @@ class Elaborator:
             value.fake = self.mode.from_tensor(value.data)
         return value.fake
 
-    def _written_out(self, node: Any, inputs: list[Value | None]) -> list[Value]:
-        """A node whose operator ONNX defines by others, computed by those."""
+    def _compute_definition(self, node: Any, inputs: list[Value | None]) -> list[Value]:
+        """Compute a node by ONNX's definition of its operator through others."""
         function = self._function(node, inputs)
         if function is None:
             domain = "" if node.domain in _DEFAULT else node.domain
@@ -181,7 +181,7 @@ class Elaborator:
         opsets, self.opsets = self.opsets, {**self.opsets, **_opsets(function.opset_import)}
         try:
             for inner in function.node:
-                bound = _bound(inner, attributes, node)
+                bound = _bind_attributes(inner, attributes, node)
                 present = [name if name in known else "" for name in bound.input]
                 if present != list(bound.input):
                     del bound.input[:]
@@ -218,7 +218,7 @@ class Elaborator:
         return function
 
     def _defaults(self, node: Any) -> list[Any]:
-        """The attributes that an operator has without being told."""
+        """Return the default attributes of an operator."""
         onnx = need("onnx")
         domain = "" if node.domain in _DEFAULT else node.domain
         schema = onnx.defs.get_schema(node.op_type, self.opsets.get(domain, 1), domain)
@@ -247,10 +247,10 @@ class Elaborator:
         dense[indices] = values
         return Value(data=dense.reshape(shape))
 
-    def _located(self, error: OpenNeutronError, node: Any) -> OpenNeutronError:
+    def _error_at(self, error: OpenNeutronError, node: Any) -> OpenNeutronError:
         if error.where:
             return error
-        made = type(error)(f"{described(node)}: {error.message}", where=self.where or "<model>", hint=error.hint)
+        made = type(error)(f"{describe_node(node)}: {error.message}", where=self.where or "<model>", hint=error.hint)
         return made
 
 
@@ -280,8 +280,8 @@ def _opsets(imports: Any) -> dict[str, int]:
     return {("" if one.domain in _DEFAULT else one.domain): int(one.version) for one in imports}
 
 
-def _bound(node: Any, attributes: Mapping[str, Any], caller: Any) -> Any:
-    """A node of a function with the caller's attributes in the places that refer to them."""
+def _bind_attributes(node: Any, attributes: Mapping[str, Any], caller: Any) -> Any:
+    """Return a node of a function, with the caller's attributes substituted."""
     bound = type(node).FromString(node.SerializeToString())
     bound.name = caller.name or next((one for one in caller.output if one), caller.op_type)
     kept = []
@@ -294,7 +294,7 @@ def _bound(node: Any, attributes: Mapping[str, Any], caller: Any) -> Any:
         else:
             for inner in ([one.g] if one.HasField("g") else []) + list(one.graphs):
                 for index, deep in enumerate(inner.node):
-                    inner.node[index].CopyFrom(_bound(deep, attributes, caller))
+                    inner.node[index].CopyFrom(_bind_attributes(deep, attributes, caller))
             kept.append(one)
     kept = [type(one).FromString(one.SerializeToString()) for one in kept]
     del bound.attribute[:]

@@ -1,4 +1,4 @@
-"""The one key under which a node of a program says which node of an ONNX model it comes from."""
+"""The metadata key under which a node of a program names its node of an ONNX model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An ONNX file as a checked `ModelProto`: limits, external data, order of nodes, functions inlined.
+"""Read an ONNX file as a checked `ModelProto`: limits, external data, order of nodes, inlined functions.
 
-Everything wrong with a file is one sentence that names it; a protobuf traceback never is.
+Every defect of a file is reported in one sentence that names it, never as a protobuf traceback.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from openneutron.errors import FormatError, OpenNeutronError, OptionError, Unsup
 from openneutron.extras import need
 from openneutron.files import read_file
 
-# Protobuf cannot hold more than 2 GiB in one message, and no NPU program comes near it.
+# Protobuf cannot hold more than 2 GiB in one message, far beyond any NPU program.
 LARGEST_BYTES = (1 << 31) - 1
 # Before opset 7 broadcasting had other rules, and exporters have not written those for years.
 OLDEST_OPSET = 7
-# A recursion this deep is damage, not a model: exporters nest a handful.
+# A recursion this deep means a damaged file: exporters nest a few levels.
 _DEEPEST = 32
 
 
 def read_model(source: str | os.PathLike[str] | bytes, *, name: str = "") -> Any:
-    """The model of a file or of bytes: complete, checked, its nodes in order of execution.
+    """Return the model of a file or of bytes: complete, checked, its nodes in order of execution.
 
     Example:
         >>> model = read_model("model.onnx")
@@ -37,20 +37,20 @@ def read_model(source: str | os.PathLike[str] | bytes, *, name: str = "") -> Any
         where, folder = os.fspath(source), Path(source).resolve().parent
         _check_size(Path(source), where)
         data = read_file(source)
-    model = _parsed(onnx, data, where)
+    model = _parse(onnx, data, where)
     _check_outline(onnx, model, where)
     _check_external(onnx, model, folder, where)
     try:
-        model = _inlined(onnx, model)
+        model = _inline_functions(onnx, model)
         _sort(model.graph, set(), 0)
         _check(onnx, model, where)
     except OpenNeutronError as error:
-        raise _located(error, where) from error
+        raise _error_at(error, where) from error
     return model
 
 
 def opset_of(model: Any, domain: str = "") -> int:
-    """The version of a domain's operators that the model was written for; 0 when it imports none."""
+    """Return the version of a domain's operators that the model was written for; 0 if it imports none."""
     names = ("", "ai.onnx") if domain in ("", "ai.onnx") else (domain,)
     return max((int(one.version) for one in model.opset_import if one.domain in names), default=0)
 
@@ -59,7 +59,7 @@ def _check_size(path: Path, where: str) -> None:
     try:
         size = path.stat().st_size
     except OSError:
-        return  # reading says what is wrong
+        return  # the reader reports the error
     if size > LARGEST_BYTES:
         raise UnsupportedError(
             f"the file has {size:,} bytes; models over 2 GiB are not read", where=where,
@@ -67,7 +67,7 @@ def _check_size(path: Path, where: str) -> None:
         )  # fmt: skip
 
 
-def _parsed(onnx: Any, data: bytes, where: str) -> Any:
+def _parse(onnx: Any, data: bytes, where: str) -> Any:
     from google.protobuf.message import DecodeError
 
     if not data:
@@ -87,7 +87,7 @@ def _parsed(onnx: Any, data: bytes, where: str) -> Any:
 
 
 def _check_text(message: Any, where: str) -> None:
-    """Every name is UTF-8: protobuf hands out bytes where it is not, which nothing expects."""
+    """Check that every name is UTF-8: protobuf returns bytes for others, which no caller expects."""
     for field, value in message.ListFields():
         many = (value,) if isinstance(value, (str, bytes)) or hasattr(value, "ListFields") else value
         if field.type == field.TYPE_MESSAGE:
@@ -102,7 +102,7 @@ def _check_text(message: Any, where: str) -> None:
 
 
 def _check_outline(onnx: Any, model: Any, where: str) -> None:
-    """The versions, and that the graph has something to compute."""
+    """Check the versions, and that the graph has something to compute."""
     version = opset_of(model)
     newest = int(onnx.defs.onnx_opset_version())
     if not model.opset_import or (not version and any(node.domain in ("", "ai.onnx") for node in model.graph.node)):
@@ -122,7 +122,7 @@ def _check_outline(onnx: Any, model: Any, where: str) -> None:
 
 
 def _tensors(graph: Any, depth: int = 0) -> Iterator[Any]:
-    """Every stored tensor of a graph and of those inside its nodes."""
+    """Yield every stored tensor of a graph and of those inside its nodes."""
     if depth > _DEEPEST:
         raise FormatError(f"graphs lie inside each other more than {_DEEPEST} deep", hint="export the model again")
     yield from graph.initializer
@@ -141,7 +141,7 @@ def _tensors(graph: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _check_external(onnx: Any, model: Any, folder: Path | None, where: str) -> None:
-    """Load the tensors that lie in files beside the model, each inside the model's folder and within its file."""
+    """Load the tensors in files beside the model; each must lie inside the model's folder and within its file."""
     external = need("onnx.external_data_helper")
     for tensor in _tensors(model.graph):
         if tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -182,8 +182,8 @@ def _check_external(onnx: Any, model: Any, folder: Path | None, where: str) -> N
         del tensor.external_data[:]
 
 
-def _inlined(onnx: Any, model: Any) -> Any:
-    """The model with its own functions written out."""
+def _inline_functions(onnx: Any, model: Any) -> Any:
+    """Return the model with its own functions inlined."""
     if not model.functions:
         return model
     try:
@@ -193,7 +193,7 @@ def _inlined(onnx: Any, model: Any) -> Any:
 
 
 def _sort(graph: Any, outside: set[str], depth: int) -> None:
-    """Bring the nodes of a graph and of the graphs inside it into an order of execution, in place."""
+    """Sort the nodes of a graph and of the graphs inside it into an order of execution, in place."""
     if depth > _DEEPEST:
         raise FormatError(f"graphs lie inside each other more than {_DEEPEST} deep", hint="export the model again")
     known = outside | {one.name for one in graph.input} | {one.name for one in graph.initializer}
@@ -209,7 +209,7 @@ def _sort(graph: Any, outside: set[str], depth: int) -> None:
     waiting = [len(before) for before in needs]
     ready = [index for index, count in enumerate(waiting) if not count]
     order: list[int] = []
-    while ready:  # the smallest first, so that nodes in order stay as they are
+    while ready:  # the smallest first, so that sorted nodes keep their order
         index = heapq.heappop(ready)
         order.append(index)
         for reader in readers[index]:
@@ -218,7 +218,7 @@ def _sort(graph: Any, outside: set[str], depth: int) -> None:
                 heapq.heappush(ready, reader)
     if len(order) < len(needs):
         node = graph.node[next(index for index, count in enumerate(waiting) if count)]
-        raise FormatError(f"{described(node)} depends on its own result", hint="export the model again")
+        raise FormatError(f"{describe_node(node)} depends on its own result", hint="export the model again")
     known |= set(maker)
     if order != sorted(order):
         nodes = [type(graph.node[0]).FromString(graph.node[index].SerializeToString()) for index in order]
@@ -231,7 +231,7 @@ def _sort(graph: Any, outside: set[str], depth: int) -> None:
 
 
 def _reads(node: Any, depth: int) -> Iterator[str]:
-    """The names a node reads, those inside its graphs included."""
+    """Yield the names a node reads, including those read inside its graphs."""
     if depth > _DEEPEST:
         raise FormatError(f"graphs lie inside each other more than {_DEEPEST} deep", hint="export the model again")
     yield from node.input
@@ -243,9 +243,10 @@ def _reads(node: Any, depth: int) -> Iterator[str]:
 
 
 def _check(onnx: Any, model: Any, where: str) -> None:
-    """ONNX's own checker; operators of other domains are looked at when they are imported.
+    """Run ONNX's own checker; operators of other domains are checked during import.
 
-    It wants a shape for each input and output. Many models have none, runtimes do not ask for it, and neither do we.
+    It requires a shape for each input and output. Many models have none, and runtimes do not need it, so it is not required
+    here.
     """
     borders = [one.type.tensor_type for one in (*model.graph.input, *model.graph.output) if _is_open(one)]
     for one in borders:
@@ -265,7 +266,7 @@ def _check(onnx: Any, model: Any, where: str) -> None:
 
 
 def _is_open(one: Any) -> bool:
-    """Whether an input or output is a tensor without a shape."""
+    """Return whether an input or output is a tensor without a shape."""
     return one.type.WhichOneof("value") == "tensor_type" and not one.type.tensor_type.HasField("shape")
 
 
@@ -276,16 +277,16 @@ def _first_line(error: Exception) -> str:
     return (first + (f" ({context.removeprefix('==> Context: ')})" if context else "")).rstrip(".")
 
 
-def described(node: Any) -> str:
-    """A node in words: its name, or its first output where it has none.
+def describe_node(node: Any) -> str:
+    """Describe a node by its name, or by its first output if it has none.
 
     Example:
-        >>> described(node)
+        >>> describe_node(node)
         'node `/conv1/Conv` (Conv)'
     """
     name = node.name or next((one for one in node.output if one), "")
     return f"node `{name}` ({node.op_type})"
 
 
-def _located(error: OpenNeutronError, where: str) -> OpenNeutronError:
+def _error_at(error: OpenNeutronError, where: str) -> OpenNeutronError:
     return error if error.where else type(error)(error.message, where=where, hint=error.hint)

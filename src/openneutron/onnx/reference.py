@@ -1,4 +1,4 @@
-"""onnxruntime as the reference for whole models."""
+"""Reference results of whole models, computed by onnxruntime."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openneutron.extras import need
 
 
 def run_reference(path: str, inputs: Sequence[Any], fixed: Mapping[str, int] | None = None) -> dict[str, Any]:
-    """The outputs of a model by name, by onnxruntime's CPU provider; `fixed` are inputs that the program does not take.
+    """Return the outputs of a model by name, by onnxruntime's CPU provider; `fixed` holds inputs that became constants.
 
     Example:
         >>> run_reference("model.onnx", [image])
@@ -40,14 +40,14 @@ def run_reference(path: str, inputs: Sequence[Any], fixed: Mapping[str, int] | N
 
 
 def _type(text: str) -> Any:
-    """numpy's type for one of onnxruntime's, such as "tensor(float)"."""
+    """Return numpy's type for one of onnxruntime's, such as "tensor(float)"."""
     names = {"float": "float32", "double": "float64", "float16": "float16"}
     inner = text.removeprefix("tensor(").removesuffix(")")
     return np.dtype(names.get(inner, inner))
 
 
 def output_scales(model: Any) -> list[float]:
-    """The scale of each output of an exported program that ends in a dequantize, 0 for the others."""
+    """Return the scale of each output of an exported program that ends in a dequantize, 0 for the others."""
     graph = getattr(model, "graph", None)
     if graph is None:
         return []

@@ -1,4 +1,4 @@
-"""What ONNX itself says about an operator."""
+"""ONNX's own schemas of operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from openneutron.extras import need
 
 
 def schema_of(operator: str, version: int, domain: str) -> Any:
-    """The schema of an operator in an opset; None where ONNX has none."""
+    """Return the schema of an operator in an opset; None if ONNX has none."""
     onnx = need("onnx")
     try:
         return onnx.defs.get_schema(operator, version, domain)
@@ -17,7 +17,7 @@ def schema_of(operator: str, version: int, domain: str) -> Any:
 
 
 def is_function(operator: str, version: int, domain: str) -> bool:
-    """Whether ONNX defines the operator by others.
+    """Return whether ONNX defines the operator through others.
 
     Example:
         >>> is_function("Gelu", 20, "")

@@ -1,7 +1,7 @@
-"""The shapes of a model's inputs, with the user's sizes for open dimensions.
+"""Shapes of a model's inputs, with the user's sizes for open dimensions.
 
-A scalar input of integers (a sampling rate, a switch) may be given as if it were a size: then it is fixed to that number,
-and the branches it decides are chosen while importing.
+A scalar integer input (a sampling rate, a switch) may be given like a size: then it is fixed to that number, and the branches
+it decides are chosen during import.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from openneutron.errors import OptionError, UnsupportedError
 from openneutron.onnx.tensors import WIDENED, torch_type, type_name
 
 Sizes = Mapping[str, int | Sequence[int]]
-# Elements of an input: one more is no tensor for an NPU with megabytes of memory.
+# Largest input in elements: more does not fit an NPU with megabytes of memory.
 _LARGEST_INPUT = 1 << 28
 
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the model as the program takes it."""
+    """An input of the imported program."""
 
     name: str
     shape: tuple[int, ...]
     dtype: torch.dtype
-    number: int | None = None  # of an input that is fixed: the program does not take it
+    number: int | None = None  # of a fixed input, which the program does not have
 
 
 def parse_sizes(texts: Sequence[str], *, option: str = "--size") -> dict[str, int | tuple[int, ...]]:
-    """Sizes as the command line has them.
+    """Parse the sizes given on the command line.
 
     Example:
         >>> parse_sizes(["batch=1", "x=1,3,48,192"])
@@ -50,7 +50,7 @@ def parse_sizes(texts: Sequence[str], *, option: str = "--size") -> dict[str, in
 
 
 def open_dimensions(model: Any) -> dict[str, list[int | str]]:
-    """The inputs of a model: numbers, names of open dimensions, "?" for those without one."""
+    """Return the inputs of a model: numbers, names of open dimensions, "?" for unnamed ones."""
     stored = {one.name for one in model.graph.initializer}
     found = {}
     for one in model.graph.input:
@@ -61,14 +61,14 @@ def open_dimensions(model: Any) -> dict[str, list[int | str]]:
 
 
 def fixed_inputs(path: str, sizes: Sizes) -> dict[str, int]:
-    """The inputs of a file that `sizes` fix to a number."""
+    """Return the inputs of a file that `sizes` fixes to a number."""
     from openneutron.onnx.read import read_model
 
     return {one.name: one.number for one in resolve(read_model(path), sizes, where=path)[0] if one.number is not None}
 
 
 def resolve(model: Any, sizes: Sizes, *, where: str) -> tuple[list[Input], tuple[str, ...]]:
-    """The inputs with fixed shapes, and notes on what was assumed; an open first dimension is a batch of 1."""
+    """Return the inputs with fixed shapes, and notes on assumptions; an open first dimension becomes a batch of 1."""
     _check(sizes, where)
     used: set[str] = set()
     inputs, notes = [], []
@@ -160,7 +160,7 @@ def _shape(one: Any, sizes: Sizes, used: set[str], where: str) -> tuple[tuple[in
 
 
 def _fits(dims: Sequence[Any], shape: Sequence[int]) -> bool:
-    """Whether a shape agrees with the dimensions that are not open."""
+    """Return whether a shape agrees with the dimensions that are not open."""
     if len(dims) != len(shape):
         return False
     fixed = [(int(dim.dim_value), size) for dim, size in zip(dims, shape, strict=True) if dim.dim_value > 0]

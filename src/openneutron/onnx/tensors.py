@@ -1,4 +1,4 @@
-"""Stored tensors as torch ones, and the types of the two sides."""
+"""Conversion of stored tensors and types between ONNX and torch."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TYPES = {
     "COMPLEX128": torch.complex128, "FLOAT8E4M3FN": torch.float8_e4m3fn, "FLOAT8E4M3FNUZ": torch.float8_e4m3fnuz,
     "FLOAT8E5M2": torch.float8_e5m2, "FLOAT8E5M2FNUZ": torch.float8_e5m2fnuz,
 }  # fmt: skip
-# Types that are computed in another one: 4 bits of integer are held in 8.
+# Types that are stored in another one: 4-bit integers use 8 bits.
 _HELD = {"INT4": torch.int8, "UINT4": torch.uint8, "INT2": torch.int8, "UINT2": torch.uint8}
-# What a program for the NPU computes in instead: ExecuTorch's kernels and ours know one type of float.
+# The types that programs for the NPU compute in: ExecuTorch's and our kernels have a single float type.
 WIDENED = {torch.float16: torch.float32, torch.bfloat16: torch.float32, torch.float64: torch.float32}
 
 
 def type_name(code: int) -> str:
-    """The name of a data type of ONNX.
+    """Return the name of an ONNX data type.
 
     Example:
         >>> type_name(1)
@@ -39,7 +39,7 @@ def type_name(code: int) -> str:
 
 
 def torch_type(code: int) -> torch.dtype:
-    """The torch type of a data type of ONNX.
+    """Return the torch type of an ONNX data type.
 
     Example:
         >>> torch_type(1)
@@ -53,7 +53,7 @@ def torch_type(code: int) -> torch.dtype:
 
 
 def torch_tensor(proto: Any, what: str = "") -> torch.Tensor:
-    """The data of a `TensorProto`.
+    """Return the data of a `TensorProto`.
 
     Example:
         >>> torch_tensor(model.graph.initializer[0])
@@ -73,7 +73,7 @@ def torch_tensor(proto: Any, what: str = "") -> torch.Tensor:
 
 
 def from_numpy(array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
-    """An array as a tensor that owns its memory; types numpy borrows from ml_dtypes go by their bits."""
+    """Return an array as a tensor that owns its memory; ml_dtypes' types are converted by their bits."""
     array = np.ascontiguousarray(array).reshape(np.shape(array))
     if array.dtype.kind in "OSU":
         raise UnsupportedError("a tensor holds text", hint="the NPU computes with numbers; cut the model there")
@@ -88,7 +88,7 @@ def from_numpy(array: Any, dtype: torch.dtype | None = None) -> torch.Tensor:
 
 
 def to_numpy(tensor: torch.Tensor) -> Any:
-    """A tensor as an array; bfloat16 and float8 as ml_dtypes knows them."""
+    """Return a tensor as an array; bfloat16 and float8 in ml_dtypes' types."""
     if tensor.dtype == torch.bfloat16 or "float8" in str(tensor.dtype):
         import ml_dtypes
 

@@ -1,4 +1,4 @@
-"""What flows between operators while a model is imported."""
+"""Values that flow between operators during import."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+
+from openneutron.executorch.upstream.names import without_modes
 
 
 @dataclass(eq=False)
 class Value:
     """A tensor, or a list of values (ONNX's sequences).
 
-    `data` is the tensor itself where it does not depend on the model's inputs; else `fake` has its shape and type.
-    `known` is the tensor of a call that stays one although its inputs are constant (a dequantize of weights).
-    `shifted` says that an unsigned tensor is held signed, lower by half its range; `scale` and `zero_point` are those it
-    was quantized with, where that is known.
+    `data` is the tensor itself if it does not depend on the model's inputs; else `fake` has its shape and type.
+    `known` is the tensor of a call that is kept although its inputs are constant (a dequantize of weights).
+    `shifted` says that an unsigned tensor is stored signed, lower by half its range; `scale` and `zero_point` are its
+    quantization parameters, where known.
     """
 
     data: torch.Tensor | None = None
@@ -28,11 +29,11 @@ class Value:
     items: list[Value] | None = None
     absent: bool = False
     name: str = ""
-    kind: str = ""  # of integers of 2 and 4 bits, which are held in 8
+    kind: str = ""  # for 2- and 4-bit integers, which are stored in 8
 
     @property
     def is_constant(self) -> bool:
-        """Whether it does not depend on the inputs."""
+        """Return whether it does not depend on the inputs."""
         if self.items is not None:
             return all(item.is_constant for item in self.items)
         return self.data is not None or self.absent
@@ -47,7 +48,7 @@ class Value:
 
 @dataclass(eq=False)
 class Stored:
-    """A quantized result: `shifted` as `Value.shifted`, and its scale and (shifted) zero point where there is one of each."""
+    """A quantized result: `shifted` as in `Value`, and its scale and (shifted) zero point if it has one of each."""
 
     tensor: torch.Tensor
     shifted: bool = False
@@ -65,19 +66,19 @@ class Step:
 
 
 def unshifted(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor that was held signed as the unsigned one it stands for."""
+    """Convert a tensor stored signed back to its unsigned values."""
     if tensor.dtype == torch.int8:
         return (tensor.to(torch.int16) + 128).to(torch.uint8)
     return (tensor.to(torch.int32) + 32768).to(torch.uint16)
 
 
 def shifted(tensor: torch.Tensor) -> torch.Tensor:
-    """An unsigned tensor held signed, lower by half its range."""
+    """Convert an unsigned tensor to signed storage, lower by half its range."""
     if tensor.dtype == torch.uint8:
         return (tensor.to(torch.int16) - 128).to(torch.int8)
     return (tensor.to(torch.int32) - 32768).to(torch.int16)
 
 
 def outside() -> Any:
-    """A context for computing with constants while a trace or shape propagation goes on around it."""
-    return _disable_current_modes()
+    """Return a context for computing with constants during a trace or shape propagation."""
+    return without_modes()

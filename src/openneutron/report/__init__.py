@@ -1,1 +1,1 @@
-"""One versioned data model of a compile, written by the compiler; renderers only read it."""
+"""Report: a versioned data model of a compile, written by the compiler and read by the renderers."""

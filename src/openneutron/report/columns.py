@@ -1,4 +1,4 @@
-"""Two columns: what NXP's converter would do with the model today, and what the open schedule does with it.
+"""Two columns: the result of NXP's converter today, and that of the open schedule.
 
 Example:
     >>> rows(report)[2]
@@ -7,6 +7,7 @@ Example:
 
 from __future__ import annotations
 
+from openneutron.report.facts import on_microcontroller
 from openneutron.report.latency import latency
 from openneutron.report.model import Report
 
@@ -16,20 +17,22 @@ WHICH = (
     "A board sees the column of NXP's converter: NXP's silicon runs only what that makes. "
     "The open schedule runs in the simulator."
 )
-# The same where both have one word each.
+# The same labels, where both columns use one word.
 WHICH_WORD = (
     "stock: what NXP's converter makes today, all that a board runs. open: our schedule, which runs in the simulator."
 )
 
 
 def rows(report: Report) -> list[tuple[str, str, str]]:
-    """Label, stock and open; nothing where the stock answer is not known."""
+    """Return label, stock and open value; nothing if the stock answer is not known."""
     stock, totals, whole = report.stock, report.totals, report.whole
     if not stock.operators_total:
         return []
     from_torch = bool(report.nodes)
     memory = "ExecuTorch's memory and scratch" if from_torch else "kTensorArenaSize"
     ours = f"{whole.memory_bytes:,} bytes" if from_torch else f"{totals.peak_bytes:,} bytes, without an interpreter's"
+    if not from_torch and on_microcontroller(report.target) and totals.runtime_bytes:
+        ours = f"{totals.runtime_bytes:,} bytes, open runtime"
     npu = latency(totals.milliseconds, totals.milliseconds_low, totals.milliseconds_high)
     return [
         ("operators on the NPU", _operators(stock.operators_converted, stock.operators_total, stock.graphs),

@@ -1,4 +1,4 @@
-"""Whether a program fits its chip: RAM and flash of the whole program against what the target has.
+"""Check whether a program fits its chip: RAM and flash of the whole program against the target's.
 
 Example:
     >>> [str(one) for one in shortfalls(report)]
@@ -7,14 +7,15 @@ Example:
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.machine import targets
-from openneutron.records import dataclass
 from openneutron.report.model import Report
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """One memory that is too small: what it is, how much is needed and there, and what takes it."""
+    """A memory that is too small: its name, the needed and available bytes, and what uses it."""
 
     memory: str
     target: str
@@ -30,21 +31,26 @@ class Shortfall:
 
 
 def shortfalls(report: Report) -> list[Shortfall]:
-    """The memories of the target that the program does not fit; none for a target that is not known."""
+    """Return the memories of the target that are too small for the program; none for an unknown target."""
     if report.target not in targets.names():
         return []
     target = targets.load(report.target)
     totals, whole = report.totals, report.whole
     found: list[Shortfall] = []
     needed, parts = totals.peak_bytes, "I/O, scratch and prefetch of the largest graph"
+    beside = 0 if target.subsystem else totals.context_bytes + totals.stack_bytes
+    if totals.runtime_bytes and not target.subsystem:
+        needed = totals.runtime_bytes
+        parts += f", {beside:,} of context and stack"
     if whole.recipe:
-        needed = whole.memory_bytes
+        needed = whole.memory_bytes + beside
         parts = f"{whole.arena_bytes:,} of ExecuTorch's arena, {whole.delegate_bytes:,} of delegates"
+        parts += f", {beside:,} of context and stack" if beside else ""
         if any(node.code == "border" and not node.delegated for node in report.nodes):
             parts += "; inputs and outputs in float: with --int8-io they take a quarter"
     stored = stored_bytes(report)
     if not target.npu_reads_flash and not totals.prefetch_bytes and not target.subsystem:
-        # Weights that are not fetched layer by layer lie beside the rest all the time.
+        # Weights that are not fetched layer by layer are in RAM all the time.
         needed += stored
         parts += f"; {stored:,} of program and weights, which this NPU cannot read out of flash"
     if target.sram_bytes and needed > target.sram_bytes:
@@ -58,11 +64,11 @@ def shortfalls(report: Report) -> list[Shortfall]:
 
 
 def stored_bytes(report: Report) -> int:
-    """What lies in flash: the program's file, or of a LiteRT model weights and microcode."""
+    """Return the bytes in flash: the program's file, or weights and microcode of a LiteRT model."""
     files = [size for name, size in report.files.items() if name.endswith("pte")]
     return files[0] if files else report.totals.weight_bytes + report.totals.microcode_bytes
 
 
 def warnings_of(report: Report) -> list[str]:
-    """Everything to be told in red: what does not fit, and what was found while compiling."""
+    """Return all warnings: what does not fit, and what was found during compilation."""
     return [*map(str, shortfalls(report)), *report.warnings]

@@ -1,4 +1,4 @@
-"""The lists of a report as tables: plain rows, or a pandas DataFrame for those who have pandas.
+"""The lists of a report as tables: plain rows, or a pandas DataFrame.
 
 Example:
     >>> table(report, "kernels").sort_values("cycles", ascending=False).head()
@@ -15,11 +15,11 @@ from openneutron.extras import extra
 from openneutron.report.facts import share
 from openneutron.report.model import Kernel, Report
 
-TABLES = ("kernels", "nodes", "operators", "events", "buffers", "pareto", "what_ifs")
+TABLES = ("kernels", "nodes", "operators", "events", "buffers", "pareto", "what_ifs", "outputs")
 
 
 def rows(report: Report, what: str) -> list[dict[str, Any]]:
-    """One dictionary per item of a list of the report; kernels also have their share and what bounds them.
+    """Return one dictionary per item of a list of the report; kernels also have their share and what bounds them.
 
     Example:
         >>> rows(report, "kernels")[0]["bound_by"]
@@ -37,7 +37,7 @@ def rows(report: Report, what: str) -> list[dict[str, Any]]:
 
 
 def table(report: Report, what: str) -> Any:
-    """The same as a DataFrame, with its columns even where there are no rows."""
+    """Return a list of the report as a DataFrame, with columns even if there are no rows."""
     with extra("a table (unlike `rows()`)"):
         pandas: Any = import_module("pandas")
     found = rows(report, what)

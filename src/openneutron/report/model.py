@@ -1,7 +1,7 @@
-"""The report: one versioned set of dataclasses, written by the compiler, read by everything else, and JSON both ways.
+"""Report: a versioned set of dataclasses, written by the compiler, with conversion to JSON and back.
 
-Keys tie the levels together: a `Node` names its PyTorch debug handles, an `Operator` its LiteRT index, a `Kernel` its L1
-node and the LiteRT operators behind it, a `Call` its L1 node.
+Keys connect the levels: a `NodeVerdict` names its PyTorch debug handles, an `Operator` its LiteRT index, a `Kernel` its L1 node
+and the LiteRT operators behind it, a `Call` its L1 node.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import os
 import re
 import types
 import typing
+from dataclasses import dataclass, field
 from typing import Any
 
 from openneutron.errors import FormatError
-from openneutron.records import dataclass, field
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class Node:
-    """One node of the PyTorch program and who runs it; `reason` and `hint` say why it was left on the CPU.
+class NodeVerdict:
+    """One node of the PyTorch program and its engine; `reason` and `hint` say why it was left on the CPU.
 
     `inputs` are the names of the nodes whose values it reads. `engine` is "neutron", "cortex_m" or "portable". `origin` is
-    what the node is called in the quantized PyTorch module, "" where that is not known. `module` is the path of the
-    nn.Module it belongs to ("features.3.conv"), or the ONNX node it comes from.
+    the node's name in the quantized PyTorch module, "" if not known. `module` is the path of the nn.Module it belongs to
+    ("features.3.conv"), or the ONNX node it comes from.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Operator:
-    """One LiteRT operator of a converted model and whether it went into a NeutronGraph.
+    """One LiteRT operator of a converted model and whether it became part of a NeutronGraph.
 
     `inputs` are the indices of the operators whose values it reads.
     """
@@ -63,13 +63,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One L1 node: what it costs in all its calls.
+    """One L1 node with the cost of all its calls.
 
-    `activation_bytes` are its inputs read and its output written once, `tensor` is the LiteRT tensor it makes (-1 for one
-    that only the compiler knows), `first_channel` where it begins in it when it makes only some of its channels.
-    Where they were measured, `sqnr` is how close its output is to that of the float model, in decibels, and `lsb` its largest
-    difference from LiteRT's reference kernels, or from what `golden` names, with its reason. `module` is the nn.Module or
-    ONNX node behind it, "" for LiteRT files, whose tensors are named in `name`.
+    `activation_bytes` are its inputs read and its output written once. `tensor` is the LiteRT tensor it makes (-1 for one that
+    only the compiler knows), `first_channel` its first channel in that tensor if it makes only some of them.
+    If measured, `sqnr` is how close its output is to that of the float model, in dB, and `lsb` its largest difference from
+    LiteRT's reference kernels, or from what `golden` names, with its reason. `module` is the nn.Module or ONNX node behind it,
+    "" for LiteRT files, whose tensors are named in `name`.
     """
 
     node: int
@@ -97,12 +97,12 @@ class Kernel:
 
     @property
     def layer(self) -> str:
-        """What people call it: its module where that is known."""
+        """The name for users: its module if known."""
         return self.module or self.name
 
     @property
     def bound_by(self) -> str:
-        """Which part of the cost dominates."""
+        """The dominant part of the cost."""
         parts = {"compute": self.compute_cycles, "memory": self.memory_cycles, "overhead": self.overhead_cycles}
         return max(parts, key=lambda part: parts[part])
 
@@ -123,7 +123,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Buffer:
-    """One scratch buffer: bytes at an offset, alive from one task to another (positions in the task list).
+    """One scratch buffer: bytes at an offset, with a live range in positions of the task list.
 
     `name` is that of the tensor it holds, "conv (4 rows)" where it holds some of it; `module` the nn.Module that makes it.
     """
@@ -144,13 +144,13 @@ class Buffer:
 
     @property
     def layer(self) -> str:
-        """What people call it: its module where that is known, and how much of the tensor it holds."""
+        """The name for users: its module if known, and which part of the tensor it holds."""
         return self.module + self.name[len(self.tensor) :] if self.module else self.name
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One schedule that was on offer for a graph: estimated scratch bytes, and the cycles they buy."""
+    """One candidate schedule of a graph: estimated scratch bytes and cycles."""
 
     graph: int
     scratch_bytes: int
@@ -159,12 +159,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class WhatIf:
-    """One change and what it gives: `option` is how to ask for it, "" when the model itself must change.
+    """One change and its effect: `option` is the command-line option, "" if the model itself must change.
 
     `cycles` and `peak_bytes` are those of all graphs, `milliseconds` at the clock of `target`; with `whole`, time and bytes
-    are those of the whole program, the CPU's part included. `proof` is "compiled" when the program was compiled again with
-    it, "priced" when the calls concerned were priced anew by the cost model. `output_sqnr` is that of the changed program,
-    None for changes that leave every bit as it is.
+    are those of the whole program, including the CPU's part. `proof` is "compiled" if the program was compiled again with the
+    change, "priced" if the cost model priced the affected calls again. `output_sqnr` is that of the changed program, None for
+    changes that do not change results.
     """
 
     change: str
@@ -182,7 +182,11 @@ class WhatIf:
 
 @dataclass(frozen=True)
 class Totals:
-    """The sums people ask for first. `peak_bytes` is I/O + scratch + prefetch, and the TCM on targets that have one."""
+    """The most important sums. `peak_bytes` is I/O + scratch + prefetch, and the TCM on targets that have one.
+
+    With the open runtime on a microcontroller every graph has a context, `context_bytes` together; all graphs share the largest
+    `arena_bytes`: I/O, scratch and prefetch, each part rounded up to a multiple of 16. `runtime_bytes` adds the stack.
+    """
 
     macs: int = 0
     cycles: int = 0
@@ -199,14 +203,22 @@ class Totals:
     operators_total: int = 0
     operators_converted: int = 0
     neutron_graphs: int = 0
+    context_bytes: int = 0
+    arena_bytes: int = 0
+    stack_bytes: int = 0
+
+    @property
+    def runtime_bytes(self) -> int:
+        """RAM of a microcontroller that the open runtime takes; 0 if not known, as for NXP's microcode."""
+        return self.context_bytes + self.arena_bytes + self.stack_bytes
 
 
 @dataclass(frozen=True)
 class Stock:
-    """What NXP's converter and runtime would do with the same graph today: memory by their rules, times estimated.
+    """The result of NXP's converter and runtime for the same graph today: memory by their rules, estimated times.
 
-    `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch ExecuTorch's planned memory and
-    what the largest delegate takes from the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` beside that.
+    `arena_bytes` is TFLM's `kTensorArenaSize` for a LiteRT file; for a program from PyTorch it is ExecuTorch's planned memory
+    plus the largest delegate's use of the temporary allocator. Weights fetched to SRAM need `prefetch_bytes` in addition.
     `cpu_constant_bytes` are constants of operators that stay on the CPU; `left` says why operators stay on the CPU.
     """
 
@@ -232,12 +244,12 @@ class Stock:
 
 @dataclass(frozen=True)
 class Whole:
-    """A program from PyTorch as a whole; times are estimates, and 0 for the CPU where no model of it exists.
+    """A whole program from PyTorch; times are estimates, and 0 for the CPU if there is no model of it.
 
-    `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` what the largest delegate takes from its temporary
-    allocator: scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all.
-    `graph_copy_bytes` has the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is
-    a model of the target's CPU: without one, `milliseconds` are the NPU's alone, not the program's.
+    `arena_bytes` is ExecuTorch's planned memory, `delegate_bytes` the largest delegate's use of the temporary allocator:
+    scratch, prefetch and transposed copies of tensors at its border, of which there are `copies` in all. `graph_copy_bytes` has
+    the bytes of those copies for each delegate, `copy_bytes` their sum. `timed` says whether there is a model of the target's
+    CPU: without one, `milliseconds` are the NPU's alone, not the program's.
     """
 
     recipe: str = ""
@@ -262,17 +274,39 @@ class Whole:
 
     @property
     def memory_bytes(self) -> int:
-        """Everything that must be in RAM at once."""
+        """All memory that is in RAM at once."""
         return self.arena_bytes + self.delegate_bytes
+
+
+@dataclass(frozen=True)
+class OutputAccuracy:
+    """One output of the program compared with that of the original model, on samples.
+
+    `sqnr` is in dB, None for outputs that are integers, empty, or constant in the float model and equal here; `agreement` is
+    the share of equal elements, -1 for floats. `part` names the piece with the lowest SQNR, `part_sqnr`: there the float
+    values lie between `part_low` and `part_high`, and those of the program are `step` apart (0: one value only). `wrong`
+    counts NaN and infinities that are numbers in the other. `note` is a remark that the figures do not show.
+    """
+
+    name: str
+    sqnr: float | None = None
+    agreement: float = -1.0
+    part: str = ""
+    part_sqnr: float | None = None
+    part_low: float = 0.0
+    part_high: float = 0.0
+    step: float = 0.0
+    wrong: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """Everything learnt about one compiled program.
+    """All results about one compiled program.
 
-    `output_sqnr` is how close its output is to that of the float model, in decibels, where that was measured; of several
-    outputs the worst. `warnings` are what a user must know before relying on the program. `flash_bytes` is the board's flash
-    where that is not the chip's own, else 0.
+    `output_sqnr` is how close its output is to that of the float model, in dB, if measured; of several outputs the worst.
+    `outputs` has them one by one, with the worst part of each. `warnings` are what a user must know before relying on the
+    program. `flash_bytes` is the board's flash if that is not the chip's own, else 0.
     """
 
     target: str = ""
@@ -282,7 +316,7 @@ class Report:
     totals: Totals = field(default_factory=Totals)
     whole: Whole = field(default_factory=Whole)
     stock: Stock = field(default_factory=Stock)
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[NodeVerdict, ...] = ()
     operators: tuple[Operator, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     events: tuple[Event, ...] = ()
@@ -290,6 +324,7 @@ class Report:
     pareto: tuple[Choice, ...] = ()
     what_ifs: tuple[WhatIf, ...] = ()
     output_sqnr: float | None = None
+    outputs: tuple[OutputAccuracy, ...] = ()
     passes: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
@@ -299,7 +334,9 @@ class Report:
     version: int = VERSION
 
     def table(self, what: str = "kernels") -> Any:
-        """One of the lists as a pandas DataFrame: kernels, nodes, operators, events, buffers, pareto or what_ifs.
+        """Return one of the lists as a pandas DataFrame.
+
+        The lists are kernels, nodes, operators, events, buffers, pareto, what_ifs and outputs.
 
         Example:
             >>> program.report.table("kernels").sort_values("cycles", ascending=False)
@@ -341,7 +378,7 @@ class Report:
 
 
 def to_json(report: Report, *, indent: int | None = 2) -> str:
-    """The report as JSON text.
+    """Return the report as JSON text.
 
     Example:
         >>> json.loads(to_json(Report(target="imxrt700")))["target"]
@@ -354,7 +391,7 @@ def to_json(report: Report, *, indent: int | None = 2) -> str:
 
 
 def from_json(text: str, *, where: str = "report") -> Report:
-    """The inverse of `to_json`; a `FormatError` names what does not fit."""
+    """Parse the output of `to_json`; a `FormatError` names an invalid value."""
     import json
 
     try:
@@ -368,7 +405,7 @@ def from_json(text: str, *, where: str = "report") -> Report:
 
 
 def _build(kind: Any, raw: Any, where: str) -> Any:
-    """`raw` JSON as an instance of the annotated type."""
+    """Convert `raw` JSON to an instance of the annotated type."""
     import dataclasses
 
     origin = typing.get_origin(kind)

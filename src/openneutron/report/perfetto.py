@@ -1,4 +1,4 @@
-"""The timeline as a trace that ui.perfetto.dev and chrome://tracing open: one process per graph, lanes for array and copies.
+"""Trace of the timeline for ui.perfetto.dev and chrome://tracing: a process per graph, lanes for the array and copies.
 
 Times are the simulated cycles at the target's clock.
 
@@ -19,7 +19,7 @@ _MICROSECONDS = 1e6  # the unit of the format
 
 
 def trace(report: Report, *, clock_hz: int) -> str:
-    """Trace Event Format as JSON text; graphs follow one another, as a program runs them."""
+    """Return Trace Event Format as JSON text; graphs follow one another, as a program runs them."""
     kernels = {(kernel.graph, kernel.node): kernel for kernel in report.kernels}
     rows: list[dict[str, Any]] = []
     base = 0
@@ -33,7 +33,7 @@ def trace(report: Report, *, clock_hz: int) -> str:
 
 
 def _heads(graph: int, source: str) -> list[dict[str, Any]]:
-    """Names of the process and of its lanes."""
+    """Return the names of the process and of its lanes."""
     rows = [{"ph": "M", "name": "process_name", "pid": graph, "args": {"name": f"{source or 'model'}, graph {graph}"}}]
     for lane, number in _LANES.items():
         rows.append({"ph": "M", "name": "thread_name", "pid": graph, "tid": number, "args": {"name": _NAMES[lane]}})

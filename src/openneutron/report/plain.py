@@ -1,4 +1,4 @@
-"""The report as plain text, for pipes and logs: what `render` shows on a terminal, without its colours and its imports.
+"""The report as plain text, for pipes and logs: the content of `render`, without its colours and imports.
 
 Example:
     >>> print(report_text(report))
@@ -15,11 +15,11 @@ from openneutron.report.model import Report
 # As many as on a terminal; --json has all of them.
 TOP_KERNELS = 10
 SHOWN_NAMES = 3
-WIDEST = 60  # characters of a cell: names of fused operators run to hundreds
+WIDEST = 60  # characters of a cell: names of fused operators have hundreds
 
 
 def report_text(report: Report, *, everything: bool = False) -> str:
-    """Summary, the costliest kernels and what stayed on the CPU, one line each; all reasons with `everything`."""
+    """Return the summary, the costliest kernels and the nodes on the CPU, one line each; with `everything` all reasons."""
     rows = facts(report)
     wide = max((len(label) for label, _ in rows), default=0)
     lines = [title(report), *(f"  {label.ljust(wide)}  {sentence}" for label, sentence in rows)]

@@ -1,4 +1,4 @@
-"""The report on a terminal. Only reads the data model; knows nothing of compilers.
+"""The report on a terminal.
 
 Example:
     >>> print_report(report, Console())
@@ -15,19 +15,19 @@ from openneutron.report import columns
 from openneutron.report.facts import SHOWN_REASONS, costliest, facts, leftovers_of, share, title
 from openneutron.report.model import Report
 
-# More rows than this push the summary off an ordinary terminal; --json has all of them.
+# More rows would push the summary off an ordinary terminal; --json has all of them.
 TOP_KERNELS = 10
 # Names of nodes shown per reason before "and N more".
 SHOWN_NAMES = 3
 
 
 def print_report(report: Report, console: Console, *, everything: bool = False) -> None:
-    """Print the summary, the costliest kernels and what stayed on the CPU, all reasons of it with `everything`."""
+    """Print the summary, the costliest kernels and the nodes on the CPU, with `everything` all reasons."""
     console.print(whole(report, 0 if everything else SHOWN_REASONS))
 
 
 def whole(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
-    """The same as something that rich can print."""
+    """Return the whole report as a rich renderable."""
     parts = [summary(report)]
     if columns.rows(report):
         parts.append(both_columns(report))
@@ -39,7 +39,7 @@ def whole(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
 
 
 def summary(report: Report) -> RenderableType:
-    """The panel with the figures people ask for first."""
+    """Return the panel with the most important figures."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", no_wrap=True)
     grid.add_column(overflow="fold")
@@ -49,7 +49,7 @@ def summary(report: Report) -> RenderableType:
 
 
 def both_columns(report: Report) -> RenderableType:
-    """What NXP's converter would do beside what the open schedule does."""
+    """Return the result of NXP's converter beside that of the open schedule."""
     table = Table(title="On the board", title_justify="left", title_style="bold", header_style="cyan", box=None)
     table.add_column("")
     for heading in (columns.STOCK, columns.OPEN):
@@ -60,7 +60,7 @@ def both_columns(report: Report) -> RenderableType:
 
 
 def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
-    """The costliest kernels with their share and what bounds them."""
+    """Return the costliest kernels with their share and what bounds them."""
     table = Table(title="Kernels by cycles", title_justify="left", title_style="bold", header_style="cyan", box=None)
     for heading in ("kernel", "layer", "shape"):
         table.add_column(heading, overflow="fold")
@@ -76,7 +76,7 @@ def kernels(report: Report, count: int = TOP_KERNELS) -> RenderableType:
 
 
 def leftovers(report: Report, reasons: int = SHOWN_REASONS) -> RenderableType:
-    """What stays on the CPU, why, and what to change, the most frequent reasons first (0: all)."""
+    """Return the nodes on the CPU, why, and what to change, the most frequent reasons first (0: all)."""
     table = Table(title="Left on the CPU", title_justify="left", title_style="bold", header_style="cyan", box=None)
     found = leftovers_of(report, reasons)
     groups = found.groups

@@ -1,19 +1,21 @@
-"""Totals of several graphs as those of one program."""
+"""Merge the totals of several graphs into those of one program."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
-from openneutron.records import fields
 from openneutron.report.model import Totals
 
 # Graphs run one after the other, so of these the largest counts.
-LARGEST = frozenset({"peak_bytes", "io_bytes", "scratch_bytes", "prefetch_bytes", "tcm_bytes"})
+LARGEST = frozenset(
+    {"peak_bytes", "io_bytes", "scratch_bytes", "prefetch_bytes", "tcm_bytes", "arena_bytes", "stack_bytes"}
+)
 
 
 def merge_totals(parts: Sequence[Totals]) -> Totals:
-    """Sums, but of memory the largest.
+    """Add up totals, except for memory, where the largest counts.
 
     Example:
         >>> merge_totals([Totals(cycles=1, peak_bytes=10), Totals(cycles=2, peak_bytes=4)])
@@ -27,9 +29,10 @@ def merge_totals(parts: Sequence[Totals]) -> Totals:
 
 
 def delegate_bytes(graphs: Sequence[Totals], copies: Sequence[int]) -> int:
-    """What delegates take from ExecuTorch's temporary allocator, which is emptied behind each: the most that one needs.
+    """Return the size of ExecuTorch's temporary allocator that the delegates need.
 
-    `copies` are the bytes of tensors that each turns into another order at its border.
+    ExecuTorch empties the allocator after each delegate, so this is the largest need of one of them. `copies` are the bytes of
+    tensors that each delegate transposes at its border.
     """
     held = [graph.scratch_bytes + graph.prefetch_bytes for graph in graphs]
     turned = [*copies, *[0] * len(held)]

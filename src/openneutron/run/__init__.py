@@ -1,1 +1,1 @@
-"""Running LiteRT files here: NeutronGraphs in the simulator, the rest in LiteRT's reference kernels."""
+"""Run LiteRT files: NeutronGraphs in the simulator, all other operators in LiteRT's reference kernels."""

@@ -1,4 +1,4 @@
-"""Quantization on which LiteRT's reference kernels end the whole process instead of refusing (docs/numerics.md)."""
+"""Detect quantization parameters on which LiteRT's reference kernels abort the process (docs/numerics.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _BYTES = (DType.INT8, DType.UINT8)
 
 
 def aborts(graph: Graph, op: Operator) -> str:
-    """What would end the process, "" when nothing known does.
+    """Return the reason why LiteRT would abort the process, "" when none is known.
 
     Example:
         >>> aborts(graph, graph.operators[3])

@@ -1,4 +1,4 @@
-"""A LiteRT model as steps: cut at its NeutronGraphs, each run of ordinary operators between them a model of its own.
+"""Cut a LiteRT model at its NeutronGraphs; consecutive other operators become a model of their own.
 
 Example:
     >>> [type(step).__name__ for step in steps_of(read_model(data), data, "out.tflite")]
@@ -17,20 +17,20 @@ from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.write import write_model
 from openneutron.microcode.graph_op import is_graph_op
 from openneutron.run.aborts import aborts
-from openneutron.run.forms import form_of
 from openneutron.run.golden_source import golden_source
 from openneutron.run.patience import patience
+from openneutron.run.reference_overrides import find_override
 from openneutron.run.steps import Step
-from openneutron.run.steps.form import FormStep
 from openneutron.run.steps.interpreter import InterpreterStep
 from openneutron.run.steps.neutron import neutron_step
+from openneutron.run.steps.override import OverrideStep
 from openneutron.run.steps.variable import VariableStep, VariableStore
 
-_SINGLE = ("neutron", "form", "variable")  # engines that take one operator at a time
+_SINGLE = ("neutron", "override", "variable")  # engines that take one operator at a time
 
 
 def steps_of(model: Model, data: bytes, source: str) -> list[Step]:
-    """The model's operators as steps in execution order."""
+    """Return the model's operators as steps in execution order."""
     graph = model.main
     kinds = [_engine(graph, op) for op in graph.operators]
     for at, op in enumerate(graph.operators):
@@ -51,14 +51,14 @@ def steps_of(model: Model, data: bytes, source: str) -> list[Step]:
     for (kind, _), run in groupby(range(len(kinds)), key=lambda at: (kinds[at], at if kinds[at] in _SINGLE else 0)):
         positions = list(run)
         operators = [graph.operators[at] for at in positions]
-        form = form_of(graph, operators[0])
+        override = find_override(graph, operators[0])
         if kind == "neutron":
             steps.append(neutron_step(graph, operators[0], f"{source}, operator {positions[0]} (NeutronGraph)"))
         elif kind == "variable":
             steps.append(VariableStep(operators[0], store, source))
-        elif form is not None:
+        elif override is not None:
             kernel = _part(model, operators, later, positions[-1] + 1, source, reference=True, every=True)
-            steps.append(FormStep(graph, operators[0], form, kernel))
+            steps.append(OverrideStep(graph, operators[0], override, kernel))
         else:
             steps.append(_part(model, operators, later, positions[-1] + 1, source, reference=kind == "reference"))
     _check_states(graph, kinds, source)
@@ -66,7 +66,7 @@ def steps_of(model: Model, data: bytes, source: str) -> list[Step]:
 
 
 def _engine(graph: Graph, op: Operator) -> str:
-    """Who runs an operator: the simulator, its form here, LiteRT's reference kernels, or its default ones."""
+    """Return what runs an operator: the simulator, its override, LiteRT's reference kernels or its default ones."""
     if is_graph_op(op):
         return "neutron"
     if op.code in CODES:
@@ -75,13 +75,13 @@ def _engine(graph: Graph, op: Operator) -> str:
 
 
 def _last_readers(graph: Graph) -> dict[int, float]:
-    """Tensor → position of the last operator that reads it; infinity for graph outputs."""
+    """Map each tensor to the position of the last operator that reads it; graph outputs to infinity."""
     last: dict[int, float] = {index: readers[-1] for index, readers in graph.consumers().items()}
     return last | dict.fromkeys(graph.outputs, math.inf)
 
 
 def _check_states(graph: Graph, kinds: Sequence[str], source: str) -> None:
-    """A variable lives in one interpreter, so operators on both sides of a cut cannot share it."""
+    """Refuse a variable that operators on both sides of a cut share: each interpreter has its own variables."""
     homes: dict[int, int] = {}
     part = 0
     for at, op in enumerate(graph.operators):
@@ -102,7 +102,7 @@ def _part(
     reference: bool,
     every: bool = False,
 ) -> InterpreterStep:
-    """A run of ordinary operators as a model of its own; graphs called by control flow keep their numbers."""
+    """Build a model of consecutive operators; graphs called by control flow keep their numbers."""
     graph = model.main
     made = {index for op in run for index in op.outputs}
     read = dict.fromkeys(index for op in run for index in op.inputs if index >= 0)
@@ -125,6 +125,6 @@ def _part(
 
 
 def _keeps_state(model: Model) -> bool:
-    """Whether a run depends on the runs before it."""
+    """Return whether a run depends on the runs before it."""
     tensors = (tensor for graph in model.graphs for tensor in graph.tensors)
     return any(tensor.is_variable or tensor.dtype is DType.RESOURCE for tensor in tensors)

@@ -1,4 +1,4 @@
-"""What a model is run on: arrays that are given, in its order and of its types, or random ones.
+"""Prepare the inputs of a run: order and check given arrays, or generate random ones.
 
 Example:
     >>> bind_inputs(runner.inputs, {"image": image}, source="out.tflite")
@@ -22,21 +22,21 @@ Array = npt.NDArray[Any]
 def bind_inputs(
     tensors: Sequence[Tensor], inputs: Sequence[Array] | Mapping[str, Array], *, source: str
 ) -> list[Array]:
-    """The arrays in the order of the model's inputs; an `OptionError` names what does not fit."""
+    """Return the arrays in the order of the model's inputs; an `OptionError` names the array that does not fit."""
     names = [tensor.name for tensor in tensors]
     if isinstance(inputs, Mapping):
         if set(inputs) != set(names):
             raise OptionError(
                 f"the inputs given are {', '.join(sorted(inputs)) or 'none'}",
                 where=source,
-                hint=f"it has {_listed(names)}",
+                hint=f"it has {_list_names(names)}",
             )
         ordered = [inputs[name] for name in names]
     else:
         ordered = list(inputs)
         if len(ordered) != len(names):
             given = f"{len(ordered)} input{'' if len(ordered) == 1 else 's'} given"
-            raise OptionError(f"{given}, the model has {len(names)}", where=source, hint=f"it has {_listed(names)}")
+            raise OptionError(f"{given}, the model has {len(names)}", where=source, hint=f"it has {_list_names(names)}")
     ordered = [_array(value, tensor) for tensor, value in zip(tensors, ordered, strict=True)]
     for tensor, value in zip(tensors, ordered, strict=True):
         if value.dtype != tensor.dtype.numpy or value.shape != tensor.shape:
@@ -49,13 +49,13 @@ def bind_inputs(
 
 
 def _array(value: Any, tensor: Tensor) -> Array:
-    """An array, also of a torch tensor; numpy's default of 64 bits as float32 where the model takes that."""
+    """Convert a value (also a torch tensor) to an array; float64 becomes float32 where the model takes float32."""
     found = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
     return found.astype(np.float32) if found.dtype == np.float64 and tensor.dtype is DType.FLOAT32 else found
 
 
 def random_inputs(tensors: Sequence[Tensor], *, seed: int) -> list[Array]:
-    """Seeded data for inputs: integers over their whole range, floats uniform in −1 … 1."""
+    """Return random inputs for a seed: integers over their whole range, floats uniform in −1 … 1."""
     generator = np.random.default_rng(seed)
     return [_random(generator, tensor) for tensor in tensors]
 
@@ -75,7 +75,7 @@ def _random(generator: np.random.Generator, tensor: Tensor) -> Array:
     return generator.integers(limits.min, limits.max, tensor.shape, dtype=kind, endpoint=True)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return f"{len(names)}: {', '.join(names)}"
 
 

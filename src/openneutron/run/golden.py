@@ -1,4 +1,4 @@
-"""The golden values: every tensor of a LiteRT model, computed by LiteRT's reference kernels.
+"""Compute the golden values: every tensor of a LiteRT model, by LiteRT's reference kernels.
 
 The exceptions are named by `golden_source`: operators without a usable reference kernel, and those of `reference_forms`.
 
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class Golden:
-    """A model whose every tensor can be seen, run after run: what it keeps from one to the next is kept.
+    """A model that returns all its tensors; state is kept from run to run.
 
     Example:
         >>> golden = Golden(Path("wake_word.tflite").read_bytes())
@@ -43,12 +43,12 @@ class Golden:
         self._runner = LiteRtRunner(write_model(whole), source=source)
 
     def run(self, inputs: Sequence[Array]) -> dict[int, Array]:
-        """Tensor index → value, of every tensor that the main graph reads or computes."""
+        """Run once and map the index of every tensor that the main graph reads or computes to its value."""
         given = dict(zip(self._inputs, inputs, strict=True))
         made = dict(zip(self._made, self._runner.run(inputs).outputs.values(), strict=True))
         return self._constants | given | made
 
 
 def golden_values(data: bytes, inputs: Sequence[Array], *, source: str = "<bytes>") -> dict[int, Array]:
-    """Tensor index → value, of one run."""
+    """Run once and map each tensor index to its value."""
     return Golden(data, source=source).run(inputs)

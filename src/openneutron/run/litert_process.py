@@ -1,4 +1,4 @@
-"""LiteRT's interpreters, in a process of their own: what crashes or never ends there is a sentence here.
+"""Run LiteRT's interpreters in a separate process, so that a crash or an endless loop becomes an error.
 
 One process serves all models of this one; it is started when the first is loaded and goes with us. When it dies, the next
 load starts another.
@@ -24,10 +24,10 @@ from typing import IO, Any
 
 import numpy.typing as npt
 
+from openneutron import environment
 from openneutron.errors import OpenNeutronError, RuntimeFailure
-from openneutron.isolate import settings
-from openneutron.isolate.start import ending, kill, start
 from openneutron.run import wire
+from openneutron.sandbox.process import ending, kill, start
 
 Array = npt.NDArray[Any]
 
@@ -43,11 +43,11 @@ _shared: _Process | None = None
 
 
 class Refused(Exception):
-    """LiteRT's own answer to a model or its inputs."""
+    """LiteRT refused a model or its inputs; the message is LiteRT's."""
 
 
 class Session:
-    """A model loaded into the process. `alive` says whether it is still there, with what it keeps from run to run."""
+    """A model loaded into the process. `alive` is False once the process, and so the model's state, is gone."""
 
     def __init__(self, process: _Process, number: int) -> None:
         self._process, self._number = process, number
@@ -57,22 +57,22 @@ class Session:
         return self._process.alive
 
     def run(self, inputs: Sequence[Array], *, seconds: int) -> list[Array]:
-        """The model's outputs; `Refused` when LiteRT does, `RuntimeFailure` when it crashes or takes longer."""
+        """Run the model; raises `Refused` when LiteRT refuses, `RuntimeFailure` when it crashes or exceeds the time limit."""
         arrays, data = wire.pack(inputs)
         header, payload = self._process.ask({"do": "run", "model": self._number, "arrays": arrays}, data, seconds)
         try:
             return [array.copy() for array in wire.unpack(header.get("arrays"), payload)]
         except wire.Garbled as error:
-            raise self._process.ended(f"answered what it should not ({error})") from error
+            raise self._process.end(f"answered what it should not ({error})") from error
 
     def close(self) -> None:
-        """Forget the model."""
+        """Unload the model."""
         if self.alive:
             self._process.ask({"do": "drop", "model": self._number}, b"", _START_SECONDS)
 
 
 def load(data: bytes, *, reference: bool, seconds: int) -> Session:
-    """Load a model, for LiteRT's reference kernels or its default ones; `Refused` when LiteRT does not take it.
+    """Load a model for LiteRT's reference kernels or its default ones; raises `Refused` when LiteRT refuses it.
 
     Example:
         >>> load(Path("model.tflite").read_bytes(), reference=True, seconds=60)
@@ -84,7 +84,7 @@ def load(data: bytes, *, reference: bool, seconds: int) -> Session:
 
 
 def _current() -> _Process:
-    """The process of this one: a fork has its own, and a dead one is replaced."""
+    """Return the LiteRT process of this process; a fork starts its own, and a dead one is replaced."""
     global _shared
     with _lock:
         if _shared is None or not _shared.alive:
@@ -96,7 +96,7 @@ class _Process:
     def __init__(self) -> None:
         if sys.platform == "win32":
             raise OpenNeutronError("LiteRT's operators run in a process of their own, which needs Linux or macOS")
-        memory = settings.memory(DEFAULT_MEMORY - _OWN_MEMORY)
+        memory = environment.memory(DEFAULT_MEMORY - _OWN_MEMORY)
         self._owner = os.getpid()
         self._lock = threading.Lock()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process ends
@@ -114,30 +114,30 @@ class _Process:
         return self._owner == os.getpid() and self._process.returncode is None
 
     def ask(self, header: dict[str, Any], payload: bytes, seconds: int) -> tuple[dict[str, Any], bytes]:
-        """Send a request and wait for its answer, for so many seconds and the time Python takes to start."""
+        """Send a request and wait for its answer, at most `seconds` plus the time that Python takes to start."""
         with self._lock:
             until = time.monotonic() + seconds + _START_SECONDS * (header["do"] == "load") if seconds else math.inf
             try:
                 wire.send(self._connection, {**header, "seconds": seconds}, payload, until=until)
                 answer = wire.receive(self._connection, most=self._most, until=until)
             except TimeoutError:
-                hint = f"{settings.TIMEOUT} (--timeout) allows more, 0 any number"
-                raise self.ended(f"took more than {seconds} seconds and was stopped", hint) from None
+                hint = f"{environment.TIMEOUT} (--timeout) allows more, 0 any number"
+                raise self.end(f"took more than {seconds} seconds and was stopped", hint) from None
             except wire.Garbled as error:
-                raise self.ended(f"answered what it should not ({error})") from error
+                raise self.end(f"answered what it should not ({error})") from error
             except OSError:
                 answer = None
             except BaseException:
-                self.ended("was interrupted")
+                self.end("was interrupted")
                 raise
             if answer is None:
-                raise self.ended()
+                raise self.end()
         if "error" in answer[0]:
             raise _error(answer[0])
         return answer
 
-    def ended(self, how: str = "", hint: str = "") -> RuntimeFailure:
-        """The failure to raise; the process is gone afterwards."""
+    def end(self, how: str = "", hint: str = "") -> RuntimeFailure:
+        """End the process and return the failure to raise."""
         if how:
             kill(self._process)
         else:
@@ -151,7 +151,7 @@ class _Process:
         )
 
     def _last_words(self) -> str:
-        """The last line that LiteRT or the C library printed, which names the reason of a crash."""
+        """Return the last line that LiteRT or the C library printed, which names the reason of a crash."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(self._log.tell() - _LOG_BYTES, 0))
         lines = [line.strip() for line in self._log.read().decode("utf-8", "replace").splitlines()]
@@ -167,6 +167,6 @@ def _error(answer: dict[str, Any]) -> Exception:
         )
     if kind == "MemoryError":
         return RuntimeFailure(
-            "LiteRT's process has no memory left", hint=f"{settings.MEMORY} allows more bytes, 0 any number"
+            "LiteRT's process has no memory left", hint=f"{environment.MEMORY} allows more bytes, 0 any number"
         )
-    return Refused(text or f"it gives no reason; where it lacks memory, {settings.MEMORY}=0 lifts the limit")
+    return Refused(text or f"it gives no reason; where it lacks memory, {environment.MEMORY}=0 lifts the limit")

@@ -1,4 +1,4 @@
-"""The process in which LiteRT runs: `python -m openneutron.run.litert_worker DESCRIPTOR`.
+"""Main function of the LiteRT process: `python -m openneutron.run.litert_worker DESCRIPTOR`.
 
 It takes models and inputs from a socket and gives outputs back, under limits of memory and time, without network and without
 files. A crash, a loop without end or code that a model smuggles in ends here.
@@ -10,15 +10,15 @@ import socket
 import sys
 from typing import Any
 
-from openneutron.isolate.cage import Cage, enter
+from openneutron.sandbox.restrictions import Restrictions, restrict
 
 _MOST_FILE = 1 << 20  # of what LiteRT writes to the log
 _SPARE_SECONDS = 5  # our parent counts the time; this ends the process where the parent died
 
 
 def main(descriptor: int, memory: int) -> None:
-    """Serve requests until the other side goes."""
-    enter(Cage(memory=memory, file_bytes=_MOST_FILE))
+    """Answer requests until the other side closes the connection."""
+    restrict(Restrictions(memory=memory, file_bytes=_MOST_FILE))
     from openneutron.run.wire import receive, send
 
     interpreters: dict[int, Any] = {}
@@ -52,7 +52,7 @@ def _serve(interpreters: dict[int, Any], header: dict[str, Any], payload: bytes)
 
 
 def _interpreter(data: bytes, reference: bool) -> Any:
-    """An interpreter with its tensors allocated: one thread, no delegates."""
+    """Create an interpreter with allocated tensors: one thread, no delegates."""
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
     kernels = OpResolverType.BUILTIN_REF if reference else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
@@ -62,7 +62,7 @@ def _interpreter(data: bytes, reference: bool) -> Any:
 
 
 def _allow_seconds(seconds: int) -> None:
-    """So many more seconds of processor time than were used so far."""
+    """Limit the processor time to `seconds` more than were used so far."""
     if seconds and sys.platform != "win32":
         import resource
 

@@ -1,10 +1,10 @@
-"""Float LiteRT models as INT8 ones, by LiteRT's own quantizer (the package `ai-edge-quantizer`).
+"""Quantize float LiteRT models with LiteRT's own quantizer (the package `ai-edge-quantizer`).
 
 It runs in a process of its own: LiteRT computes the calibration, and a file that makes it crash must not end ours.
 
 Example:
     >>> made = quantize_float(Path("float.tflite").read_bytes(), samples, source="float.tflite")
-    >>> made.model, made.sqnr
+    >>> made.model, worst_sqnr(made.outputs)
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openneutron import environment
 from openneutron.errors import FormatError, OptionError, RuntimeFailure
 from openneutron.extras import missing_extra
-from openneutron.isolate import settings
-from openneutron.isolate.start import kill, start
 from openneutron.litert.graph import DType, Model, Signature, Tensor
+from openneutron.litert.passes.drop_tensors import drop_tensors
+from openneutron.litert.passes.widen_halves import widen_halves
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
+from openneutron.report.model import OutputAccuracy
 from openneutron.run.given import bind_inputs
 from openneutron.run.patience import patience
+from openneutron.sandbox.process import kill, start
 
 Array = npt.NDArray[Any]
 SIGNATURE = "serving_default"  # the quantizer reads and calibrates models by their signatures
@@ -40,15 +43,15 @@ _PACKAGE = "ai_edge_quantizer"
 
 @dataclass(frozen=True)
 class QuantizedModel:
-    """A quantized model, how close each output is to the float model's on samples, in dB, and who made it."""
+    """A quantized model, how close each output is to the float model's on samples, and who made it."""
 
     model: bytes
-    sqnr: tuple[float, ...]
+    outputs: tuple[OutputAccuracy, ...]
     made_by: str
 
 
 def is_float(model: Model) -> bool:
-    """Whether nothing of a model is quantized and it computes in float32.
+    """Return whether a model computes in float32 and no tensor is quantized.
 
     Example:
         >>> is_float(read_model(data))
@@ -74,24 +77,28 @@ def quantize_float(
     found = samples_of(samples, inputs, source=source)
     if not found:
         raise OptionError("calibration is empty", where=source, hint="give inputs that look like real ones")
+    # The quantizer looks for weights where the operator reads them.
+    if sum(widen_halves(graph) for graph in model.graphs):
+        drop_tensors(model)
     _name(model)
     with tempfile.TemporaryDirectory(prefix="openneutron-") as folder:
         place = Path(folder)
         (place / "float.tflite").write_bytes(write_model(model))
         np.savez(place / "samples.npz", *(np.stack(rows) for rows in zip(*found, strict=True)))
         _check(_run(place, activations, patience(model) * (len(found) + 1)), source)
-        told = json.loads((place / "told.json").read_text())
-        return QuantizedModel((place / "quantized.tflite").read_bytes(), tuple(told["sqnr"]), told["made_by"])
+        result = json.loads((place / "result.json").read_text())
+        outputs = tuple(OutputAccuracy(**one) for one in result["outputs"])
+        return QuantizedModel((place / "quantized.tflite").read_bytes(), outputs, result["made_by"])
 
 
 def _run(place: Path, activations: str, seconds: int) -> subprocess.CompletedProcess[str]:
-    """The worker to its end; without a limit of time where LiteRT has none."""
+    """Run the worker to its end, with the time limit of LiteRT's runs."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     process = start(_WORKER, str(place), activations, more={"TMPDIR": str(place), "OPENBLAS_NUM_THREADS": "1"}, **pipes)
     try:
         _, err = process.communicate(timeout=seconds or None)
     except subprocess.TimeoutExpired:
-        hint = f"{settings.TIMEOUT} allows more for each sample, 0 any number"
+        hint = f"{environment.TIMEOUT} allows more for each sample, 0 any number"
         raise RuntimeFailure(f"calibrating took more than {seconds} seconds and was stopped", hint=hint) from None
     finally:
         kill(process)
@@ -99,7 +106,7 @@ def _run(place: Path, activations: str, seconds: int) -> subprocess.CompletedPro
 
 
 def stored_samples(path: Path) -> list[Any]:
-    """The arrays of a .npz or .npy file as one batch: by the names of the inputs, or by position without such names."""
+    """Read the arrays of a .npz or .npy file as one batch, by input names or else by position."""
     try:
         stored = np.load(path, allow_pickle=False)
         arrays = {name: stored[name] for name in stored.files} if path.suffix == ".npz" else {"arr_0": stored}
@@ -112,7 +119,7 @@ def stored_samples(path: Path) -> list[Any]:
 
 
 def samples_of(given: Iterable[Any], tensors: Sequence[Tensor], *, source: str) -> list[list[Array]]:
-    """Calibration data as arrays of exactly the model's inputs; batches are split, labels behind the inputs left out."""
+    """Convert calibration data to samples of the model's inputs; batches are split, labels are left out."""
     if not isinstance(given, Iterable) or isinstance(given, (Mapping, str, bytes)):
         raise OptionError(
             f"calibration is a {type(given).__name__}", where=source, hint="give a list of samples: arrays or tuples"
@@ -134,7 +141,7 @@ def samples_of(given: Iterable[Any], tensors: Sequence[Tensor], *, source: str) 
 
 
 def _rows(part: Any, tensor: Tensor) -> list[Any]:
-    """One input's part of a sample or batch, cut along its first dimension where it holds several."""
+    """Split one input of a batch along its first dimension; a single sample stays whole."""
     array = np.asarray(part.detach().cpu() if hasattr(part, "detach") else part)
     shape = tensor.shape
     if array.shape == shape[1:] and shape[:1] == (1,):
@@ -145,7 +152,7 @@ def _rows(part: Any, tensor: Tensor) -> list[Any]:
 
 
 def _name(model: Model) -> None:
-    """Give every tensor a name of its own, by which the quantizer keeps ranges, and the model one signature."""
+    """Give every tensor a unique name (the quantizer's key for ranges) and the model one signature."""
     seen: set[str] = set()
     for number, graph in enumerate(model.graphs):
         for at, tensor in enumerate(graph.tensors):
@@ -161,7 +168,7 @@ def _name(model: Model) -> None:
 
 
 def _check(done: subprocess.CompletedProcess[str], source: str) -> None:
-    """The worker's end as an error: a package that is missing, a death, or the quantizer's own sentence."""
+    """Raise an error when the worker failed: a missing package, a crash, or the quantizer's message."""
     if done.returncode == 0:
         return
     if done.returncode < 0:

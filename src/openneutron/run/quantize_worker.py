@@ -1,13 +1,15 @@
-"""The process that quantizes: reads `float.tflite` and `samples.npz` of a folder, writes `quantized.tflite` and `told.json`.
+"""Main function of the quantizing process.
+
+It reads `float.tflite` and `samples.npz` of a folder, writes `quantized.tflite` and `result.json`.
 
 Started by `openneutron.run.quantize`; what it says on stderr is noise but for the last line of a failure.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import json
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.isolate.cage import Cage, enter
 from openneutron.litert.graph import Tensor
 from openneutron.litert.read import read_model
+from openneutron.report.model import OutputAccuracy
+from openneutron.run.compare_arrays import compare_arrays
 from openneutron.run.quantize import SIGNATURE
 from openneutron.run.runner import LiteRtRunner
+from openneutron.sandbox.restrictions import Restrictions, restrict
 
 Array = npt.NDArray[Any]
 _MEMORY, _FILE = 8 << 30, 1 << 30  # bytes it may take and write; the quantizer holds a model several times
@@ -48,32 +52,32 @@ def main(folder: Path, activations: str) -> None:
     )
     made = bytes(made.quantized_model)
     (folder / "quantized.tflite").write_bytes(made)
-    told = {
-        "sqnr": compare(data, made, samples[:_COMPARED]),
+    found = {
+        "outputs": [dataclasses.asdict(one) for one in compare(data, made, samples[:_COMPARED])],
         "made_by": f"ai-edge-quantizer {importlib.metadata.version('ai-edge-quantizer')}",
     }
-    (folder / "told.json").write_text(json.dumps(told))
+    (folder / "result.json").write_text(json.dumps(found))
 
 
-def compare(float_model: bytes, quantized: bytes, samples: list[tuple[Array, ...]]) -> list[float]:
-    """SQNR of each output against the float model, in decibels; equal ones have 100."""
+def compare(float_model: bytes, quantized: bytes, samples: list[tuple[Array, ...]]) -> list[OutputAccuracy]:
+    """Compare each output of the quantized model with that of the original float model."""
     tensors = read_model(quantized).main
     inputs = [tensors.tensors[at] for at in tensors.inputs]
     outputs = [tensors.tensors[at] for at in tensors.outputs]
     exact, ours = LiteRtRunner(float_model), LiteRtRunner(quantized)
-    power, noise = np.zeros(len(outputs)), np.zeros(len(outputs))
+    pairs: list[tuple[list[Array], list[Array]]] = [([], []) for _ in outputs]
     for sample in samples:
         wanted = exact.run(sample).outputs.values()
         given = [_to(value, tensor) for value, tensor in zip(sample, inputs, strict=True)]
         found = ours.run(given).outputs.values()
-        for at, (right, value, tensor) in enumerate(zip(wanted, found, outputs, strict=True)):
-            power[at] += float(np.square(right, dtype=np.float64).sum())
-            noise[at] += float(np.square(right - _from(value, tensor), dtype=np.float64).sum())
-    return [10 * math.log10(p / n) if p and n else 100.0 for p, n in zip(power, noise, strict=True)]
+        for pair, right, value, tensor in zip(pairs, wanted, found, outputs, strict=True):
+            pair[0].append(right)
+            pair[1].append(_from(value, tensor))
+    return [compare_arrays(f"output {at}", np.stack(a), np.stack(b)) for at, (a, b) in enumerate(pairs)]
 
 
 def _to(value: Array, tensor: Tensor) -> Array:
-    """A float value as an input takes it."""
+    """Convert a float value to an input's data type."""
     if tensor.quantization is None or tensor.dtype.numpy.kind != "i":
         return value
     scale, zero = tensor.quantization.scalar
@@ -83,7 +87,7 @@ def _to(value: Array, tensor: Tensor) -> Array:
 
 
 def _from(value: Array, tensor: Tensor) -> Array:
-    """An output as a float value."""
+    """Convert an output to float."""
     if tensor.quantization is None or tensor.dtype.numpy.kind != "i":
         return value
     scale, zero = tensor.quantization.scalar
@@ -92,7 +96,7 @@ def _from(value: Array, tensor: Tensor) -> Array:
 
 if __name__ == "__main__":
     try:
-        enter(Cage(_MEMORY, file_bytes=_FILE, writable=(sys.argv[1],)))
+        restrict(Restrictions(_MEMORY, file_bytes=_FILE, writable=(sys.argv[1],)))
         main(Path(sys.argv[1]), sys.argv[2])
     except Exception as error:
         print(f"{type(error).__name__}: {' '.join(str(error).split()) or 'no message'}", file=sys.stderr)

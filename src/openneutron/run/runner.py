@@ -1,4 +1,4 @@
-"""Running LiteRT models on this machine: NeutronGraphs in the simulator, everything else in LiteRT's reference kernels.
+"""Run LiteRT models: NeutronGraphs in the simulator, all other operators in LiteRT's reference kernels.
 
 A model without NeutronGraphs is the reference itself, but for the few operators of `reference_forms`.
 
@@ -11,14 +11,12 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
 
 from openneutron.litert.read import read_model
-from openneutron.machine.simulator import beside_others
 from openneutron.microcode.graph_op import is_graph_op
 from openneutron.run.cut import steps_of
 from openneutron.run.given import bind_inputs, random_inputs
@@ -40,7 +38,7 @@ class RunResult:
 
 
 def runner_of(data: bytes, where: str) -> LiteRtRunner:
-    """What a `Program` runs a LiteRT model with."""
+    """Create the runner of a LiteRT program."""
     return LiteRtRunner(data, source=where)
 
 
@@ -64,17 +62,17 @@ class LiteRtRunner:
 
     @property
     def neutron_graphs(self) -> int:
-        """How many NeutronGraphs the model has."""
+        """The number of NeutronGraphs in the model."""
         return sum(isinstance(step, NeutronStep) for step in self._steps)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One sentence for each kind of operator that is not computed by LiteRT's reference kernel, and why."""
+        """One sentence with the reason for each operator type that LiteRT's reference kernel does not compute."""
         found = (golden_source(self._graph, op) for op in self._graph.operators if not is_graph_op(op))
         return tuple(dict.fromkeys(one.exception for one in found if one.why))
 
     def prepare(self) -> None:
-        """Load all that LiteRT runs; a `NoReference` says what it does not take.
+        """Load every part that LiteRT runs; raises `NoReference` for a part that LiteRT refuses.
 
         Example:
             >>> LiteRtRunner(data).prepare()
@@ -84,7 +82,7 @@ class LiteRtRunner:
                 step.prepare()
 
     def reset(self) -> None:
-        """Give every state of the model its first contents again, as before the first run.
+        """Set all state of the model back to its initial value.
 
         Example:
             >>> runner.reset()
@@ -93,13 +91,13 @@ class LiteRtRunner:
             step.reset()
 
     def __call__(self, *inputs: Any) -> tuple[Array, ...]:
-        """All outputs of a run on arrays by position, or on one mapping by name."""
+        """Run once on arrays by position, or on one mapping by name, and return all outputs."""
         by_name = len(inputs) == 1 and isinstance(inputs[0], Mapping)
         return tuple(self.run(inputs[0] if by_name else inputs).outputs.values())
 
     @property
     def keeps_state(self) -> bool:
-        """Whether a run depends on those before it."""
+        """Whether a run depends on the runs before it."""
         return any(step.keeps_state for step in self._steps)
 
     def many(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[tuple[Array, ...]]:
@@ -117,10 +115,6 @@ class LiteRtRunner:
     def _bound(self, sample: Sequence[Any]) -> list[Array]:
         by_name = len(sample) == 1 and isinstance(sample[0], Mapping)
         return bind_inputs(self.inputs, sample[0] if by_name else sample, source=self.source)
-
-    def beside_others(self) -> AbstractContextManager[None]:
-        """Entered by a thread that loads and runs models of its own while others do the same."""
-        return beside_others()
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> RunResult:
         """Run once; `inputs` by position or by tensor name, of exactly the model's types and shapes.

@@ -1,4 +1,4 @@
-"""Streams: a model run frame after frame, with what it keeps from run to run.
+"""Run a model on a stream, frame after frame; state is kept between frames.
 
 Arrays of a stream have one more leading axis than the model's, the frames; so have the outputs.
 """
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 def frames_of(
     tensors: Sequence[Tensor], arrays: Sequence[Array] | Mapping[str, Array], *, source: str
 ) -> list[list[Array]]:
-    """The inputs of each frame, in the model's order; an `OptionError` names what does not fit.
+    """Return the inputs of each frame in the model's order; an `OptionError` names the array that does not fit.
 
     Example:
         >>> frames_of(runner.inputs, {"frame": np.zeros((50, 1, 3, 40), np.int8)}, source="wake.tflite")
@@ -47,7 +47,7 @@ def frames_of(
 
 
 def run_stream(run: Callable[[list[Array]], RunResult], frames: Sequence[list[Array]]) -> RunResult:
-    """Outputs of all frames, stacked, and the cycles of the slowest.
+    """Run all frames; return their stacked outputs and the cycles of the slowest frame.
 
     Example:
         >>> run_stream(LiteRtRunner(data).run, frames).outputs["probability"].shape

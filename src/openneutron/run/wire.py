@@ -1,4 +1,4 @@
-"""Messages between us and the process in which LiteRT runs: a JSON header and the bytes of arrays.
+"""Messages between this process and the LiteRT process: a JSON header and the bytes of arrays.
 
 Nothing on this wire is unpickled or evaluated: a model that takes that process over can only answer wrongly.
 
@@ -31,11 +31,11 @@ _STRINGS = "strings"
 
 
 class Garbled(ValueError):
-    """What arrived is no message of ours."""
+    """A received message is malformed."""
 
 
 def pack(arrays: Sequence[Array]) -> tuple[list[dict[str, Any]], bytes]:
-    """Types and shapes of arrays, and their bytes; arrays of byte strings carry the lengths of their elements."""
+    """Return types and shapes of arrays, and their bytes; arrays of byte strings also have the lengths of their elements."""
     described: list[dict[str, Any]] = []
     parts: list[bytes] = []
     for array in arrays:
@@ -54,7 +54,7 @@ def pack(arrays: Sequence[Array]) -> tuple[list[dict[str, Any]], bytes]:
 
 
 def unpack(described: Any, payload: bytes) -> list[Array]:
-    """The arrays; `Garbled` unless types, shapes and bytes agree."""
+    """Return the arrays; raises `Garbled` unless types, shapes and bytes agree."""
     arrays: list[Array] = []
     at = 0
     try:
@@ -98,7 +98,7 @@ def send(connection: socket.socket, header: dict[str, Any], payload: bytes = b""
 def receive(
     connection: socket.socket, *, most: int = 1 << 40, until: float = math.inf
 ) -> tuple[dict[str, Any], bytes] | None:
-    """The next message, of at most so many bytes; None when the other side has gone. Memory grows as bytes arrive."""
+    """Receive the next message of at most `most` bytes; None when the connection was closed."""
     head = _exactly(connection, _HEAD.size, until)
     if head is None:
         return None

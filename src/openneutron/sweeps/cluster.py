@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster: processes of this machine, started and stopped here, or any scheduler by its address.
+"""Run tasks on a Dask cluster: processes of this machine, or a running scheduler given by its address.
 
 Example:
     >>> with cluster("", workers=2) as client:
@@ -17,10 +17,10 @@ from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.extras import extra
-from openneutron.sweeps.forking import LITERT, started, threads_for
+from openneutron.sweeps.forking import LITERT, fork_server, threads_for
 from openneutron.sweeps.identity import environment
 from openneutron.sweeps.serial import Task, content_of
-from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failed, measure, prepare
+from openneutron.sweeps.task import FAILED, LOST, Failure, Outcome, Work, failure_outcome, measure, prepare
 
 # A scheduler in the same network answers in milliseconds; workers that a batch system starts take longer.
 ANSWER_SECONDS, WORKERS_SECONDS = 10, 60
@@ -32,7 +32,7 @@ _ALLOWED_DEATHS = 1
 def cluster(
     address: str, workers: int, preload: str = LITERT, threads: Mapping[str, str] | None = None
 ) -> Iterator[Any]:
-    """A client of the scheduler at `address`, or of a cluster of `workers` processes that lives as long as the block.
+    """Connect to the scheduler at `address`, or start `workers` processes that end with the block.
 
     These processes have imported the module `preload` when they start, in the environment `threads`.
     """
@@ -41,7 +41,7 @@ def cluster(
             yield client
         return
     threads = threads_for(workers) if threads is None else threads
-    with started(preload, threads) as method:  # it imports while Dask is imported here
+    with fork_server(preload, threads) as method:  # it imports while Dask is imported here
         own = {
             "distributed.worker.multiprocessing-method": method,
             "distributed.nanny.pre-spawn-environ": dict(threads),
@@ -105,7 +105,7 @@ def _local(workers: int) -> Iterator[Any]:
 
 
 def check_versions(client: Any) -> None:
-    """An `OptionError` that names the first worker whose packages differ from the client's."""
+    """Raise an `OptionError` that names the first worker whose packages differ from the client's."""
     try:
         client.wait_for_workers(1, timeout=WORKERS_SECONDS)
     except TimeoutError:
@@ -131,7 +131,7 @@ def check_versions(client: Any) -> None:
 def run(
     client: Any, tasks: Sequence[Task], *, seconds: float, report: bool, travel: bool
 ) -> Iterator[tuple[int, Outcome]]:
-    """Each task's number and outcome, as they arrive. With `travel`, model files go to the workers, each once."""
+    """Yield each task's number and outcome as they arrive. With `travel`, each model file is sent to the workers once."""
     from distributed import as_completed
 
     check_versions(client)
@@ -170,7 +170,7 @@ def _measure(shared: Any, options: dict[str, Any], seconds: float, version: str,
     """`measure`, unless this worker joined later with another version."""
     here = environment()["openneutron"]
     if here != version:
-        return failed(Failure(FAILED, f"a worker has OpenNeutron {here}, the client {version}", lasting=False))
+        return failure_outcome(Failure(FAILED, f"a worker has OpenNeutron {here}, the client {version}", lasting=False))
     return measure(shared, options, seconds, report=report, in_worker=True)
 
 
@@ -182,5 +182,5 @@ def _outcome(future: Any) -> Outcome:
     if cause is None or type(cause).__name__ == "KilledWorker":
         times = _ALLOWED_DEATHS + 1
         reason = f"its worker ended {times} times: out of memory, a crash, or far beyond the time limit"
-        return failed(Failure(LOST, reason, lasting=False))
-    return failed(Failure(FAILED, f"unexpected {type(cause).__name__}: {cause}", lasting=False))
+        return failure_outcome(Failure(LOST, reason, lasting=False))
+    return failure_outcome(Failure(FAILED, f"unexpected {type(cause).__name__}: {cause}", lasting=False))

@@ -1,8 +1,8 @@
-"""Shards of labelled data on a Dask cluster: each worker makes the model's forms once, and reads its shards itself.
+"""Evaluate shards of labelled data on a Dask cluster; each worker builds the models once and reads its own shards.
 
 Example:
     >>> with cluster("tcp://host:8786", 0) as client:
-    ...     found = collect(names, parts_on(client, partial(asked, "cifarnet", data), count=40))
+    ...     found = collect(names, parts_on(client, partial(build_forms_quietly, "cifarnet", data), count=40))
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _made: dict[str, Any] = {}
 
 
 def parts_on(client: Any, make: Make, count: int) -> Iterator[Part]:
-    """What each of `count` shards gives, in order; `make` is called by every worker, and must mean the same there."""
+    """Yield the results of `count` shards in order; every worker calls `make`, which must give the same there."""
     check_versions(client)
     name = uuid.uuid4().hex  # another evaluation may find other files at the same place
     futures = [client.submit(_part, make, name, number, key=f"shard-{name}-{number}") for number in range(count)]

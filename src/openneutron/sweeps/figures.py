@@ -1,4 +1,4 @@
-"""The figures of a row, from a program's report: what a board would see (stock), and what the open schedule does.
+"""Extract a row's figures from a program's report: for NXP's converter (stock) and for the open schedule.
 
 Example:
     >>> figures(program.report)["stock_arena_bytes"]
@@ -38,20 +38,20 @@ LARGER_IS_BETTER = frozenset(
 
 
 def figures(report: Report) -> dict[str, Any]:
-    """Each of `FIGURES`; None for what is not known: SQNR of a LiteRT file, stock figures of another converter."""
+    """Return all `FIGURES`; unknown ones are None (SQNR of a LiteRT file, stock figures of another converter)."""
     totals, whole, stock = report.totals, report.whole, report.stock
     ours = whole if whole.recipe else totals
     known = stock.operators_total > 0
     flash = totals.weight_bytes + totals.microcode_bytes
     return {
-        "stock_ms": _rounded(stock.milliseconds) if known else None,
-        "stock_ms_low": _rounded(stock.milliseconds_low) if known else None,
-        "stock_ms_high": _rounded(stock.milliseconds_high) if known else None,
+        "stock_ms": _round(stock.milliseconds) if known else None,
+        "stock_ms_low": _round(stock.milliseconds_low) if known else None,
+        "stock_ms_high": _round(stock.milliseconds_high) if known else None,
         "stock_arena_bytes": stock.arena_bytes if known else None,
         "stock_flash_bytes": stock.weight_bytes + stock.microcode_bytes + stock.cpu_constant_bytes if known else None,
-        "open_ms": _rounded(ours.milliseconds),
-        "open_ms_low": _rounded(ours.milliseconds_low),
-        "open_ms_high": _rounded(ours.milliseconds_high),
+        "open_ms": _round(ours.milliseconds),
+        "open_ms_low": _round(ours.milliseconds_low),
+        "open_ms_high": _round(ours.milliseconds_high),
         "open_sram_bytes": whole.memory_bytes if whole.recipe else totals.peak_bytes,
         "open_flash_bytes": report.files.get("pte", flash),
         "cycles": totals.cycles,
@@ -63,6 +63,6 @@ def figures(report: Report) -> dict[str, Any]:
     }
 
 
-def _rounded(milliseconds: float) -> float:
-    """To the nanosecond: more digits would be those of the arithmetic, not of the estimate."""
+def _round(milliseconds: float) -> float:
+    """Round to nanoseconds; more digits would come from the arithmetic, not from the estimate."""
     return round(milliseconds, 6)

@@ -1,7 +1,7 @@
-"""Workers are forked from one process that has imported what they need: torch and ExecuTorch take seconds in every other way.
+"""Start a fork server that has imported torch and ExecuTorch, so that each worker starts in milliseconds.
 
 Example:
-    >>> with started(TORCH, {"OMP_NUM_THREADS": "1"}) as method:  # a second process imports while this one goes on
+    >>> with fork_server(TORCH, {"OMP_NUM_THREADS": "1"}) as method:  # a second process imports while this one goes on
     ...     dask.config.set({"distributed.worker.multiprocessing-method": method})
 """
 
@@ -25,30 +25,30 @@ _running: list[dict[str, str]] = []
 
 
 def preload_for(sources: Iterable[str]) -> str:
-    """The module that workers need which compile these models."""
+    """Return the module that workers must have imported to compile these models."""
     return LITERT if all(find(source).kind == "tflite" for source in sources) else TORCH
 
 
 def threads_for(workers: int) -> dict[str, str]:
-    """The environment in which so many workers together have as many threads as there are cores."""
+    """Return environment variables that divide the cores among the threads of all workers."""
     return dict.fromkeys(_THREADS, str(max(1, (os.cpu_count() or 1) // max(1, workers))))
 
 
 def start_ahead(sources: Iterable[str], workers: int | None) -> None:
-    """Have the server import while this process still imports and plans; one worker or none needs no server.
+    """Start the server early, so that it imports while this process plans; one worker needs no server.
 
     Example:
         >>> start_ahead(["cifarnet"], workers=2)
     """
     count = workers or os.cpu_count() or 1
     if count > 1:
-        with started(preload_for(sources), threads_for(count)):
+        with fork_server(preload_for(sources), threads_for(count)):
             pass
 
 
 @contextmanager
-def started(preload: str, environment: Mapping[str, str]) -> Iterator[str]:
-    """The way to start processes, by the name that `multiprocessing` has for it; the server imports `preload` from now on.
+def fork_server(preload: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """Start the server, which imports `preload`; return the name of the start method for `multiprocessing`.
 
     Libraries read `environment` when they are loaded, so it is there before the server starts and until the block ends.
     Variables that the user has set stay as they are.

@@ -1,4 +1,4 @@
-"""Digests: of the code that compiles, of a model, of a variant. The same digest means the same row.
+"""Compute digests of the code, of a model and of a variant; equal digests mean equal rows.
 
 Example:
     >>> key_of(variant, identity_of(variant.model), code_version())
@@ -28,7 +28,7 @@ _PACKAGES = ("executorch", "torch", "torchao", "ai-edge-litert", "numpy", "ortoo
 
 @lru_cache(maxsize=1)
 def code_version() -> str:
-    """The version, and a digest of every Python file and weight of the package: two checkouts of one version may differ."""
+    """Return the version and a digest of the package's files, because two checkouts of one version may differ."""
     folder = Path(openneutron.__file__).parent
     found = hashlib.sha256()
     for file in sorted([*folder.rglob("*.py"), *folder.glob("zoo/*/*.npz")]):
@@ -38,7 +38,7 @@ def code_version() -> str:
 
 @lru_cache(maxsize=1)
 def environment() -> dict[str, str]:
-    """Everything that client and workers must agree on, by name."""
+    """Return the package versions on which client and workers must agree."""
     found = {"openneutron": code_version(), "Python": ".".join(map(str, sys.version_info[:2]))}
     for package in _PACKAGES:
         try:
@@ -49,7 +49,7 @@ def environment() -> dict[str, str]:
 
 
 def identity_of(model: Model) -> str:
-    """A digest of the model: a file's bytes; for a factory its arguments and the Python files of its package.
+    """Return a digest of the model: of a file's bytes, or of a factory's arguments and its package's Python files.
 
     Models of the zoo are part of the package, whose digest is in every key.
     """
@@ -66,7 +66,7 @@ def identity_of(model: Model) -> str:
 
 
 def key_of(variant: Variant, identity: str, version: str) -> str:
-    """The name of a variant's result in the store."""
+    """Return the key of a variant's result in the store."""
     text = json.dumps([identity, variant.options, variant.quantizing, version, platform.machine()])
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -76,7 +76,7 @@ def _digest(path: str) -> str:
 
 
 def _code_of(module: str) -> str:
-    """A digest of the files of a module's top-level package; "" where they cannot be found, which loading reports."""
+    """Return a digest of the files of a module's top-level package; "" where they are not found."""
     top = module.partition(".")[0]
     here = str(Path.cwd())
     added = here not in sys.path

@@ -1,4 +1,4 @@
-"""A time limit around a task: first an exception in its thread; where that does not help, the end of the worker.
+"""Limit the time of a task: raise an exception in its thread; if that has no effect, end the worker.
 
 Example:
     >>> with time_limit(600.0):
@@ -19,12 +19,12 @@ LATE = 124  # the exit code that timeout(1) has made known
 
 
 class TimeLimit(BaseException):
-    """The task takes too long. Not an Exception, so that no library on the way takes it for its own."""
+    """The task takes too long. Not an `Exception`, so that no library catches it."""
 
 
 @contextmanager
 def time_limit(seconds: float, *, end_process: bool = False) -> Iterator[None]:
-    """Raise `TimeLimit` in this thread after some seconds; 0 is no limit.
+    """Raise `TimeLimit` in this thread after `seconds`; 0 is no limit.
 
     With `end_process`, in a worker, the process ends `GRACE_SECONDS` later if the task is still there.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def page(sweep: Sweep) -> str:
-    """The page. Rows travel as arrays under one list of names, so 10,000 of them stay a few megabytes."""
+    """Return the page. Rows are stored as arrays under one list of names, so 10,000 of them stay a few megabytes."""
     columns = [name for name in sweep.columns if name != "key"]
     data = {
         "columns": columns,

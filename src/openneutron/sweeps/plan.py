@@ -1,4 +1,4 @@
-"""What a sweep is asked for: models × targets × options, as a list of variants.
+"""Expand models, targets and options to the list of variants of a sweep.
 
 Example:
     >>> plan = make_plan(["cifarnet"], {"target": "imxrt700,mcxn94x", "fit": "none,64K"})
@@ -17,13 +17,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openneutron.analyze.data.given import Data
+from openneutron.analyze.data.source import Data
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.sources import find
 from openneutron.executorch.quantize.choices import read_choices
 from openneutron.files import read_file
 from openneutron.machine import targets
-from openneutron.options import PUBLIC, TORCH, Option, Options, checked, read_text
+from openneutron.options import PUBLIC, TORCH, Option, Options, check_options, read_text
 from openneutron.sweeps.scoring import check_scoring
 
 # Options that leave the figures alone, ask for files that a sweep does not keep, or belong to the model.
@@ -55,7 +55,7 @@ class Model:
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         inside = ", ".join(f"{name}={value}" for name, value in self.arguments)
         return f"{self.source}({inside})" if inside else self.source
 
@@ -106,7 +106,7 @@ class Plan:
 
 
 def make_plan(models: Any, axes: Mapping[str, Any]) -> Plan:
-    """Every model with every combination of options; an `OptionError` names what cannot be meant.
+    """Combine every model with every combination of options; an `OptionError` names what is wrong.
 
     `models` are sources, `Model`s, or mappings with `source`, `arguments` (name → values), `sizes`, `calibration`, `data`.
     """
@@ -132,14 +132,14 @@ def make_plan(models: Any, axes: Mapping[str, Any]) -> Plan:
 
 
 def contents(name: str, value: Any) -> Any:
-    """An option's value; of a quantization file what it says, so that it is known by that and goes to other machines."""
+    """Return an option's value; a quantization file is replaced by its content, so that it can go to other machines."""
     if AXES[name].kind != "table" or not value or value.startswith("{"):
         return value
     return json.dumps(tomllib.loads(read_file(value).decode()), sort_keys=True, default=str)
 
 
 def shown(value: Any) -> str:
-    """A value as text, the way the command line takes it.
+    """Format a value as the command line takes it.
 
     Example:
         >>> shown(None), shown(True), shown(("a", "b"))
@@ -159,12 +159,12 @@ def _models(given: Any) -> Iterable[Model]:
         if isinstance(one, Model):
             yield one
         elif isinstance(one, Mapping):
-            yield from _described(one)
+            yield from _parse_entry(one)
         else:
             yield _known(Model(os.fspath(one)))
 
 
-def _described(entry: Mapping[str, Any]) -> Iterable[Model]:
+def _parse_entry(entry: Mapping[str, Any]) -> Iterable[Model]:
     unknown = set(entry) - _KEYS
     if unknown or not isinstance(entry.get("source"), (str, os.PathLike)):
         wrong = f"unknown {sorted(unknown)}" if unknown else "no source"
@@ -195,7 +195,7 @@ def _data(entry: Mapping[str, Any]) -> Data | None:
 
 
 def _known(model: Model) -> Model:
-    """The model, once its source names something; a file may still turn out to be broken."""
+    """Return the model if its source exists; the file itself is not read."""
     found = find(model.source)
     if model.arguments and found.kind != "factory":
         raise OptionError("arguments are for factories", where=model.source, hint="write package.module:factory")
@@ -208,7 +208,7 @@ def _name(given: str) -> str:
     name = given.replace("-", "_")
     by_flag = {one.flag.removeprefix("--").replace("-", "_"): one.name for one in AXES.values() if one.flag}
     name = by_flag.get(name, name)
-    checked({name: AXES[name].default} if name in AXES else {name: None}, known=AXES)
+    check_options({name: AXES[name].default} if name in AXES else {name: None}, known=AXES)
     return name
 
 
@@ -223,7 +223,7 @@ def _values(name: str, given: Any) -> list[Any]:
     if not given:
         raise OptionError(f"{name} has no values", hint="give at least one")
     values = [_value(option, one) for one in given]
-    return list(dict.fromkeys(checked({name: one}, known=AXES)[name] for one in values))
+    return list(dict.fromkeys(check_options({name: one}, known=AXES)[name] for one in values))
 
 
 def _value(option: Option, given: Any) -> Any:

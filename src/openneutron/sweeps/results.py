@@ -27,7 +27,7 @@ FOR_PARQUET = "a Parquet file"  # said when pyarrow is missing
 
 @dataclass(frozen=True)
 class Sweep(Sequence[Row]):
-    """One row for each variant, in the order of the grid; `status` is "ok", or what kept it from having figures.
+    """One row for each variant, in the order of the grid; `status` is "ok" or the kind of failure.
 
     `known` rows were in the store already. `problems` are sentences about files that could not be written.
     """
@@ -40,7 +40,7 @@ class Sweep(Sequence[Row]):
 
     @property
     def ok(self) -> bool:
-        """Whether every variant has figures, and all is written."""
+        """Whether every variant has figures and all files were written."""
         return all(row["status"] == OK for row in self.rows) and not self.problems
 
     @property
@@ -49,7 +49,7 @@ class Sweep(Sequence[Row]):
         return tuple(dict.fromkeys(name for row in self.rows for name in row))
 
     def pareto(self, *columns: str, by: str = "source") -> list[Row]:
-        """The rows that no other beats: none is as good in all of these columns and better in one.
+        """Return the rows that no other row dominates in these columns.
 
         Less is better, except of accuracy, SQNR and operators on the NPU. Networks that do different work have a front each:
         rows compete with those that have the same `by`, a factory's with those of its other arguments; "" has one for all.
@@ -133,7 +133,7 @@ def _beats(other: Sequence[Any], costs: Sequence[Any]) -> bool:
 
 
 def _cell(value: Any) -> Any:
-    """Spreadsheets take a text that begins like a formula for one; reasons come from model files."""
+    """Escape text that a spreadsheet would read as a formula; reasons may contain names from model files."""
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
         return f"'{value}"
     return value

@@ -1,4 +1,4 @@
-"""Accuracy of a variant on labelled data; what keeps it from being measured is named, and the other figures stay.
+"""Measure the accuracy of a variant on labelled data; a problem with the data is reported beside the other figures.
 
 Example:
     >>> score_compiled(Data("test.npz"), program.data, where="cifarnet").row["accuracy"]
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from openneutron.analyze.accuracy import Form, Score
-from openneutron.analyze.data.given import Data
 from openneutron.analyze.data.labelled import Wanted, check_data, wanted_by
 from openneutron.analyze.data.shards import files_of
+from openneutron.analyze.data.source import Data
 from openneutron.analyze.forms import compiled_form, torch_form
 from openneutron.analyze.sharded import score_shards
 from openneutron.errors import OpenNeutronError, OptionError
@@ -38,7 +38,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Scored:
-    """The columns that could be filled, and why others could not, or not from all data."""
+    """The measured columns, and the problem that kept others empty or left out a part of the data."""
 
     row: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
@@ -48,12 +48,12 @@ NOT_SCORED: Final = Scored()
 
 
 def score_compiled(data: Data, compiled: bytes, *, where: str) -> Scored:
-    """The accuracy of a compiled file with its interval."""
+    """Measure the accuracy of a compiled file with its confidence interval."""
 
-    def asked() -> tuple[Form, Wanted]:
+    def make() -> tuple[Form, Wanted]:
         return compiled_form(compiled, where=where)
 
-    score, problem = _score(asked, data, where)
+    score, problem = _score(make, data, where)
     if score is None:
         return Scored(problem=problem)
     low, high = score.interval()
@@ -62,7 +62,7 @@ def score_compiled(data: Data, compiled: bytes, *, where: str) -> Scored:
 
 
 def score_float(data: Data, loaded: Loaded, *, where: str) -> Scored:
-    """The accuracy of a PyTorch model before it is quantized; nothing where it came with scales."""
+    """Measure the accuracy of a PyTorch model before quantization; nothing for a model that is quantized already."""
     if not loaded.is_module:
         return NOT_SCORED
     score, problem = _score(lambda: (torch_form("float", loaded.model, loaded), wanted_by(loaded)), data, where)
@@ -70,7 +70,7 @@ def score_float(data: Data, loaded: Loaded, *, where: str) -> Scored:
 
 
 def check_scoring(data: Data, source: str) -> None:
-    """Refuse early what cannot be the data of this model."""
+    """Check, before any compile, that the data can belong to this model."""
     if data.given != ZOO:
         check_data(data.given, where=source)
     elif find(source).kind != "zoo":
@@ -82,7 +82,10 @@ def check_scoring(data: Data, source: str) -> None:
 
 
 def data_identity(data: Data, code_of: Callable[[str], str]) -> str:
-    """A digest: files by name, size and time, since data may be large; a generator by its code; the zoo's is in the package."""
+    """Return a digest of the data: of files' names, sizes and times (data may be large), or of a generator's code.
+
+    Data of the zoo is part of the package.
+    """
     given = str(data.given)
     parts: list[Any] = [given, data.limit, data.mean, data.std]
     if given != ZOO:
@@ -93,11 +96,11 @@ def data_identity(data: Data, code_of: Callable[[str], str]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _score(asked: Callable[[], tuple[Form, Wanted]], data: Data, where: str) -> tuple[Score | None, str]:
-    """The score, if there is one, and what is wrong with the data, if anything is."""
+def _score(make: Callable[[], tuple[Form, Wanted]], data: Data, where: str) -> tuple[Score | None, str]:
+    """Return the score, or None, and the problem with the data, or ""."""
     own = Data(None, data.limit) if data.given == ZOO else data
     try:
-        form, wanted = asked()
+        form, wanted = make()
         found = score_shards([form], own.shards(wanted, zoo=where), limit=data.limit)
     except OpenNeutronError as error:
         return None, f"no accuracy: {error}"

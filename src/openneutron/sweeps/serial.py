@@ -1,4 +1,4 @@
-"""Tasks one after another in this process, without Dask.
+"""Run tasks one after another in this process, without Dask.
 
 Example:
     >>> for at, outcome in run(tasks, seconds=600.0, report=True):
@@ -28,7 +28,7 @@ class Task:
 
 
 def run(tasks: Sequence[Task], *, seconds: float, report: bool) -> Iterator[tuple[int, Outcome]]:
-    """Each task's number and outcome, in order. Only the quantized programs that are still needed are kept."""
+    """Yield each task's number and outcome, in order. Quantized programs are released after their last use."""
     last = {task.group: number for number, task in enumerate(tasks)}
     shared: dict[str, Shared] = {}
     for number, task in enumerate(tasks):
@@ -40,5 +40,5 @@ def run(tasks: Sequence[Task], *, seconds: float, report: bool) -> Iterator[tupl
 
 
 def content_of(model: Model) -> bytes:
-    """The bytes of a model's file; none for the zoo and for factories, which workers have installed."""
+    """Return the bytes of a model's file; b"" for the zoo and for factories, which workers have installed."""
     return b"" if find(model.source).kind in ("zoo", "factory") else read_file(model.source)

@@ -1,4 +1,4 @@
-"""A folder of results by content: a key's file is written once, completely, and never changes.
+"""A folder of results by key; each file is written once, completely, and never changes.
 
 Example:
     >>> store = Store("folder")
@@ -24,7 +24,7 @@ class Store:
         self.folder = make_folder(folder)
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The row of a key; None when there is none, or only what an interrupted copy left of it."""
+        """Return the row of a key; None when there is none or it is incomplete."""
         try:
             found = json.loads(self._row(key).read_text("utf-8"))
         except (OSError, ValueError):
@@ -32,7 +32,7 @@ class Store:
         return found if isinstance(found, dict) and "status" in found else None
 
     def put(self, key: str, row: dict[str, Any], report: str = "") -> None:
-        """Keep a row and its report; the row comes last, so that a row that is there is complete."""
+        """Store a row and its report; the row is written last, so that an existing row is complete."""
         if report:
             make_folder(self.folder / "reports")
             write_file(self.report(key), report)
@@ -40,7 +40,7 @@ class Store:
         write_file(self._row(key), json.dumps(row))
 
     def report(self, key: str) -> Path:
-        """Where the report of a key is, if it has one."""
+        """Return the path of a key's report, if there is one."""
         return self.folder / "reports" / f"{key[:24]}.html"
 
     def _row(self, key: str) -> Path:

@@ -95,7 +95,7 @@ def sweep(
 
 
 def _summary(unwritten: Sequence[str]) -> tuple[str, ...]:
-    """The first sentence and the number of others: thousands would say the same."""
+    """Return the first message and the number of the others."""
     more = f"; {len(unwritten) - 1} more files could not be written" if len(unwritten) > 1 else ""
     return (f"{unwritten[0]}{more}",) if unwritten else ()
 
@@ -115,7 +115,7 @@ def _tasks(plan: Plan, keys: Sequence[str], known: Mapping[str, Row]) -> Iterato
 
 
 def _group(variant: Variant) -> str:
-    """The name of the quantized program that variants share."""
+    """Return the key of the quantized program that variants share."""
     model = variant.model
     parts = [model.label, model.sizes, model.calibration, repr(model.data), variant.quantizing]
     return hashlib.sha256(json.dumps(parts, default=repr, sort_keys=True).encode()).hexdigest()[:16]
@@ -138,7 +138,7 @@ def _run(
 
 
 def _row(variant: Variant, key: str, plan: Plan, found: Row, store: Store) -> Row:
-    """Who it is, what was found, and how to get it again."""
+    """Build a row: the variant, its figures, and the command that repeats it."""
     options, arguments = dict(variant.options), dict(variant.model.arguments)
     report = store.report(key)
     return {
@@ -155,7 +155,7 @@ def _row(variant: Variant, key: str, plan: Plan, found: Row, store: Store) -> Ro
 
 
 def _arguments(plan: Plan) -> dict[str, str]:
-    """Column → argument of the factories; an option may have the same name."""
+    """Map columns to the factories' arguments, whose names may equal those of options."""
     names = dict.fromkeys(name for variant in plan.variants for name, _ in variant.model.arguments)
     return {f"argument_{name}": name for name in names}
 

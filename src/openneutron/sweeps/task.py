@@ -1,4 +1,4 @@
-"""What a worker does: load and quantize a model once, then compile it for each variant. Failures are results too.
+"""The work of a worker: load and quantize a model once, then compile it for each variant. Failures are results.
 
 Example:
     >>> shared = prepare(Work(model, {}), 600.0)
@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from openneutron.analyze.data.given import Data
+from openneutron.analyze.data.source import Data
 from openneutron.api import compile
 from openneutron.errors import InternalError, MissingExtraError, OpenNeutronError
 from openneutron.executorch.capture.sources import Source, find
-from openneutron.extras import uncollected
+from openneutron.extras import pause_collector
 from openneutron.program import Program
 from openneutron.sweeps.figures import FIGURES, figures
 from openneutron.sweeps.limit import TimeLimit, time_limit
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there are no figures. Only `lasting` ones are kept: another run may get past a time limit or a full disk."""
+    """The reason why there are no figures. Only `lasting` failures are stored; a time limit or a full disk is not one."""
 
     status: str
     reason: str
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all variants of a `Work` compile: a LiteRT file or a quantized program, as bytes; or why there is none."""
+    """The input of all variants of a `Work`: a LiteRT file or a quantized program as bytes, or a failure."""
 
     name: str
     kind: str = ""
@@ -79,9 +79,9 @@ class Outcome:
 
 
 def prepare(work: Work, seconds: float, in_worker: bool = False) -> Shared:
-    """Load a model and, if it comes from PyTorch or ONNX, quantize it; never raises for what a model can cause."""
+    """Load a model and, if it comes from PyTorch or ONNX, quantize it; errors of the model become failures."""
     name = Path(work.model.source).name if Path(work.model.source).suffix else work.model.source
-    found = _guarded(lambda: _prepared(work, name), seconds, in_worker)
+    found = _run_guarded(lambda: _prepare_shared(work, name), seconds, in_worker)
     return Shared(name, failure=found) if isinstance(found, Failure) else found
 
 
@@ -90,17 +90,17 @@ def measure(
 ) -> Outcome:
     """Compile one variant; `options` are those of `openneutron.compile`."""
     if shared.failure is not None:
-        return failed(shared.failure)
-    found = _guarded(lambda: _measured(shared, options, report), seconds, in_worker)
-    return failed(found) if isinstance(found, Failure) else found
+        return failure_outcome(shared.failure)
+    found = _run_guarded(lambda: _measure_variant(shared, options, report), seconds, in_worker)
+    return failure_outcome(found) if isinstance(found, Failure) else found
 
 
-def failed(failure: Failure) -> Outcome:
-    """The row of something that went wrong."""
+def failure_outcome(failure: Failure) -> Outcome:
+    """Return the outcome of a failure."""
     return Outcome({"status": failure.status, "reason": failure.reason}, failure.lasting)
 
 
-def _guarded(work: Callable[[], T], seconds: float, in_worker: bool) -> T | Failure:
+def _run_guarded(work: Callable[[], T], seconds: float, in_worker: bool) -> T | Failure:
     try:
         with time_limit(seconds, end_process=in_worker):
             return work()
@@ -114,7 +114,7 @@ def _guarded(work: Callable[[], T], seconds: float, in_worker: bool) -> T | Fail
         return Failure(FAILED, f"unexpected {type(error).__name__}: {' '.join(str(error).split())}", lasting=False)
 
 
-def _prepared(work: Work, name: str) -> Shared:
+def _prepare_shared(work: Work, name: str) -> Shared:
     source = _source(work.model)
     here = Path(work.model.source)
     if work.content and not (here.is_file() and _digest(here.read_bytes()) == _digest(work.content)):
@@ -122,11 +122,11 @@ def _prepared(work: Work, name: str) -> Shared:
             file = Path(folder) / here.name
             file.write_bytes(work.content)
             try:
-                return _loaded(dataclasses.replace(source, text=str(file)), work, name)
+                return _load(dataclasses.replace(source, text=str(file)), work, name)
             except OpenNeutronError as error:
                 # The same sentence on every machine: the folder is gone when anyone reads it.
                 raise type(error)(error.message, where=error.where.replace(str(file), name), hint=error.hint) from error
-    return _loaded(source, work, name)
+    return _load(source, work, name)
 
 
 def _source(model: Model) -> Source:
@@ -144,29 +144,31 @@ def _source(model: Model) -> Source:
     )
 
 
-def _loaded(source: Source, work: Work, name: str) -> Shared:
+def _load(source: Source, work: Work, name: str) -> Shared:
     if source.kind == "tflite":
         made = source.litert_model()
         notes = (f"quantized here by {made.made_by}",) if made.made_by else ()
-        return Shared(name, "tflite", made.model, min(made.sqnr, default=None), notes, labelled=work.model.data)
+        from openneutron.report.accuracy import worst_sqnr
+
+        return Shared(name, "tflite", made.model, worst_sqnr(made.outputs), notes, labelled=work.model.data)
     from openneutron.terminal.quiet import quiet, without_torch_internals
 
     with quiet(), without_torch_internals():
-        with uncollected():
-            from openneutron.executorch.exporter import load_exporter
+        with pause_collector():
+            from openneutron.executorch.upstream.load_exporter import load_exporter
 
             load_exporter()
-            from openneutron.executorch.shared_program import quantized_bytes
+            from openneutron.executorch.shared_program import quantize_to_bytes
 
         loaded = source.load()
-        data, sqnr = quantized_bytes(loaded, **work.quantizing)
+        data, sqnr = quantize_to_bytes(loaded, **work.quantizing)
         given = work.model.data
         scored = NOT_SCORED if given is None else score_float(given, loaded, where=work.model.source)
     return Shared(name, "pt2", data, sqnr, loaded.notes, labelled=given, scored=scored)
 
 
-def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
-    program = _compiled(shared, options)
+def _measure_variant(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
+    program = _compile_variant(shared, options)
     # Seconds differ from run to run; without them the same variant has the same bytes wherever it was compiled.
     report = dataclasses.replace(program.report, seconds={})
     page = ""
@@ -190,20 +192,20 @@ def _measured(shared: Shared, options: dict[str, Any], wanted: bool) -> Outcome:
     return Outcome(row, lasting=not scored.problem, report=page)
 
 
-def _compiled(shared: Shared, options: dict[str, Any]) -> Program:
+def _compile_variant(shared: Shared, options: dict[str, Any]) -> Program:
     if shared.kind == "tflite":
-        return _told(compile(shared.data, name=shared.name, **options), shared)
+        return _with_notes(compile(shared.data, name=shared.name, **options), shared)
     from openneutron.terminal.quiet import quiet
 
-    with quiet(), uncollected():  # another process than the one that quantized imports torch here
+    with quiet(), pause_collector():  # another process than the one that quantized imports torch here
         from openneutron.executorch.shared_program import program_of
 
     rest = {name: value for name, value in options.items() if name == "recipe" or name not in QUANTIZING}
-    return _told(compile(program_of(shared.data), name=shared.name, **rest), shared)
+    return _with_notes(compile(program_of(shared.data), name=shared.name, **rest), shared)
 
 
-def _told(program: Program, shared: Shared) -> Program:
-    """The program with what its quantizing found."""
+def _with_notes(program: Program, shared: Shared) -> Program:
+    """Add what the quantizer reported to the program's report."""
     report = dataclasses.replace(program.report, output_sqnr=shared.sqnr, notes=(*program.report.notes, *shared.notes))
     return dataclasses.replace(program, report=report)
 

@@ -1,4 +1,4 @@
-"""A sweep as a TOML file.
+"""Read a sweep from a TOML file.
 
 Example:
     >>> read_toml("examples/sweep.toml").axes["target"]
@@ -21,14 +21,14 @@ _KEYS = {"model", "grid"}
 
 @dataclass(frozen=True)
 class Description:
-    """What a file asks for: models as `make_plan` takes them, and the values of each option."""
+    """The content of a file: models as `make_plan` takes them, and the values of each option."""
 
     models: list[dict[str, Any]]
     axes: dict[str, Any] = field(default_factory=dict)
 
 
 def read_toml(path: str | os.PathLike[str]) -> Description:
-    """The `[[model]]` tables and the `[grid]` of a file; model files are meant from the file's folder."""
+    """Read the `[[model]]` tables and the `[grid]`; paths are relative to the file's folder."""
     where = os.fspath(path)
     try:
         raw = tomllib.loads(read_file(path).decode())
@@ -41,10 +41,10 @@ def read_toml(path: str | os.PathLike[str]) -> Description:
     if not isinstance(models, list) or not models or not isinstance(axes, dict):
         raise FormatError("no [[model]] table", where=where, hint='write [[model]] and source = "..." below it')
     folder = Path(path).parent
-    return Description([_placed(model, folder) for model in models], axes)
+    return Description([_resolve_paths(model, folder) for model in models], axes)
 
 
-def _placed(model: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _resolve_paths(model: dict[str, Any], folder: Path) -> dict[str, Any]:
     beside = {name: folder / str(model[name]) for name in ("source", "calibration", "data") if model.get(name)}
     found = {name: str(file) for name, file in beside.items() if file.is_file()}
     data = beside.get("data")

@@ -1,1 +1,1 @@
-"""Words on a terminal: what a user sees, what is kept quiet, how sizes are written, and the filter for text that leaves."""
+"""Terminal output: console, progress, warnings of libraries, sizes, and the filter for control characters."""

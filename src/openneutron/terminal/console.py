@@ -1,4 +1,4 @@
-"""What the subcommands share on screen: errors on stderr, results on stdout, progress only where someone watches."""
+"""Print errors to stderr, results to stdout, and progress only on a terminal."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
     task = bar.add_task(first, total=None)
 
     def stage(text: str) -> None:
-        done, total = counted(text)
+        done, total = parse_count(text)
         bar.update(task, description=printable(text), completed=done, total=total)
 
     appear = Timer(PATIENCE_SECONDS, bar.start)
@@ -92,11 +92,11 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
         bar.stop()
 
 
-def counted(text: str) -> tuple[int, int | None]:
-    """How much of how much a stage says is done; (0, None) when it does not count.
+def parse_count(text: str) -> tuple[int, int | None]:
+    """Parse "30 of 200" in a stage's text; (0, None) when it has no such numbers.
 
     Example:
-        >>> counted("float: 1,200 of 5,000")
+        >>> parse_count("float: 1,200 of 5,000")
         (1200, 5000)
     """
     found = re.search(r"([\d,]+) of ([\d,]+)", text)

@@ -1,4 +1,4 @@
-"""The one filter for text that leaves: names from a file cannot command a terminal, a log or a C compiler.
+"""Escape control characters, so that names from a file cannot command a terminal, a log or a C compiler.
 
 Example:
     >>> printable("conv" + chr(27) + "[2J")
@@ -13,7 +13,7 @@ _COMMANDS = {code: f"\\u{code:04x}" for first, last in _RANGES for code in range
 
 
 def printable(text: str) -> str:
-    """Text that may hold names from a file, with everything a terminal would obey written out, as JSON writes it.
+    """Return text with all control characters written as JSON escapes.
 
     Example:
         >>> printable("conv" + chr(27) + "[2J")
@@ -23,7 +23,7 @@ def printable(text: str) -> str:
 
 
 def comment(text: str) -> str:
-    """Text for a comment in C: one printable line that neither ends the comment nor continues it.
+    """Return text for a C comment: one printable line that cannot end or continue the comment.
 
     Example:
         >>> comment("a */ b")

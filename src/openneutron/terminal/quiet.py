@@ -1,4 +1,4 @@
-"""Keeping torch and its companions from talking on a user's terminal while they are imported and used."""
+"""Suppress warnings and log messages of torch and other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from openneutron.terminal.escapes import printable
 
 @contextlib.contextmanager
 def without_warnings() -> Iterator[None]:
-    """Hide Python's warnings inside the block; enough where no library comes in that keeps a log."""
+    """Hide Python's warnings inside the block, but no log messages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -25,7 +25,7 @@ def quiet() -> Iterator[None]:
 
     What concerns the user is an exception or part of a report and passes.
     """
-    import logging  # slow to import, and a plain compile does not come here
+    import logging
 
     before = logging.root.manager.disable
     with without_warnings():
@@ -38,14 +38,14 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_torch_internals() -> Iterator[None]:
-    """Hide what torch says to itself when it copies an exported program; warnings about the user's model pass."""
+    """Hide torch's warning about its own code when it copies an exported program; all other warnings pass."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"`isinstance\(treespec, LeafSpec\)`", category=FutureWarning)
         yield
 
 
 def settle() -> None:
-    """For scripts, before they import torch: hide warnings in the whole process, unless `-v` is on their command line.
+    """Hide warnings in the whole process unless `-v` is on the command line; for scripts, before they import torch.
 
     Example:
         >>> settle()

@@ -1,4 +1,4 @@
-"""Model zoo: small networks with weights and data that travel with the package.
+"""Model zoo: small networks with weights and data that are part of the package.
 
 Every file of this folder whose name does not begin with an underscore is one model and defines ``load() -> ZooModel``;
 adding a model means adding a file. Importing this package does not import torch; loading a model does.

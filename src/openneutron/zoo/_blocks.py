@@ -1,4 +1,4 @@
-"""Building blocks that several networks of the zoo share."""
+"""Building blocks shared by several networks of the zoo."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def conv_norm(
     groups: int = 1,
     activation: type[nn.Module] | None = nn.ReLU,
 ) -> nn.Sequential:
-    """Convolution without bias, batch normalisation, activation; padding defaults to half the (odd, square) kernel.
+    """Return convolution without bias, batch norm, activation; padding defaults to half the (odd, square) kernel.
 
     >>> [type(layer).__name__ for layer in conv_norm(3, 16, 3)]
     ['Conv2d', 'BatchNorm2d', 'ReLU']
@@ -33,7 +33,7 @@ def conv_norm(
 
 
 def separable(channels_in: int, channels_out: int, *, stride: int = 1) -> nn.Sequential:
-    """Depthwise 3x3 and pointwise convolution, each normalised and rectified: the block of MobileNetV1 and DS-CNN."""
+    """Return depthwise 3x3 and pointwise convolution, each with batch norm and ReLU: the block of MobileNetV1 and DS- CNN."""
     return nn.Sequential(
         conv_norm(channels_in, channels_in, 3, stride=stride, groups=channels_in),
         conv_norm(channels_in, channels_out, 1),

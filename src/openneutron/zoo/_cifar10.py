@@ -1,4 +1,4 @@
-"""The CIFAR-10 images that travel with the package, and the one preprocessing all CIFAR models of the zoo share."""
+"""CIFAR-10 images of the package, and the preprocessing shared by all CIFAR models of the zoo."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def preprocess(images: NDArray[np.uint8]) -> torch.Tensor:
 
 
 def test_images() -> LabelledImages:
-    """The first 1,000 images of the CIFAR-10 test set."""
+    """Return the first 1,000 images of the CIFAR-10 test set."""
     return _labelled("cifar10_test_1000.npz")
 
 
 def calibration_images() -> LabelledImages:
-    """200 images of the CIFAR-10 *training* set, 20 of each class."""
+    """Return 200 images of the CIFAR-10 *training* set, 20 of each class."""
     return _labelled("cifar10_calibration_200.npz")
 
 
 def calibration_inputs() -> list[tuple[torch.Tensor, ...]]:
-    """The calibration images as single-image model inputs, for networks exported with batch size 1."""
+    """Return the calibration images as single-image model inputs, for networks exported with batch size 1."""
     return [(image,) for image in calibration_images().inputs.split(1)]
 
 

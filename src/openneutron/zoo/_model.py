@@ -1,12 +1,12 @@
-"""What a zoo model consists of; free of torch and numpy at run time, so that listing the zoo stays cheap."""
+"""Types of a zoo model; free of torch and numpy at run time, so that listing the zoo stays fast."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from openneutron.errors import OpenNeutronError, OptionError
-from openneutron.records import dataclass, field
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class UnknownModelError(OptionError):
-    """A name that is no model of the zoo; the message lists those that are."""
+    """Raised for an unknown zoo model; the message lists the known ones."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         import difflib
@@ -31,7 +31,7 @@ class UnknownModelError(OptionError):
 
 @dataclass(frozen=True)
 class LabelledImages:
-    """Images as uint8 [N, H, W, C], class numbers as uint8 [N], and what makes model input of images."""
+    """Images as uint8 [N, H, W, C], class numbers as uint8 [N], and the function that makes model inputs of images."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
@@ -50,8 +50,8 @@ class LabelledImages:
 class ZooModel:
     """One network, ready to compile: ``openneutron.compile(m.model, m.example_inputs, calibration=m.calibration)``.
 
-    ``trained`` is False for networks whose weights are seeded random numbers: their cycles and memory are meaningful,
-    their answers are not.
+    ``trained`` is False for networks whose weights are seeded random numbers: their cycles and memory are meaningful, their
+    outputs are not.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Reading the arrays that lie beside the zoo: weights and images, as compressed ``.npz`` files."""
+"""Reading of the zoo's arrays: weights and images, as compressed ``.npz`` files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REINSTALL = "reinstall openneutron"
 
 
 def packaged(folder: str, file: str) -> Traversable:
-    """Return the place of ``zoo/<folder>/<file>``, wherever the package is installed."""
+    """Return the path of ``zoo/<folder>/<file>``, wherever the package is installed."""
     return resources.files("openneutron.zoo") / folder / file
 
 
@@ -33,7 +33,7 @@ def read_arrays(path: Traversable) -> dict[str, NDArray[np.generic]]:
 
 
 def load_weights(model: nn.Module, path: Traversable) -> None:
-    """Fill the parameters and buffers of ``model`` from an ``.npz`` file; every one must be there, and no other."""
+    """Fill the parameters and buffers of ``model`` from an ``.npz`` file; their names must match exactly."""
     arrays = read_arrays(path)
     state = model.state_dict()
     if state.keys() != arrays.keys():

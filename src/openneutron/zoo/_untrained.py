@@ -1,4 +1,4 @@
-"""Networks that are there for their topology: seeded weights, and normalisation statistics measured once and stored.
+"""Untrained networks of the zoo: seeded weights, and normalisation statistics measured once and stored.
 
 Random numbers come from numpy's PCG64 rather than torch, and the statistics from a file, so that a model has the same
 bits on every machine and at every thread count. `training/calibrate_untrained.py` makes the files.
@@ -54,7 +54,7 @@ def initialise(model: nn.Module, name: str) -> None:
                 if layer.bias is not None:
                     layer.bias.copy_(_tensor(random.normal(0.0, 0.1, tuple(layer.bias.shape))))
             elif isinstance(layer, nn.RNNBase):
-                # Their gates saturate: unit variance keeps them in motion, He's would pin them to the ends.
+                # Their gates saturate: unit variance keeps them varying, He's would saturate them.
                 for parameter in layer.parameters():
                     deviation = 1.0 / np.sqrt(parameter.shape[-1]) if parameter.dim() > 1 else 0.1
                     parameter.copy_(_tensor(random.normal(0.0, deviation, tuple(parameter.shape))))
@@ -86,7 +86,7 @@ def statistics(model: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _inputs_per_output(layer: _Layer) -> float:
-    """How many products make one output of a layer."""
+    """Return how many products make one output of a layer."""
     if isinstance(layer, nn.ConvTranspose2d):
         # [inputs, outputs, height, width]; a stride of n spreads each input over n outputs.
         return layer.weight[:, 0].numel() / (layer.stride[0] * layer.stride[1])

@@ -48,7 +48,7 @@ class ResNet8(nn.Module):
         self.softmax = nn.Softmax(dim=1)
 
     def logits(self, images: torch.Tensor) -> torch.Tensor:
-        """The answer before softmax, which is what training needs."""
+        """Return the logits, which training needs."""
         result: torch.Tensor = self.classifier(self.features(images))
         return result
 

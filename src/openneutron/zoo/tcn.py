@@ -15,7 +15,7 @@ KEYWORDS = 12
 
 
 def causal(channels_in: int, channels_out: int, dilation: int) -> nn.Sequential:
-    """A convolution that sees only the past, normalised and rectified."""
+    """Return a causal convolution with batch norm and ReLU."""
     return nn.Sequential(
         nn.ConstantPad1d(((KERNEL - 1) * dilation, 0), 0.0),
         nn.Conv1d(channels_in, channels_out, KERNEL, dilation=dilation, bias=False),

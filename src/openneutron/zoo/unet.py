@@ -15,12 +15,12 @@ CLASSES = 4
 
 
 def double(channels_in: int, channels_out: int) -> nn.Sequential:
-    """Two normalised 3x3 convolutions."""
+    """Return two 3x3 convolutions with batch norm and ReLU."""
     return nn.Sequential(conv_norm(channels_in, channels_out, 3), conv_norm(channels_out, channels_out, 3))
 
 
 class UNet(nn.Module):
-    """Four levels down by max pooling, up again by transposed convolutions; each level also sees its own way down.
+    """Four levels down by max pooling, up again by transposed convolutions, with skip connections at each level.
 
     >>> UNet().eval()(torch.zeros(1, 3, 64, 64)).shape
     torch.Size([1, 4, 64, 64])

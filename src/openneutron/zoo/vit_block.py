@@ -13,7 +13,7 @@ WIDTH, HEADS, HIDDEN = 192, 3, 768  # ViT-Tiny's
 
 
 class Attention(nn.Module):
-    """Self-attention with one linear layer for queries, keys and values, and one behind it."""
+    """Self-attention with one linear layer for queries, keys and values, and an output projection."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -32,9 +32,9 @@ def test_the_shell_is_offered(name: str, tmp_path: Path) -> None:
 def test_files_and_folders_are_offered_beside_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
-    for name in ("mine.tflite", "mine.txt", "models/other.pt2", ".hidden.tflite"):
+    for name in ("mine.tflite", "mine.txt", "mine.onnx", "models/other.pt2", ".hidden.tflite"):
         (tmp_path / name).write_text("")
-    assert model_names("mi") == ["mine.tflite"]
+    assert model_names("mi") == ["mine.onnx", "mine.tflite"]
     assert "models/" in model_names("mo") and "mobilenet_v2" in model_names("mo")
     assert model_names("models/") == ["models/other.pt2"]
     assert ".hidden.tflite" not in model_names("")

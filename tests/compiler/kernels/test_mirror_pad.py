@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.compiler.kernels.mirror_pad import mirrored
+from openneutron.compiler.kernels.mirror_pad import mirror_indices
 from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import seeds
 from tests.sampling import examples
@@ -28,8 +28,8 @@ def test_any_frame(data: st.DataObject) -> None:
 
 def test_tables_are_numpys() -> None:
     line = np.arange(5)
-    assert mirrored(5, 4, 3, 1) == list(np.pad(line, (4, 3), mode="reflect"))
-    assert mirrored(5, 5, 2, 0) == list(np.pad(line, (5, 2), mode="symmetric"))
+    assert mirror_indices(5, 4, 3, 1) == list(np.pad(line, (4, 3), mode="reflect"))
+    assert mirror_indices(5, 5, 2, 0) == list(np.pad(line, (5, 2), mode="symmetric"))
 
 
 def test_a_frame_larger_than_the_image_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.compiler.kernels.slice import Cut, joined
+from openneutron.compiler.kernels.slice import Cut, join_cuts
 from tests.compiler.kernels.moving import MOVED, add_move, check_between_neighbours, fresh, reason, shapes
 from tests.golden import TARGETS, ModelMaker, seeds
 from tests.sampling import examples
@@ -91,8 +91,8 @@ def test_named(shape: list[int], index: tuple[object, ...]) -> None:
 
 
 def test_whole_dimensions_join() -> None:
-    assert joined([Cut(4, 1, 1, 2), Cut(3, 0, 1, 3), Cut(5, 0, 1, 5)]) == [Cut(60, 15, 1, 30)]
-    assert joined([Cut(4, 0, 2, 2), Cut(3, 0, 1, 3)]) == [Cut(4, 0, 2, 2), Cut(3, 0, 1, 3)]
+    assert join_cuts([Cut(4, 1, 1, 2), Cut(3, 0, 1, 3), Cut(5, 0, 1, 5)]) == [Cut(60, 15, 1, 30)]
+    assert join_cuts([Cut(4, 0, 2, 2), Cut(3, 0, 1, 3)]) == [Cut(4, 0, 2, 2), Cut(3, 0, 1, 3)]
 
 
 def test_refusals() -> None:

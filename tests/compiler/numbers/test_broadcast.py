@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openneutron.compiler.numbers.broadcast import broadcast, repeated
+from openneutron.compiler.numbers.broadcast import broadcast, inputs_to_repeat
 
 CASES = {
     "rank four stays as it is": (((1, 4, 1, 2), (4, 3, 1)), (1, 4, 3, 2), ((1, 4, 1, 2), (1, 4, 3, 1))),
@@ -45,4 +45,4 @@ def test_what_does_not_fit() -> None:
 )
 def test_what_must_be_written_out_first(inputs: tuple[tuple[int, ...], ...], expected: tuple[int, ...] | None) -> None:
     output = (2, 3, 2, 4, 5) if len(inputs[0]) > 3 or len(inputs[1]) > 3 else (2, 3, 2)
-    assert repeated(inputs, output) == expected
+    assert inputs_to_repeat(inputs, output) == expected

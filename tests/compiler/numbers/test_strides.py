@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.compiler.numbers.strides import Loop, composed, dense, is_plain, merged
+from openneutron.compiler.numbers.strides import Loop, compose_loops, dense, is_plain, merge_loops
 
 
 def copied(loops: list[Loop]) -> dict[int, int]:
@@ -37,7 +37,7 @@ _SHAPES = st.sampled_from([[2, 3, 4], [4, 6], [2, 2, 2, 3], [24], [3, 8], [12, 2
 @given(_SHAPES, _SHAPES, st.booleans(), st.randoms(use_true_random=False))
 def test_one_copy_for_two_moves_the_same_bytes(a: list[int], b: list[int], shorter: bool, random: object) -> None:
     first, second = permuted(a, random), permuted(b, random)
-    both = composed(merged(first) if shorter else first, second)
+    both = compose_loops(merge_loops(first) if shorter else first, second)
     if both is not None:
         was, then = copied(first), copied(second)
         assert copied(both) == {to: was[through] for to, through in then.items()}
@@ -46,13 +46,13 @@ def test_one_copy_for_two_moves_the_same_bytes(a: list[int], b: list[int], short
 @given(_SHAPES, st.randoms(use_true_random=False))
 def test_a_transpose_of_a_transpose_is_one(shape: list[int], random: object) -> None:
     first = permuted(shape, random)
-    assert composed(first, permuted([loop.count for loop in first], random)) is not None
+    assert compose_loops(first, permuted([loop.count for loop in first], random)) is not None
 
 
 def test_one_copy_for_two_is_refused_where_digits_carry() -> None:
-    assert composed([Loop(2, 3, 1), Loop(3, 1, 2)], [Loop(3, 1, 1), Loop(2, 2, 3)]) is None
-    assert composed([Loop(2, 3, 2), Loop(3, 1, 4)], [Loop(6, 1, 1)]) is None
-    assert composed([Loop(6, 1, 1)], [Loop(6, -1, 1)]) is None
+    assert compose_loops([Loop(2, 3, 1), Loop(3, 1, 2)], [Loop(3, 1, 1), Loop(2, 2, 3)]) is None
+    assert compose_loops([Loop(2, 3, 2), Loop(3, 1, 4)], [Loop(6, 1, 1)]) is None
+    assert compose_loops([Loop(6, 1, 1)], [Loop(6, -1, 1)]) is None
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.randoms(use_true_random=False))
@@ -62,7 +62,7 @@ def test_merging_changes_no_byte(shape: list[int], random: object) -> None:
     reads = dense(shape)
     out = [shape[axis] for axis in order]
     loops = [Loop(n, reads[axis], write) for n, axis, write in zip(out, order, dense(out), strict=True)]
-    shorter = merged(loops)
+    shorter = merge_loops(loops)
     assert len(shorter) <= len(loops)
     assert copied(shorter) == copied(loops)
     if order == sorted(order):

@@ -40,7 +40,7 @@ def test_unsigned_tables_start_at_zero() -> None:
 
 
 def test_negation_wraps_at_the_end() -> None:
-    table = tables.negated(PLAIN).view(np.int8)
+    table = tables.negate_table(PLAIN).view(np.int8)
     assert table[0x80] == -128 and table[5] == -5
 
 

@@ -9,6 +9,7 @@ import pytest
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
 from openneutron.compiler.plan.allocate import Effort, allocate, lower_bound
 from openneutron.microcode.table import Region
+from tests.compiler.plan.placements import clash, least_height
 
 
 def _tasks(rows: list[tuple[int, int, int]]) -> TaskList:
@@ -57,3 +58,35 @@ def test_a_chain_of_overlaps_reaches_the_bound() -> None:
 def test_nothing_to_place() -> None:
     tasks = allocate(TaskList())
     assert (tasks.scratch_bytes, tasks.prefetch_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_few_buffers_against_all_placements(seed: int) -> None:
+    rng = random.Random(seed)
+    tasks = _tasks([(16 * rng.randint(1, 9), a := rng.randint(0, 4), a + rng.randint(0, 2)) for _ in range(6)])
+    optimum = least_height(tasks.buffers)
+    assert lower_bound(tasks.buffers) <= optimum
+    assert optimum <= allocate(tasks, Effort.CLIMB).scratch_bytes <= allocate(tasks, Effort.GREEDY).scratch_bytes
+    assert allocate(tasks, Effort.EXACT).scratch_bytes == optimum
+
+
+@pytest.mark.parametrize("seed", range(8, 16))
+def test_pairs_share_no_more_than_their_distance_allows(seed: int) -> None:
+    rng = random.Random(seed)
+    tasks = _tasks([(16 * rng.randint(1, 32), at, at + rng.randint(1, 3)) for at in range(16)])
+    tasks.overlaps = [
+        Overlap(at, at + 1, 16 * rng.randint(0, 40), exact=rng.random() < 0.3, upward=rng.random() < 0.5)
+        for at in range(15)
+    ]
+    for effort in Effort:
+        allocate(tasks, effort)
+        assert not any(clash(tasks.buffers, tasks.overlaps, i, j) for i in range(16) for j in range(i))
+
+
+def test_regions_are_placed_apart() -> None:
+    tasks = _tasks([(64, 0, 1), (32, 0, 1)])
+    tasks.buffers[1].region = Region.PREFETCH
+    tasks.buffers += [Buffer("unused", Region.SCRATCH, 999), Buffer("x", Region.INPUT, 500, offset=0, first=0, last=1)]
+    allocate(tasks)
+    assert (tasks.scratch_bytes, tasks.prefetch_bytes, tasks.tcm_bytes) == (64, 32, 0)
+    assert tasks.buffers[2].offset == -1, "nothing touches it"

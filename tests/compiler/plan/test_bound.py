@@ -8,7 +8,7 @@ import pytest
 
 from openneutron.compiler.back.emit import emit
 from openneutron.compiler.back.predict import predict
-from openneutron.compiler.cost import CostModel, home
+from openneutron.compiler.cost import CostModel, home_region
 from openneutron.compiler.front.fuse import fuse
 from openneutron.compiler.front.ingest import extract, ingest
 from openneutron.compiler.front.legalize import legalize
@@ -51,7 +51,7 @@ def test_no_schedule_is_below_the_bound(seed: int, name: str) -> None:
     (group,) = ingest(graph, target).groups
     for optimize in ("fast", "default"):
         unit = compile_graph(extract(graph, group)[0], target, Options(target=name, optimize=optimize))
-        bound = cycle_bound(unit.graph, target, unit.constants.stored())
+        bound = cycle_bound(unit.graph, target, unit.constants.coded_sizes())
         assert 0 < bound <= min(unit.cycles, cycle_bound(unit.graph, target))
 
 
@@ -60,7 +60,7 @@ def test_no_schedule_is_below_the_bound(seed: int, name: str) -> None:
 def test_the_bound_of_a_layer_is_its_cheapest_division(width: int, name: str) -> None:
     net = Network(np.random.default_rng(width), (1, 9, width, 16))
     _, kernels = kernels_of(net, net.conv(net.input, 24, 1), name)
-    costs = CostModel(kernels, targets.load(name), local=home(targets.load(name)))
+    costs = CostModel(kernels, targets.load(name), local=home_region(targets.load(name)))
     priced = [sum(costs.cycles(0, rows) for rows in one) for one in divisions(9)]
     assert len(priced) == 2**8
     assert cycle_bound(kernels, targets.load(name)) == min(priced) < max(priced)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph
-from openneutron.compiler.l2 import Call, Loop
+from openneutron.compiler.l2 import Call, Loop, TaskList
+from openneutron.compiler.plan.allocate import lower_bound
 from openneutron.compiler.plan.candidates import FRINGE, MAX_SEGMENT, _reach, candidates
-from openneutron.compiler.plan.schedule import schedule
+from openneutron.compiler.plan.schedule import STEPS, schedule
 from openneutron.compiler.plan.segments import Structure, segment_of, whole
 from openneutron.machine import targets
+from openneutron.microcode.table import Region
 from tests.compiler.graphs import Net
 
 TARGET = targets.load("imxrt700")
@@ -24,14 +27,39 @@ def _pyramid(height: int = 64) -> KernelGraph:
     return net.finish(value)
 
 
-def _cycles(graph: KernelGraph, first: int, last: int, rows: int, pixels: int) -> int:
-    """Cycles of a segment by its calls, each priced on its clipped rows."""
+def _schedule(graph: KernelGraph, first: int, last: int, rows: int, pixels: int) -> TaskList:
+    """The segment as it is offered, all other nodes whole: it is segment number `first`."""
     structure = Structure.of(graph)
     order = [whole(structure, n) for n in range(first)]
     order.append(segment_of(structure, first, last, rows, pixels=pixels) if rows else whole(structure, last))
     order += [whole(structure, n) for n in range(last + 1, len(graph.nodes))]
+    return schedule(graph, order, TARGET)
+
+
+def _live_bytes(tasks: TaskList, segment: int, *, sharing: bool) -> int:
+    """The most scratch bytes alive at any position of a segment, less what pairs of buffers may share."""
+    start, end = segment * STEPS, segment * STEPS + STEPS - 1
+    chosen = [
+        at for at, b in enumerate(tasks.buffers)
+        if b.region is Region.SCRATCH and b.first >= 0 and b.first <= end and start <= b.last
+    ]  # fmt: skip
+    index = {at: n for n, at in enumerate(chosen)}
+    clipped = [
+        replace(tasks.buffers[at], first=max(tasks.buffers[at].first, start), last=min(tasks.buffers[at].last, end))
+        for at in chosen
+    ]
+    pairs = [
+        replace(one, dying=index[one.dying], born=index[one.born])
+        for one in tasks.overlaps
+        if one.dying in index and one.born in index
+    ]
+    return lower_bound(clipped, pairs if sharing else ())
+
+
+def _cycles(graph: KernelGraph, first: int, last: int, rows: int, pixels: int) -> int:
+    """Cycles of a segment by its calls, each priced on its clipped rows."""
     costs, total = CostModel(graph, TARGET), 0
-    for task in schedule(graph, order, TARGET).tasks:
+    for task in _schedule(graph, first, last, rows, pixels).tasks:
         loop = task if isinstance(task, Loop) else Loop(1, (task,)) if isinstance(task, Call) else Loop(0, ())
         for call in loop.body:
             if isinstance(call, Call) and first <= call.node <= last:
@@ -49,6 +77,17 @@ def test_cycles_are_never_less_than_those_of_the_calls() -> None:
     assert any(pixels for _, _, _, pixels, _, _ in rows) and any(first < last - 2 for last, first, *_ in rows)
     for last, first, height, pixels, _, cycles in random.Random(0).sample(rows, 60):
         assert cycles >= _cycles(graph, first, last, height, pixels), "rows that nobody reads are not made"
+
+
+def test_memory_is_what_the_finished_schedule_holds() -> None:
+    graph = _pyramid(32)
+    found = candidates(graph, CostModel(graph, TARGET))
+    rows = [(last, *row) for last, columns in enumerate(found) for row in columns.T.tolist()]
+    for last, first, height, pixels, memory, _ in random.Random(1).sample(rows, 60):
+        tasks = _schedule(graph, first, last, height, pixels)
+        plain = _live_bytes(tasks, first, sharing=False)
+        assert _live_bytes(tasks, first, sharing=True) <= memory <= plain
+        assert memory == plain or height, "only stripes are offered with what they share"
 
 
 def test_nothing_grows_where_every_node_fits_alone() -> None:

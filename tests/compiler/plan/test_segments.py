@@ -12,7 +12,7 @@ from openneutron.compiler.kernels.pool_sum import pool_sum
 from openneutron.compiler.l1 import KernelGraph, Value
 from openneutron.compiler.plan import segments
 from openneutron.compiler.plan.allocate import allocate
-from openneutron.compiler.plan.body import Body
+from openneutron.compiler.plan.call_order import CallOrder
 from openneutron.compiler.plan.schedule import schedule
 from openneutron.compiler.plan.segments import Segment, Structure
 from openneutron.machine import targets
@@ -25,7 +25,7 @@ TARGET = targets.load("imxrt700")
 def segments_ending(graph: KernelGraph, last: int, rows: int, pixels: int, reverse: bool) -> list[Segment]:
     structure = Structure.of(graph)
     found, streams = [], {}
-    body = Body() if pixels else None
+    body = CallOrder() if pixels else None
     for first in range(last, -1, -1):
         made = segments.extend(structure, streams, first, last, rows, reverse, pixels, body)
         if made is None or (body is not None and len(body.calls) > segments.MAX_BODY):

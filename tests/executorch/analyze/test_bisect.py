@@ -4,11 +4,13 @@ import shlex
 
 import pytest
 import torch
+import typer
 
-from openneutron.cli.shared.quick import parse
+from openneutron.cli.app import build
+from openneutron.cli.compile import FLAGGED, given_options
 from openneutron.executorch.analyze.bisect import Bisection, bisect
 from openneutron.executorch.quantize.choices import Choices
-from openneutron.options import checked
+from openneutron.options import check_options
 
 
 class Lopsided(torch.nn.Module):
@@ -67,9 +69,10 @@ def test_16_bits_are_tried_for_the_dearest_layer_and_priced(found: Bisection) ->
 
 
 def test_every_fix_can_be_pasted_into_the_command_into_python_and_into_a_quantization_file(found: Bisection) -> None:
+    command = typer.main.get_command(build("compile")).commands["compile"]  # type: ignore[attr-defined]
     for fix in found.fixes:
         arguments = eval(f"dict({fix.how})")
-        request = parse(["model.pt2", *shlex.split(fix.flags)])
-        assert request is not None and request.options == checked(arguments)
-        asked = Choices.of(checked(arguments))
+        context = command.make_context("compile", ["model.pt2", *shlex.split(fix.flags)])
+        assert given_options(FLAGGED, context.params) == check_options(arguments)
+        asked = Choices.of(check_options(arguments))
         assert Choices.of({"quantization": arguments}) == asked != Choices()

@@ -53,9 +53,10 @@ def test_a_report_and_its_compile_agree_however_many_samples_there_are() -> None
     program = on.compile(source.model, source.example_inputs, calibration=samples)
     report = with_sqnr(program.report, source.model, program.quantized, samples)
     assert report.output_sqnr == program.report.output_sqnr
-    assert report.kernels[-1].sqnr == pytest.approx(program.report.output_sqnr, abs=0.01)
+    # Layers are those of the PT2E module, the output is the delivered program's: LSBs apart.
+    assert report.kernels[-1].sqnr == pytest.approx(program.report.output_sqnr, abs=0.2)
     fewer = with_sqnr(program.report, source.model, program.quantized, samples[:2])
-    assert fewer.kernels[-1].sqnr != pytest.approx(program.report.output_sqnr, abs=0.01)
+    assert fewer.kernels[-1].sqnr != pytest.approx(program.report.output_sqnr, abs=0.2)
 
 
 def test_a_layer_with_a_bad_range_stands_out() -> None:

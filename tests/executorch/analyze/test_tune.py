@@ -13,7 +13,9 @@ from openneutron.executorch.analyze import tune as module_under_test
 from openneutron.executorch.analyze.tune import Goal, Tuned, tune
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.accuracy import SAMPLES, output_sqnr, run_all
 from openneutron.executorch.quantize.choices import Choices, to_toml
+from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.post_training import quantize_exported
 
 IMAGES = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(at)),) for at in range(6)]
@@ -44,7 +46,8 @@ def test_what_costs_no_cycles_comes_first_and_the_file_reaches_the_same(tmp_path
     again = Choices.of({"quantization": str(file)})
     assert again == found.choices
     made = quantize_exported(export(network(), IMAGES[0]), IMAGES, again, NeutronQuantizer.of(again))
-    assert made.sqnr[0] > low  # on the few samples that every compile measures
+    wanted, results = run_original(network(), IMAGES), run_all(made.module, IMAGES)
+    assert output_sqnr(wanted[:SAMPLES], results)[0] > low  # on the few samples that every compile measures
 
 
 def test_layers_get_16_bits_when_nothing_else_helps() -> None:

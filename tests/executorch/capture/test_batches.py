@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from openneutron.errors import OptionError
-from openneutron.executorch.capture.batches import checked
+from openneutron.executorch.capture.batches import check_data
 
 
 class Two(torch.nn.Module):
@@ -40,20 +40,20 @@ FORMS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_calibration_data_as_people_have_it(form: Callable[[], Any]) -> None:
-    given = checked(One(), EXAMPLE, form(), trained=False)
+    given = check_data(One(), EXAMPLE, form(), trained=False)
     assert given.batches is not None
     assert all(torch.equal(one, wanted) for (one,), wanted in zip(given.batches, WANTED, strict=True))
 
 
 def test_labels_are_left_out_with_a_note() -> None:
-    given = checked(One(), EXAMPLE, [(IMAGES, LABELS)], trained=False)
+    given = check_data(One(), EXAMPLE, [(IMAGES, LABELS)], trained=False)
     assert given.notes == ("calibration batches have 2 parts, the model takes 1: the others were taken for labels",)
-    assert checked(One(), EXAMPLE, [IMAGES], trained=False).notes == ()
+    assert check_data(One(), EXAMPLE, [IMAGES], trained=False).notes == ()
 
 
 def test_inputs_by_name_come_in_the_order_of_forward() -> None:
     mask = torch.ones(1, 3, 2, 2)
-    given = checked(
+    given = check_data(
         Two(), {"mask": mask.numpy(), "image": IMAGES[:1]}, [{"mask": mask, "image": IMAGES[:1]}], trained=False
     )
     assert given.inputs is not None and torch.equal(given.inputs[0], IMAGES[:1]) and torch.equal(given.inputs[1], mask)
@@ -74,4 +74,4 @@ def test_inputs_by_name_come_in_the_order_of_forward() -> None:
 def test_what_does_not_fit_is_refused(examples: Any, calibration: Any, message: str) -> None:
     model = Two() if isinstance(examples, dict) else One()
     with pytest.raises(OptionError, match=message):
-        checked(model, examples, calibration, trained=False)
+        check_data(model, examples, calibration, trained=False)

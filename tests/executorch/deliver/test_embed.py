@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from openneutron.errors import OptionError
-from openneutron.executorch.deliver.embed import embed, random_inputs
+from openneutron.executorch.deliver.embed import Border, embed, random_inputs
 from openneutron.microcode.payload import parse_payload
 from tests.microcode.test_payload import KERNELS, WEIGHTS, microcode, payload
 
@@ -28,7 +28,7 @@ def embedded(data: bytes) -> tuple[dict[str, str], bytes]:
 
 
 def test_offsets_and_sizes_find_every_block() -> None:
-    data = payload()
+    data = payload(input_map=(0, 1))
     found, words = embedded(data)
     assert words == data and found["PAYLOAD_BYTES"] == f"{len(data)}u"
     numbers = {name: int(value[:-1]) for name, value in found.items() if value.endswith("u")}
@@ -57,7 +57,7 @@ def test_nxps_microcode_takes_no_inputs() -> None:
 
 
 def test_a_files_name_cannot_end_the_comment() -> None:
-    made = embed(payload(), name="net", header="net.h", where="a*/b\n.pte")
+    made = embed(payload(input_map=(0, 1)), name="net", header="net.h", where="a*/b\n.pte")
     assert made.source.splitlines()[0].count("*/") == 1
     assert made.source.splitlines()[1] == '#include "net.h"'
 
@@ -66,3 +66,16 @@ def test_a_files_name_cannot_end_the_comment() -> None:
 def test_a_name_must_be_one_in_c(name: str) -> None:
     with pytest.raises(OptionError, match="is no name in C"):
         embed(payload(), name=name, header="net.h", where="net.pte")
+
+
+def test_nxps_order_is_kept_and_said() -> None:
+    found = embedded(payload(microcode(version=NXP), converter="nxp", tensor_bytes=(48, 7, 10)))[0]
+    assert (found["INPUT_MAP"], found["OUTPUT_MAP"]) == ("{1, 0}", "{0}")
+    assert found["INPUT_NAMES"] == '{"input_0", "input_1"}'
+
+
+def test_names_are_strings_of_c() -> None:
+    border = Border(('a"b\\n\n', "é??/"), ("*/",))
+    made = embed(payload(input_map=(0, 1)), name="net", header="net.h", where="net.pte", border=border)
+    assert macros(made.header)["INPUT_NAMES"] == r'{"a\042b\134n\012", "\303\251\077\077/"}'
+    assert all(line.count("*/") <= 1 for line in made.header.splitlines() if line.startswith("/* output"))

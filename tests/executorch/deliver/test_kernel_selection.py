@@ -7,7 +7,7 @@ import torch
 
 import openneutron
 from openneutron.compiler import kernels
-from openneutron.executorch.pipeline import merged_selection
+from openneutron.executorch.pipeline import merge_selections
 from openneutron.microcode.selection import parse, selection_code
 
 kernels.rules()
@@ -59,4 +59,4 @@ def test_each_partition_has_its_selection() -> None:
     ids=["none", "one", "two", "NXP's", "two of NXP's"],
 )
 def test_selections_of_partitions_merge_where_they_are_ours(selections: list[str], expected: str) -> None:
-    assert merged_selection(selections) == expected
+    assert merge_selections(selections) == expected

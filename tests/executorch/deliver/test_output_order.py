@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
 
-from openneutron.executorch.deliver import tried
+from openneutron.executorch.deliver.session import Trial
+from openneutron.executorch.lower.lowering import Lowered
 from openneutron.executorch.pipeline import Built, build
 from openneutron.executorch.run.runtime import load_program
 from openneutron.litert.read import read_model
@@ -39,20 +42,20 @@ def channels(litert: bytes) -> list[int]:
 
 def test_the_trial_is_delivered_with_its_outputs_in_the_delegates_order(monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[bool] = []
-    take = tried.take
+    in_nodes_of = Trial.in_nodes_of
 
-    def counted(*asked: object) -> object:
-        lowered = take(*asked)  # type: ignore[arg-type]
+    def counted(*asked: Any) -> Lowered | None:
+        lowered = in_nodes_of(*asked)
         found.append(lowered is not None)
         return lowered
 
-    monkeypatch.setattr(tried, "take", counted)
+    monkeypatch.setattr(Trial, "in_nodes_of", counted)
     program = built()
     assert found == [True, True]
     partition = program.partitions[1]
     assert channels(partition.litert) == channels(partition.converted) == [7, 6]
     results = load_program(program.pte).run(*IMAGE)
     assert [result.shape[1] for result in results] == [6, 7]
-    monkeypatch.setattr(tried, "take", lambda *asked: None)
+    monkeypatch.setattr(Trial, "in_nodes_of", lambda *asked: None)
     again = load_program(built().pte).run(*IMAGE)
     assert all(torch.equal(one, other) for one, other in zip(results, again, strict=True))

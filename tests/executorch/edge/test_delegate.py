@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from executorch.exir import to_edge_transform_and_lower
@@ -10,9 +12,9 @@ from torch.export import ExportedProgram
 
 from openneutron.executorch import NeutronPartitioner, generate_neutron_compile_spec
 from openneutron.executorch.edge import delegate as module
-from openneutron.executorch.edge.delegate import delegate
+from openneutron.executorch.edge.delegate import delegate, retrace
 from openneutron.executorch.fx import operator_name
-from openneutron.executorch.lower import whole
+from openneutron.executorch.lower import layer_calls
 from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.choices import Choices
 
@@ -55,7 +57,7 @@ def partitioner() -> NeutronPartitioner:
 
 def same_bytes(chosen: Choices | None = None, *, padded: bool = False) -> None:
     one, other = partitioner(), partitioner()
-    made = delegate(quantized(chosen, padded=padded), one)
+    made = delegate(quantized(chosen, padded=padded), one).manager
     wanted = to_edge_transform_and_lower(quantized(chosen, padded=padded), partitioner=[other])
     assert bytes(made.to_executorch().buffer) == bytes(wanted.to_executorch().buffer)
     assert one.verdicts == other.verdicts
@@ -73,10 +75,14 @@ def test_with_operators_left_to_the_cpu() -> None:
 def test_recurrent_layers() -> None:
     x = (torch.linspace(-1, 1, 12).reshape(1, 3, 4),)
     buffers = []
-    for lower in (delegate, lambda program, one: to_edge_transform_and_lower(program, partitioner=[one])):
+    for lower in (
+        lambda program, one: delegate(program, one).manager,
+        lambda program, one: to_edge_transform_and_lower(program, partitioner=[one]),
+    ):
         torch.manual_seed(0)
-        program = quantize(Recurrent().eval(), x, [x], whole_layers=True).program
-        assert any(operator_name(node) == whole.OPERATOR for node in program.graph.nodes)
+        bodies = layer_calls.LayerBodies()
+        program = quantize(Recurrent().eval(), x, [x], bodies=bodies).program
+        assert any(operator_name(node) == layer_calls.OPERATOR for node in program.graph.nodes)
         keeper = partitioner()  # bodies of layers live as long as it does
         buffers.append(bytes(lower(program, keeper).to_executorch().buffer))
     assert buffers[0] == buffers[1]
@@ -91,4 +97,22 @@ def test_the_straight_way_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("retraced")
 
     monkeypatch.setattr(module, "to_edge_transform_and_lower", never)
-    delegate(quantized(), partitioner())
+    assert delegate(quantized(), partitioner()).retraced == ""
+
+
+def test_the_operator_that_is_retraced_is_named() -> None:
+    assert "aten.conv2d.padding" in delegate(quantized(padded=True), partitioner()).retraced
+
+
+class Unasked(NeutronPartitioner):
+    """As if ExecuTorch did not ask a second time, after partitioning."""
+
+    def ops_to_not_decompose(self, ep: ExportedProgram) -> Any:
+        return ([], None) if self._finished else super().ops_to_not_decompose(ep)
+
+
+def test_leftovers_are_decomposed_without_a_second_question() -> None:
+    chosen = Choices(exclude=("second", "head"))
+    made = retrace(quantized(chosen), Unasked(generate_neutron_compile_spec("imxrt700")))
+    wanted = to_edge_transform_and_lower(quantized(chosen), partitioner=[partitioner()])
+    assert bytes(made.to_executorch().buffer) == bytes(wanted.to_executorch().buffer)

@@ -81,8 +81,8 @@ def test_the_given_program_stays_as_it_was() -> None:
     [
         (Counting, "copy_|a buffer"),
         (Passing, "nothing computes"),
-        (Unread, "nobody reads"),
-        (Turned, "weight in memory"),
+        (Unread, "whose result is unused"),
+        (Turned, "weight, which is neither contiguous"),
         (Again, "quantized again"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from openneutron.board.cpu import CORTEX_M
-from openneutron.executorch.place.border import copy_cycles, turned_bytes
+from openneutron.executorch.place.border import copy_cycles, transposed_bytes
 
 
 def image(memory_format: torch.memory_format = torch.contiguous_format) -> torch.Tensor:
@@ -14,11 +14,11 @@ def image(memory_format: torch.memory_format = torch.contiguous_format) -> torch
 
 def test_only_what_is_stored_in_another_order_is_turned() -> None:
     wanted = [(image(), 1), (image(torch.channels_last), 1), (image(), 0), (torch.zeros(1, 10), 1), (None, 1)]
-    assert turned_bytes(wanted) == [192]
+    assert transposed_bytes(wanted) == [192]
 
 
 def test_one_channel_and_one_pixel_are_the_same_bytes_in_both_orders() -> None:
-    assert turned_bytes([(torch.zeros(1, 1, 8, 8), 1), (torch.zeros(1, 8, 1, 1), 1)]) == []
+    assert transposed_bytes([(torch.zeros(1, 1, 8, 8), 1), (torch.zeros(1, 8, 1, 1), 1)]) == []
 
 
 def test_a_byte_costs_what_the_delegates_loop_takes() -> None:

@@ -9,7 +9,7 @@ from openneutron.executorch.capture.export import export
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
 from openneutron.executorch.quantize.headroom import HEADROOM, HeadroomObserver
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
 
 
 def test_the_scale_is_that_of_twice_the_range() -> None:
@@ -29,7 +29,7 @@ def _sqnr(**options: str) -> float:
     calibrate(prepared, [(x,)])
     louder = 1.8 * x
     with torch.no_grad():
-        (found,) = output_sqnr([model(louder)], [converted(prepared)(louder)])
+        (found,) = output_sqnr([model(louder)], [convert(prepared)(louder)])
     return found
 
 

@@ -11,7 +11,7 @@ from torchao.quantization.pt2e.observer import HistogramObserver
 
 from openneutron.executorch.capture.export import export
 from openneutron.executorch.quantize import NeutronQuantizer
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
 
 
 class _Gru(nn.Module):
@@ -38,7 +38,7 @@ def test_an_observer_that_all_steps_share_is_asked_once(monkeypatch: pytest.Monk
     monkeypatch.setattr(HistogramObserver, "calculate_qparams", counted)
     shared = len({id(one) for one in prepared.modules() if isinstance(one, HistogramObserver)})
     calls = [node for node in prepared.graph.nodes if node.op == "call_module"]
-    made = converted(prepared)
+    made = convert(prepared)
     assert set(asked.values()) == {1} and len(asked) == shared < len(calls) / 3
     for node in made.graph.nodes:
         assert node.op != "call_module"

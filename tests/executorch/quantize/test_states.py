@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from openneutron.executorch.quantize.states import part, restore, states_of
+from openneutron.executorch.quantize.states import restore, separate_buffers, states_of
 
 
 class Total(nn.Module):
@@ -22,7 +22,7 @@ class Total(nn.Module):
 def test_states_are_parted_from_the_model_and_put_back() -> None:
     model = nn.Sequential(Total())
     module = torch.export.export(model, (torch.zeros(2),)).module()
-    part(module)
+    separate_buffers(module)
     states = states_of(module)
     assert list(states) == ["0.total"]
     first = module(torch.ones(2))

@@ -18,7 +18,7 @@ from openneutron.executorch.run.runtime import load_program, register_runtime
 from openneutron.litert.read import read_model
 from openneutron.microcode.payload import payloads_of_pte
 from openneutron.microcode.seal import check_seal, seal_pte
-from openneutron.run.crew import Crew
+from openneutron.run.samples import run_samples
 from tests.executorch.delegates import compiled, payload_of, pool, pool_model, program_of, random_int8
 from tests.streaming import running_sum
 
@@ -68,16 +68,17 @@ def test_outputs_are_not_overwritten_by_later_runs(pte: bytes):
     assert torch.equal(first, pool(X))
 
 
-def test_threads_with_a_program_each_give_what_one_gives(pte: bytes):
-    crew = Crew(lambda: load_program(pte))
+@pytest.mark.parametrize("etdump", [False, True], ids=["driver", "executorch"])
+def test_many_samples_give_what_one_by_one_gives(pte: bytes, etdump: bool):
+    program = load_program(pte, etdump=etdump)
     samples = [(random_int8(1, 3, 6, 6),) for _ in range(64)]
-    assert not crew.first.keeps_state
+    assert not program.keeps_state
     for threads in (1, 3):
-        found = crew.run(samples, threads=threads)
+        found = run_samples(program, samples, threads=threads)
         assert all(torch.equal(y, pool(x)) for (y,), (x,) in zip(found, samples, strict=True))
     samples[41] = (X[:, :2],)
     with pytest.raises(OptionError, match=r"sample 41: input 0 is int8 \[1, 2, 6, 6\]"):
-        crew.run(samples, threads=3)
+        run_samples(program, samples, threads=3)
 
 
 def test_a_program_that_changes_a_buffer_keeps_state():
@@ -93,7 +94,7 @@ def test_a_program_that_changes_a_buffer_keeps_state():
     one = torch.ones(1, 4, dtype=torch.int32)
     program = load_program(bytes(to_edge(torch.export.export(Counter(), (one,))).to_executorch().buffer))
     assert program.keeps_state
-    found = [y for (y,) in Crew(lambda: load_program(b""), program).run([(one,)] * 64, threads=4)]
+    found = [y for (y,) in run_samples(program, [(one,)] * 64, threads=4)]
     assert all(torch.equal(after - before, one) for before, after in pairwise(found))  # it begins with anything
 
 

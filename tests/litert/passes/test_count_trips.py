@@ -7,8 +7,8 @@ import pytest
 
 from openneutron.litert import DType, GraphBuilder
 from openneutron.litert.graph import Graph
+from openneutron.litert.passes.control_flow import MOST_TRIPS, NotUnrolled
 from openneutron.litert.passes.count_trips import count_trips
-from openneutron.litert.passes.stays import MOST_TRIPS, Stays
 
 
 def graphs(code: str = "LESS", limit: int = 9, step: int = 1, add: str = "ADD") -> tuple[Graph, Graph]:
@@ -43,24 +43,24 @@ def test_trips_are_counted(name: str) -> None:
 
 @pytest.mark.parametrize("step", [0, -1])
 def test_a_loop_without_end_is_not_counted_forever(step: int) -> None:
-    with pytest.raises(Stays, match=f"more than {MOST_TRIPS:,} times"):
+    with pytest.raises(NotUnrolled, match=f"more than {MOST_TRIPS:,} times"):
         count_trips(*graphs(step=step), [np.array(0, np.int32), None])
 
 
 def test_what_is_known_at_run_time_only_is_named() -> None:
-    with pytest.raises(Stays, match="depends on 'j', whose first value"):
+    with pytest.raises(NotUnrolled, match="depends on 'j', whose first value"):
         count_trips(*graphs(), [None, np.array(0, np.int32)])
 
 
 def test_an_operator_that_is_not_computed_here_is_named() -> None:
-    with pytest.raises(Stays, match="depends on what POW computes"):
+    with pytest.raises(NotUnrolled, match="depends on what POW computes"):
         count_trips(*graphs(add="POW"), [np.array(1, np.int32), None])
 
 
 def test_a_condition_that_is_no_single_bool() -> None:
     condition, body = graphs()
     condition.outputs = [condition.inputs[0]]
-    with pytest.raises(Stays, match="not one BOOL"):
+    with pytest.raises(NotUnrolled, match="not one BOOL"):
         count_trips(condition, body, [np.array(1, np.int32), None])
 
 

@@ -14,7 +14,7 @@ from openneutron.convert import convert
 from openneutron.errors import FormatError
 from openneutron.litert import DType, GraphBuilder, read_model, write_model
 from openneutron.litert.graph import Model
-from openneutron.litert.passes.stays import MOST_OPERATORS
+from openneutron.litert.passes.control_flow import MOST_OPERATORS
 from openneutron.litert.passes.unroll_loops import unroll_loops
 from openneutron.machine import targets
 from openneutron.options import Options

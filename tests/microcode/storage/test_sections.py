@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,9 +17,11 @@ from openneutron.machine import targets
 from openneutron.machine.simulator import Simulator
 from openneutron.microcode.decode import decode
 from openneutron.microcode.encode import checksum_of, encode_blocks
+from openneutron.microcode.header import pack
 from openneutron.microcode.instructions import Dma, Program, TensorRow, Wait
 from openneutron.microcode.storage.sections import Section, Sizes, choose, flat, raw, read_sections
-from openneutron.microcode.table import ElementType, Region, Storage
+from openneutron.microcode.storage.words import pack_words, unpack_words
+from openneutron.microcode.table import SECTION, ElementType, Packing, Region, Storage
 from tests.microcode.storage.samples import LENGTH, UNITS, sections
 
 
@@ -60,16 +64,16 @@ def test_copies_are_priced_by_what_they_read(
         simulator.run([])
         assert simulator.cycles == predict(program, target)[1]
     whole = sum(section.stored for section in program.sections)
-    assert Sizes(program.sections).stored(0, size) == whole <= size
+    assert Sizes(program.sections).coded_bytes(0, size) == whole <= size
 
 
 def test_a_part_of_a_section_counts_in_proportion() -> None:
     coded = Section(Storage.PACKED, 100, stored=50)
     sizes = Sizes((coded, raw(20), coded))
-    assert sizes.stored(0, 100) == 50 and sizes.stored(10, 5) == 3
-    assert sizes.stored(100, 12) == 0  # between two sections
-    assert sizes.stored(112, 20) == 20 and sizes.stored(90, 100) == 5 + 20 + 23
-    assert sizes.stored(300, 10) == 0 and Sizes(()).stored(0, 10) == 0
+    assert sizes.coded_bytes(0, 100) == 50 and sizes.coded_bytes(10, 5) == 3
+    assert sizes.coded_bytes(100, 12) == 0  # between two sections
+    assert sizes.coded_bytes(112, 20) == 20 and sizes.coded_bytes(90, 100) == 5 + 20 + 23
+    assert sizes.coded_bytes(300, 10) == 0 and Sizes(()).coded_bytes(0, 10) == 0
 
 
 @settings(max_examples=40)
@@ -126,3 +130,90 @@ def test_a_short_block_is_refused(size: int) -> None:
     if size < len(stored):
         with pytest.raises(FormatError):
             read_sections(microcode, int(words[23]), 2, stored[:size], UNITS, LENGTH)
+
+
+def _answers(program: Program, record: dict[str, int]) -> list[bytes | None]:
+    """What driver, tools and checker make of a block whose one record is this; None where one refuses it."""
+    microcode, stored = map(bytearray, encode_blocks(program))
+    words = np.frombuffer(bytes(microcode[:128]), "<u4")
+    place, size = int(words[23]), int(words[25])
+    packed = pack(SECTION, **record)
+    # Words of four bytes each: every record fits where the table is the last thing of the block.
+    table = pack_words([int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4)], (4,) * 7)
+    before = len(unpack_words_bytes(bytes(microcode), place))
+    microcode[place : place + before] = table
+    grown = len(table) - before
+    for word in (4, 5, 16, 21):  # what lies behind the table moves
+        at = int(words[word])
+        if at > place:
+            microcode[4 * word : 4 * word + 4] = (at + grown).to_bytes(4, "little")
+    microcode += bytes(-len(microcode) % 4)
+    microcode[24:28] = len(microcode).to_bytes(4, "little")
+    identity = int.from_bytes(microcode[16:20], "little")
+    microcode[identity + 28 : identity + 32] = bytes(4)
+    crc = checksum_of(bytes(microcode), bytes(stored), program.kernels)
+    microcode[identity + 28 : identity + 32] = crc.to_bytes(4, "little")
+    data, block = bytes(microcode), bytes(stored)
+    made: list[bytes | None] = []
+    try:
+        with Simulator(data, block, program.kernels) as simulator:
+            made.append(simulator.run([])[0].tobytes())
+    except RuntimeFailure:
+        made.append(None)
+    try:
+        made.append(bytes(read_sections(data, place, 1, block, UNITS, LENGTH)[1]))
+    except FormatError:
+        made.append(None)
+    try:
+        made.append(plain_weights(data, block, place, 1, size, (UNITS, LENGTH)))
+    except Refused:
+        made.append(None)
+    return made
+
+
+def unpack_words_bytes(microcode: bytes, at: int) -> bytes:
+    """The bytes of the first record of a section table."""
+    return microcode[at : unpack_words(microcode, at, 7)[1]]
+
+
+@pytest.mark.parametrize("storage", range(6))
+def test_all_three_take_the_same_records(storage: int) -> None:
+    """Every packing, parameter and width, of a section that is otherwise described right."""
+    rng = np.random.default_rng(storage)
+    order = Section(Storage.PACKED, 64, Packing.DENSE, groups=1, channels=8, taps=1, inputs=8)
+    plain = {
+        Storage.COLUMNS: np.repeat(np.arange(2, dtype="<i4"), 8).tobytes(),
+        Storage.RICE: rng.integers(-1, 2, 64).astype(np.int8).tobytes(),
+        Storage.STATIC: rng.choice([-100, 100], 64).astype(np.int8).tobytes(),
+    }.get(Storage(min(storage, 4)), rng.integers(-128, 128, 64).astype(np.int8).tobytes())
+    right = {
+        Storage.RAW: raw(64),
+        Storage.COLUMNS: Section(Storage.COLUMNS, 64, Packing.LANES, 2, channels=8, stored=16),
+        Storage.RICE: replace(order, storage=Storage.RICE, parameter=0),
+        Storage.STATIC: replace(order, storage=Storage.STATIC),
+    }.get(Storage(min(storage, 4)), order)
+    program = program_of((right,), plain)
+    microcode, block = encode_blocks(program)
+    (known,), _ = read_sections(microcode, int.from_bytes(microcode[92:96], "little"), 1, block, UNITS, LENGTH)
+    base = {"storage": storage, "plain": 64, "stored": known.stored, "groups": right.groups, "channels": right.channels,
+            "taps": right.taps, "inputs": right.inputs}  # fmt: skip
+    taken = 0
+    for packing in range(5):
+        for parameter in (*range(11), 255):
+            for width in range(6):
+                found = _answers(program, {**base, "packing": packing, "parameter": parameter, "width": width})
+                assert len(set(found)) == 1, (storage, packing, parameter, width, found)
+                taken += found[0] is not None
+    assert (taken > 0) == (storage < 5)
+
+
+@pytest.mark.parametrize("name", ["groups", "channels", "taps", "inputs"])
+@pytest.mark.parametrize("storage", [Storage.RAW, Storage.COLUMNS])
+def test_sizes_that_mean_nothing_are_refused_by_all(storage: Storage, name: str) -> None:
+    plain = bytes(64)
+    right = raw(64) if storage is Storage.RAW else Section(storage, 64, Packing.LANES, 2, channels=8, stored=16)
+    record = {"storage": int(storage), "packing": int(right.packing), "parameter": right.parameter, "plain": 64,
+              "stored": 64 if storage is Storage.RAW else 16, "channels": right.channels}  # fmt: skip
+    program = program_of((right,), plain)
+    assert _answers(program, record) == [plain] * 3
+    assert _answers(program, record | {name: 0 if record.get(name) else 1}) == [None] * 3

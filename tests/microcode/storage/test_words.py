@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openneutron.certify.read.storage import unpacked
+from openneutron.certify.read.storage import unpack_words as unpack_for_checker
 from openneutron.errors import FormatError
 from openneutron.microcode.storage.words import pack_words, unpack_words
 
@@ -14,7 +14,7 @@ def test_words_come_back_and_the_checker_reads_them_too(words: list[int]) -> Non
     packed = pack_words(words)
     assert unpack_words(packed, 0, len(words)) == (words, len(packed))
     plain = b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words)
-    assert unpacked(packed, 0, len(packed), len(words)) == (plain, len(packed))
+    assert unpack_for_checker(packed, 0, len(packed), len(words)) == (plain, len(packed))
 
 
 @given(st.lists(st.tuples(st.integers(-(2**31), 2**31 - 1) | st.integers(-200, 200), st.sampled_from([0, 1, 2, 4]))))
@@ -23,7 +23,7 @@ def test_words_may_take_more_bytes_than_they_need(given: list[tuple[int, int]]) 
     packed = pack_words(words, least)
     assert unpack_words(packed, 0, len(words)) == (words, len(packed))
     plain = b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words)
-    assert unpacked(packed, 0, len(packed), len(words)) == (plain, len(packed))
+    assert unpack_for_checker(packed, 0, len(packed), len(words)) == (plain, len(packed))
     assert len(packed) >= -(-len(words) // 4) + sum(least) and len(packed) >= len(pack_words(words))
 
 

@@ -4,7 +4,7 @@ import dataclasses
 
 from openneutron.report.facts import Counts, node_counts
 from openneutron.report.html.graph_view import drawing
-from openneutron.report.model import Kernel, Node, Operator, Report
+from openneutron.report.model import Kernel, NodeVerdict, Operator, Report
 
 
 def kernel(node: int, name: str, operators: tuple[int, ...], cycles: int) -> Kernel:
@@ -33,9 +33,9 @@ def test_a_litert_file_shows_its_operators_with_their_edges() -> None:
 def test_nodes_meet_their_kernels_through_debug_handles() -> None:
     report = Report(
         nodes=(
-            Node("p", "aten.permute_copy.default", True, debug_handle=7, partition=0),
-            Node("fc", "aten.addmm.default", True, debug_handle=7, partition=0, inputs=("p",), module="head.fc"),
-            Node("lost", "aten.sin.default", False, "float", inputs=("fc", "gone")),
+            NodeVerdict("p", "aten.permute_copy.default", True, debug_handle=7, partition=0),
+            NodeVerdict("fc", "aten.addmm.default", True, debug_handle=7, partition=0, inputs=("p",), module="head.fc"),
+            NodeVerdict("lost", "aten.sin.default", False, "float", inputs=("fc", "gone")),
         ),
         operators=(Operator(0, "FULLY_CONNECTED", "fc", True, graph=0, debug_handles=(7,)),),
         kernels=(kernel(0, "fc", (0,), 30),),
@@ -57,7 +57,7 @@ def test_inner_conversions_are_folded_and_graphs_are_framed() -> None:
     kinds = ("quantize", "convolution", "dequantize", "sin", "quantize", "convolution", "dequantize")
     report = Report(
         nodes=tuple(
-            Node(name, f"x.{kind}_per_tensor.default" if "quantize" in kind else f"aten.{kind}.default",
+            NodeVerdict(name, f"x.{kind}_per_tensor.default" if "quantize" in kind else f"aten.{kind}.default",
                  kind == "convolution", partition={"conv": 0, "conv_2": 1}.get(name, -1), inputs=names[max(at - 1, 0) : at],
                  module="features.0" if name == "conv" else "")
             for at, (name, kind) in enumerate(zip(names, kinds, strict=True))

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from openneutron.report.html import page
 from openneutron.report.html.page import tiles
-from openneutron.report.model import Node, Report, Stock, WhatIf, Whole
+from openneutron.report.model import NodeVerdict, Report, Stock, WhatIf, Whole
 from tests.report.samples import report
 
 VOID = {"meta", "link", "br", "input"}
@@ -51,7 +51,7 @@ def test_the_page_is_well_formed_and_needs_nothing_beside_it() -> None:
 
 def test_names_from_the_model_cannot_become_markup() -> None:
     evil = "</script><script>alert(1)</script>"
-    text = page(dataclasses.replace(report(), source=evil, nodes=(Node(evil, evil, False, evil, "", evil),)))
+    text = page(dataclasses.replace(report(), source=evil, nodes=(NodeVerdict(evil, evil, False, evil, "", evil),)))
     Outline(text)
     assert evil not in text
     data = re.search(r'id="data">(.*?)</script>', text, re.S)
@@ -154,9 +154,9 @@ def test_layers_go_by_their_module_and_low_ones_are_flagged() -> None:
 
 def test_the_border_is_not_counted_against_the_npu() -> None:
     nodes = (
-        Node("q", "q.quantize_per_tensor.default", False),
-        Node("conv", "aten.convolution.default", True, partition=0, inputs=("q",)),
-        Node("dq", "q.dequantize_per_tensor.default", False, inputs=("conv",)),
+        NodeVerdict("q", "q.quantize_per_tensor.default", False),
+        NodeVerdict("conv", "aten.convolution.default", True, partition=0, inputs=("q",)),
+        NodeVerdict("dq", "q.dequantize_per_tensor.default", False, inputs=("conv",)),
     )
     tile = next(one for one in tiles(dataclasses.replace(report(), nodes=nodes)) if one.label == "On the NPU")
     assert (tile.figure, tile.unit, tile.part) == ("1", "of 1", 1.0)

@@ -1,1 +1,1 @@
-"""Labelled data that people name: files, folders, archives, generators; whole or in shards."""
+"""Labelled data named by the user: files, folders, archives, generators; whole or in shards."""

@@ -1,4 +1,4 @@
-"""Arrays in and out of files: `.npy` for one, `.npz` for several by name."""
+"""Reading and writing of arrays: `.npy` for one, `.npz` for several by name."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openneutron import environment
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import read_file, write_file
-from openneutron.isolate import settings
 from openneutron.terminal.escapes import printable
 
 Array = npt.NDArray[Any]
 
-# What a packed file may become unasked: real data shrinks to a hundredth at most, and a smaller sum harms nobody.
+# How far a compressed file may expand: real data compresses to a hundredth at most; small files may expand further.
 LARGEST_UNPACKED, LARGEST_RATIO = 1 << 30, 100
 
 
 def check_unpacked(unpacked: int, packed: int, where: str) -> None:
-    """Refuse a file that says it becomes very many times its size: it was made to fill memory."""
-    lifted = settings.memory(LARGEST_UNPACKED)
+    """Refuse a file that declares an excessive unpacked size: a decompression bomb."""
+    lifted = environment.memory(LARGEST_UNPACKED)
     if lifted and unpacked > max(lifted, LARGEST_RATIO * packed):
         raise FormatError(
             f"its {packed:,} bytes would become {unpacked:,}", where=where,
-            hint=f"if that is right, {settings.MEMORY} allows more bytes, 0 any number",
+            hint=f"if that is right, {environment.MEMORY} allows more bytes, 0 any number",
         )  # fmt: skip
 
 
 def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
-    """The arrays of a file: a list when they have no names of their own (`.npy`, or `np.savez` without keywords)."""
+    """Return the arrays of a file: a list if they have no names of their own (`.npy`, or `np.savez` without keywords)."""
     data = read_file(path)
     try:
         if zipfile.is_zipfile(io.BytesIO(data)):
@@ -43,7 +43,7 @@ def read_arrays(path: Path) -> dict[str, Array] | list[Array]:
                 check_unpacked(sum(one.file_size for one in archive.infolist()), len(data), str(path))
         loaded = np.load(io.BytesIO(data), allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, MemoryError) as error:
-        # numpy takes whatever it does not know for a pickle, and advises to load that.
+        # numpy treats anything unknown as a pickle, and its error advises to load that.
         cause = "" if "pickle" in str(error) else f" ({error})"
         hint = "write it with np.save or np.savez, without objects"
         raise FormatError(f"this is no .npy or .npz file{cause}", where=str(path), hint=hint) from error
@@ -75,5 +75,5 @@ def write_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def _member(name: str) -> str:
-    """An output's name as that of a file in an archive: whoever unpacks it stays in the folder."""
+    """Return an output's name as a safe file name in an archive, so that unpacking stays in the folder."""
     return "/".join("_" if part == ".." else part for part in printable(name).lstrip("/").split("/"))

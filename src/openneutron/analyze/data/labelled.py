@@ -1,4 +1,4 @@
-"""Labelled data that a command line names: an `.npz`, a folder with a folder per class, or a generator of the user's.
+"""Labelled data named on the command line: an `.npz`, a folder with a folder per class, or the user's generator.
 
 Example:
     >>> data = read_data("images/", Wanted((3, 32, 32)), limit=100)
@@ -37,13 +37,13 @@ _NPZ = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the model takes: the shape of one sample without its batch; images are scaled to it."""
+    """The model's input: the shape of one sample without its batch dimension; images are scaled to it."""
 
     shape: tuple[int, ...]
     channels_last: bool = False
 
     def image(self, where: str) -> tuple[int, int, int]:
-        """Height, width and channels; an error when the model takes no images."""
+        """Return height, width and channels; raises an error if the model takes no images."""
         if len(self.shape) != 3:
             hint = "give .npy files of that shape, an .npz or a generator"
             raise OptionError(f"the model takes {list(self.shape)}, which is no image", where=where, hint=hint)
@@ -55,7 +55,7 @@ class Wanted:
 
 
 def wanted_by(loaded: Loaded) -> Wanted:
-    """What a PyTorch model takes for one sample; an error unless it has one input with a batch."""
+    """Return the input of a PyTorch model for one sample; raises an error unless it has one input with a batch dimension."""
     inputs = loaded.example_inputs
     if inputs is None or len(inputs) != 1 or not inputs[0].ndim:
         raise OptionError("only float models with one input can be evaluated", where=loaded.name)
@@ -63,25 +63,25 @@ def wanted_by(loaded: Loaded) -> Wanted:
 
 
 def wanted_by_litert(graph: Graph, where: str) -> Wanted:
-    """The same of a LiteRT model."""
+    """Return the input of a LiteRT model for one sample."""
     if len(graph.inputs) != 1:
         raise OptionError(f"only models with one input can be evaluated, this has {len(graph.inputs)}", where=where)
     return Wanted(tuple(graph.tensors[graph.inputs[0]].shape[1:]), channels_last=True)
 
 
 def check_data(given: str | None, *, where: str, option: str = "--data") -> None:
-    """Refuse early what cannot be data, before anything slow begins."""
+    """Refuse invalid data names before anything slow begins."""
     if given is None:
         raise OptionError(f"{option} is missing", where=where, hint=_NPZ)
     path = Path(given)
     if any(one in given for one in "*{"):
-        return  # several files, which are found when they are read
+        return  # several files; they are searched for when read
     if not path.exists() and (":" not in given or path.suffix in (".npz", ".npy", ".tar")):
         raise OptionError("there is no such file or folder", where=given, hint=_NPZ)
 
 
 def read_data(given: str, wanted: Wanted, *, limit: int = 0, mean: str = "", std: str = "") -> Labelled:
-    """The data at a path or import path, cut to the first `limit` samples (0: all).
+    """Return the data at a path or import path, cut to the first `limit` samples (0: all).
 
     Images are scaled to the size the model takes, to 0 … 1, then `mean` is subtracted and divided by `std`, as given per
     channel: "0.485,0.456,0.406".
@@ -108,12 +108,12 @@ def _of_folder(folder: Path, wanted: Wanted, limit: int, mean: Array, std: Array
 
 
 def of_files(found: list[tuple[Path, int]], wanted: Wanted, mean: Array, std: Array, *, where: str) -> Labelled:
-    """Files with their classes as labelled samples."""
-    return stacked([(_sample(file, wanted, mean, std), number) for file, number in found], where)
+    """Load image files with their classes as labelled samples."""
+    return stack_samples([(_sample(file, wanted, mean, std), number) for file, number in found], where)
 
 
-def stacked(found: list[tuple[Array, int]], where: str) -> Labelled:
-    """Samples of one shape with their classes."""
+def stack_samples(found: list[tuple[Array, int]], where: str) -> Labelled:
+    """Stack samples of one shape, with their classes."""
     shapes = {sample.shape for sample, _ in found}
     if len(shapes) > 1:
         raise OptionError(f"the arrays have different shapes: {sorted(shapes)}", where=where)
@@ -121,9 +121,9 @@ def stacked(found: list[tuple[Array, int]], where: str) -> Labelled:
 
 
 def class_files(folder: Path) -> Iterator[tuple[Path, int]]:
-    """Files with their classes, one of each class in turn, so that the first N are of all of them.
+    """Yield files with their classes, the classes in turn, so that the first N files cover all of them.
 
-    Classes are numbered in the order of their folders' names, which are the numbers themselves where all are numbers.
+    Classes are numbered in the order of their folders' names; if all names are numbers, these are the classes.
     """
     classes = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
     if not classes:
@@ -153,7 +153,7 @@ def _sample(file: Path, wanted: Wanted, mean: Array, std: Array) -> Array:
 
 
 def image_sample(file: Any, where: str, wanted: Wanted, mean: Array, std: Array) -> Array:
-    """An image, as a path or an open file, as the model takes it."""
+    """Load an image, from a path or an open file, in the model's input format."""
     height, width, channels = wanted.image(where)
     for option, values in (("--mean", mean), ("--std", std)):
         if len(values) not in (1, channels):
@@ -171,7 +171,7 @@ def image_sample(file: Any, where: str, wanted: Wanted, mean: Array, std: Array)
 
 
 def numbers(option: str, text: str, default: float) -> Array:
-    """The numbers of `--mean` or `--std`, one or one for each channel."""
+    """Parse the numbers of `--mean` or `--std`: one, or one per channel."""
     try:
         values = np.array([float(one) for one in text.split(",")] if text else [default], np.float32)
     except ValueError:
@@ -181,8 +181,8 @@ def numbers(option: str, text: str, default: float) -> Array:
     return values
 
 
-def generated(given: str) -> Iterator[tuple[Array, Array]]:
-    """Batches that a function of the user's yields: a sample with its class, or a batch with its classes."""
+def read_generator(given: str) -> Iterator[tuple[Array, Array]]:
+    """Yield the batches of the user's generator: a sample with its class, or a batch with its classes."""
     from openneutron.executorch.capture.sources import imported
 
     try:
@@ -203,15 +203,15 @@ def generated(given: str) -> Iterator[tuple[Array, Array]]:
 
 def _of_generator(given: str, limit: int) -> Labelled:
     pairs: list[tuple[Array, Array]] = []
-    for pair in generated(given):
+    for pair in read_generator(given):
         pairs.append(pair)
         if limit and sum(len(y) for _, y in pairs) >= limit:
             break
-    return joined(pairs, given, limit)
+    return join_batches(pairs, given, limit)
 
 
-def joined(pairs: list[tuple[Array, Array]], given: str, limit: int = 0) -> Labelled:
-    """Batches of a generator as one."""
+def join_batches(pairs: list[tuple[Array, Array]], given: str, limit: int = 0) -> Labelled:
+    """Concatenate the batches of a generator."""
     xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
     if not xs:
         raise OptionError("the generator gave nothing", where=given, hint="it must yield (sample, class)")

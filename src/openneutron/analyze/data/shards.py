@@ -1,11 +1,11 @@
-"""Labelled data in shards: parts that are read when their turn comes, each by whoever scores it.
+"""Labelled data in shards: parts that are read when needed, by the process that scores them.
 
 | given | shards |
 |---|---|
-| folder with a folder per class | so many files each, classes in turn |
-| one `.npz` | so many samples each |
+| folder with a folder per class | a number of files each, classes in turn |
+| one `.npz` | a number of samples each |
 | several `.npz` or WebDataset `.tar` files: a folder of them, `data-*.tar`, `data-{000..099}.tar` | a file each |
-| `package.module:generator` | so many samples each, read here as they come |
+| `package.module:generator` | a number of samples each, read in the main process |
 
 Example:
     >>> for shard in shards_of("train-{000..009}.tar", Wanted((3, 32, 32)), Reading()):
@@ -34,13 +34,13 @@ from openneutron.analyze.data.labelled import (
     IMAGES,
     Wanted,
     class_files,
-    generated,
     image_sample,
-    joined,
+    join_batches,
     numbers,
     of_files,
     read_data,
-    stacked,
+    read_generator,
+    stack_samples,
 )
 from openneutron.errors import FormatError, OptionError
 
@@ -52,7 +52,7 @@ _CLASSES = ("cls", "label", "class")
 
 @dataclass(frozen=True)
 class Reading:
-    """How samples are read: so many in a shard, and what is done to images."""
+    """Settings for reading: samples per shard, and image preprocessing."""
 
     size: int = SIZE
     limit: int = 0
@@ -62,7 +62,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Shard:
-    """A part of the data; `content` where it has been read already, else `load` reads it."""
+    """A part of the data; `content` if it has been read already, else `load` reads it."""
 
     name: str
     load: Callable[[], Labelled]
@@ -70,7 +70,7 @@ class Shard:
 
 
 def shards_of(given: str, wanted: Wanted, how: Reading) -> Iterator[Shard]:
-    """The shards at a path, a pattern of paths, or an import path, in order."""
+    """Yield the shards at a path, a pattern of paths, or an import path, in order."""
     path = Path(given)
     several = _several(given)
     images = path.is_dir() or any(file.suffix == ".tar" for file in several)
@@ -91,13 +91,13 @@ def shards_of(given: str, wanted: Wanted, how: Reading) -> Iterator[Shard]:
                 lambda part=part: of_files(part, wanted, mean, std, where=given),  # type: ignore[misc]
             )
     elif path.exists():
-        yield from cut(read_data(given, wanted, limit=how.limit), given, how.size)
+        yield from split_shards(read_data(given, wanted, limit=how.limit), given, how.size)
     else:
         yield from _of_generator(given, how)
 
 
-def cut(data: Labelled, name: str, size: int) -> Iterator[Shard]:
-    """Data that is here already, in parts."""
+def split_shards(data: Labelled, name: str, size: int) -> Iterator[Shard]:
+    """Split data in memory into shards."""
     for at in range(0, len(data), size):
         part = Labelled(data.x[at : at + size], data.y[at : at + size])
         yield Shard(f"{name}, samples {at:,} to {at + len(part):,}", lambda part=part: part)  # type: ignore[misc]
@@ -109,7 +109,7 @@ def _parts(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
 
 
 def files_of(given: str) -> list[Path]:
-    """Every file that is read for what is given; none for a generator."""
+    """Return all files that are read for the given data; none for a generator."""
     path = Path(given)
     several = _several(given)
     if several or not path.exists():
@@ -118,7 +118,7 @@ def files_of(given: str) -> list[Path]:
 
 
 def _several(given: str) -> list[Path]:
-    """The files that a folder of shards, a pattern or a range names; [] for anything else."""
+    """Return the files of a folder of shards, a pattern or a range; [] for anything else."""
     path = Path(given)
     if path.is_dir():
         return sorted(file for file in path.iterdir() if file.suffix in (".tar", ".npz"))
@@ -136,34 +136,34 @@ def _several(given: str) -> list[Path]:
 
 
 def _of_generator(given: str, how: Reading) -> Iterator[Shard]:
-    """What a generator gives, collected here; it is called once, whatever the number of workers."""
+    """Yield the samples of a generator; it runs once, in this process, whatever the number of workers."""
     waiting: list[tuple[Array, Array]] = []
     count = total = 0
-    for pair in generated(given):
+    for pair in read_generator(given):
         waiting.append(pair)
         count += len(pair[1])
         if count >= how.size:
-            yield _collected(waiting, given, total)
+            yield _collect(waiting, given, total)
             total, waiting, count = total + count, [], 0
         if how.limit and total + count >= how.limit:
             break
     if waiting or not total:
-        yield _collected(waiting, given, total)
+        yield _collect(waiting, given, total)
 
 
-def _collected(pairs: list[tuple[Array, Array]], given: str, start: int) -> Shard:
-    data = joined(pairs, given)
+def _collect(pairs: list[tuple[Array, Array]], given: str, start: int) -> Shard:
+    data = join_batches(pairs, given)
     return Shard(f"{given}, samples {start:,} to {start + len(data):,}", lambda: data, content=data)
 
 
 def _of_npz(file: Path, wanted: Wanted) -> Labelled:
-    if not file.is_file():  # elsewhere such a name may be an import path
+    if not file.is_file():  # otherwise such a name may be an import path
         raise OptionError("there is no such file", where=str(file))
     return read_data(str(file), wanted)
 
 
 def _of_tar(file: Path, wanted: Wanted, mean: Array, std: Array) -> Labelled:
-    """The samples of a WebDataset shard: members of one name are a sample, `.cls` or a key of `.json` is its class."""
+    """Load a WebDataset shard: members with one base name are a sample, `.cls` or a key of `.json` is its class."""
     found: list[tuple[Array, int]] = []
     try:
         for key, parts in _members(file):
@@ -174,11 +174,11 @@ def _of_tar(file: Path, wanted: Wanted, mean: Array, std: Array) -> Labelled:
         raise FormatError(f"the archive cannot be read ({error})", where=str(file)) from error
     if not found:
         raise FormatError("the archive has no samples", where=str(file), hint="members: 000001.png and 000001.cls")
-    return stacked(found, str(file))
+    return stack_samples(found, str(file))
 
 
 def _members(file: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Members that follow each other under one name, by their endings; nothing is written to disk."""
+    """Yield consecutive members with one base name, by their extensions; nothing is written to disk."""
     key = ""
     parts: dict[str, bytes] = {}
     with tarfile.open(file, "r|*") as archive:

@@ -1,6 +1,6 @@
-"""Rules of the microcode: one function per kernel says what a call writes, by finding the operator of the source that it is.
+"""Rules for microcode: one function per kernel finds the source operator that a call computes and writes its result tags.
 
-To add a kernel, add a file here (or extend one) with a function decorated by `rule`, and see to it that the operators that it
+To add a kernel, add a file here (or extend one) with a function decorated by `rule`, and make sure that the operators that it
 computes have a rule in `certify/operators`. A kernel without a rule is refused by name.
 """
 
@@ -15,10 +15,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rule:
-    """How a kernel is recognised.
+    """A kernel's rule and its memory constraints.
 
-    `elementwise`: an input may lie where the output goes; `flat`: pitches play no part; `keeps`: it changes operands in
-    place, so nothing that it writes may overlap.
+    `elementwise`: an input may occupy the bytes of the output; `flat`: pitches are ignored; `keeps`: the kernel updates
+    operands in place, so its writes must not overlap.
     """
 
     function: Callable[[Any, Any, int, int], None]
@@ -36,7 +36,7 @@ RULES: dict[str, Rule] = {}
 def rule(
     *kernels: str, elementwise: bool = False, flat: bool = False, keeps: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a rule for these kernels."""
+    """Register a function as the rule of these kernels."""
 
     def wrap(function: Callable[..., None]) -> Callable[..., None]:
         for kernel in kernels:
@@ -47,6 +47,6 @@ def rule(
 
 
 def load() -> None:
-    """Import every file of this folder."""
+    """Import every file of this folder, so that its rules are registered."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")

@@ -1,4 +1,4 @@
-"""Kernels on elements, pools, reductions and interpolation."""
+"""Rules of element-wise kernels, pools, reductions and interpolation."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 from openneutron.certify.kernels import rule
 from openneutron.certify.numbers import clamp, limits, rescale
-from openneutron.certify.operators.elements import ordered, rows_between
-from openneutron.certify.operators.unary import applied_wide, table_of, wide_rescaling
+from openneutron.certify.operators.elements import group_by_output, rows_between
+from openneutron.certify.operators.unary import apply_wide, table_of, wide_rescaling
 from openneutron.certify.read.microcode import DTYPES
 from openneutron.certify.tags import digest
-from openneutron.certify.world import Computation, gathered
+from openneutron.certify.world import Computation, gather_elements
 
 
 @rule("lut", elementwise=True)
 def lut(m: Any, call: Any, first: int, last: int) -> None:
-    """A table on each byte."""
+    """Apply a table of 256 entries to each byte."""
     if call.params["entries"] != 256:
         raise m.unknown(call, first, f"a table of {call.params['entries']} entries")
-    table = m.known(call, "table", 256)
-    _mapped(m, call, first, last, table)
+    table = m.read_constant(call, "table", 256)
+    _apply_table(m, call, first, last, table)
 
 
 @rule("requantize", elementwise=True)
 def requantize(m: Any, call: Any, first: int, last: int) -> None:
-    """A rescaling is a table of 256 bytes."""
+    """Apply a rescaling: of 8-bit values as a table of 256 bytes, of 16-bit values as a function of one element."""
     p = call.params
     if call.rounding != 1 or not -31 <= p["shift"] <= 31:
         raise m.unknown(call, first, "its rounding or shift is none of a requantize")
@@ -40,11 +40,11 @@ def requantize(m: Any, call: Any, first: int, last: int) -> None:
     if not low <= ends[0] <= ends[1] <= top:
         raise m.unknown(call, first, f"it cuts {made} to {ends[0]} … {ends[1]}")
     if {given, made} <= {"INT8", "INT16"} and "INT16" in (given, made):
-        _mapped_wide(m, call, first, last, wide_rescaling(given, made, zeros, factor, ends))
+        _apply_wide_function(m, call, first, last, wide_rescaling(given, made, zeros, factor, ends))
         return
     if {given, made} - {"INT8", "UINT8"}:
         raise m.unknown(call, first, f"it rescales {given} to {made}")
-    _mapped(m, call, first, last, _rescaling(given, made, zeros, factor, ends))
+    _apply_table(m, call, first, last, _rescaling(given, made, zeros, factor, ends))
 
 
 @lru_cache(maxsize=256)
@@ -52,8 +52,8 @@ def _rescaling(given: str, made: str, zeros: tuple[int, int], factor: tuple[int,
     return table_of(lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], *ends), given, made)
 
 
-def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None:
-    """A function of one element, of which input or output has 16 bits: known by the operators that it may be."""
+def _apply_wide_function(m: Any, call: Any, first: int, last: int, meaning: Any) -> None:
+    """Write a function of one element with 16-bit input or output; an operator of the source must have the same function."""
     x, o = call.operands["input"], call.output
     if x.shape != o.shape:
         raise m.unknown(call, first, "input and output differ in shape")
@@ -61,30 +61,30 @@ def _mapped_wide(m: Any, call: Any, first: int, last: int, meaning: Any) -> None
         raise m.unknown(call, first, "no operator of the source is this function of one element")
     for image in range(o.batch):
         for y in range(first, last):
-            m.put(call, image, y, applied_wide(m.world, meaning, m.row(call, "input", image, y), x.item, o.item))
+            m.put(call, image, y, apply_wide(m.world, meaning, m.row(call, "input", image, y), x.item, o.item))
 
 
 @rule("lut16", elementwise=True)
 def lut16(m: Any, call: Any, first: int, last: int) -> None:
-    """Interpolation in a table."""
+    """Match interpolation in a 16-bit table."""
     p = call.params
     if {DTYPES[call.operands["input"].dtype], DTYPES[call.output.dtype]} != {"INT16"}:
         raise m.unknown(call, first, "input and output are not INT16")
-    meaning = ("lut16", m.known(call, "table", 512), p["tangent"], p["multiplier"], p["shift"])
-    _mapped_wide(m, call, first, last, meaning)
+    meaning = ("lut16", m.read_constant(call, "table", 512), p["tangent"], p["multiplier"], p["shift"])
+    _apply_wide_function(m, call, first, last, meaning)
 
 
-def _mapped(m: Any, call: Any, first: int, last: int, table: bytes) -> None:
+def _apply_table(m: Any, call: Any, first: int, last: int, table: bytes) -> None:
     x, o = call.operands["input"], call.output
     if x.shape != o.shape or x.item != 1 or o.item != 1:
         raise m.unknown(call, first, "input and output differ in shape")
     for image in range(o.batch):
         for y in range(first, last):
-            m.put(call, image, y, m.world.symbols.through(m.row(call, "input", image, y), table))
+            m.put(call, image, y, m.world.symbols.apply_table(m.row(call, "input", image, y), table))
 
 
 def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
-    """A row of an input as wide and deep as the output's."""
+    """Return a row of an input, broadcast to the width and channels of the output."""
     x, o = call.operands[role], call.output
     if any(a not in (1, b) for a, b in zip(x.shape, o.shape, strict=True)):
         raise m.unknown(call, y, f"{role} does not broadcast to the output")
@@ -92,13 +92,13 @@ def _wide(m: Any, call: Any, role: str, image: int, y: int) -> array[int]:
     if (x.width, x.channels) == (o.width, o.channels):
         return tags
     strides = [0 if x.width == 1 else x.channels, 0 if x.channels == 1 else 1]
-    return gathered(tags, x.item, [o.width, o.channels], strides)
+    return gather_elements(tags, x.item, [o.width, o.channels], strides)
 
 
 def row_starts(o: Any, rows: list[tuple[int, int]], size: int, whole: int) -> list[int] | None:
-    """Where rows of an output lie in an operator's result of `whole` elements; None where they are none of it.
+    """Return where output rows begin in an operator's result of `whole` elements; None if they are not part of it.
 
-    A loop over the steps of a recurrent layer has a row for each step, and each step is an operator of its own.
+    A rolled recurrent layer writes one row per step, and each step is an operator of its own.
     """
     if whole == size * o.batch * o.height:
         return [(image * o.height + y) * size for image, y in rows]
@@ -107,7 +107,7 @@ def row_starts(o: Any, rows: list[tuple[int, int]], size: int, whole: int) -> li
 
 @rule("add", "add16", "mul", "minmax", "prelu", "squared_difference", elementwise=True)
 def binary(m: Any, call: Any, first: int, last: int) -> None:
-    """Two tensors element by element."""
+    """Match an element-wise kernel on two tensors."""
     roles = ("input", "slope") if call.kernel == "prelu" else ("input1", "input2")
     o = call.output
     kinds = {call.operands[role].dtype for role in (*roles, "output")}
@@ -125,7 +125,7 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
             one.what["left"][at : at + size] == a and one.what["right"][at : at + size] == b
             for at, a, b in zip(starts, *sides, strict=True)
         ):
-            m.recognised(call, "elements", one)
+            m.remember_match(call, "elements", one)
             for (image, y), at in zip(rows, starts, strict=True):
                 m.put(call, image, y, array("Q", one.part(at, size)))
             return
@@ -134,13 +134,13 @@ def binary(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("softmax", "softmax16", elementwise=True)
 def softmax(m: Any, call: Any, first: int, last: int) -> None:
-    """Over the channels."""
+    """Match a softmax over the channels."""
     x, o, p = call.operands["input"], call.output, call.params
     meaning: tuple[Any, ...]
     if call.kernel == "softmax16":
-        meaning = (DTYPES[o.dtype], m.known(call, "table", 2052), p["multiplier"], p["shift"])
+        meaning = (DTYPES[o.dtype], m.read_constant(call, "table", 2052), p["multiplier"], p["shift"])
     else:
-        table = m.known(call, "table", 1024)
+        table = m.read_constant(call, "table", 1024)
         meaning = (table, p["output_zero"], p["clamp_low"], p["clamp_high"], DTYPES[o.dtype])
     if x.dtype != o.dtype:
         raise m.unknown(call, first, "input and output differ in type")
@@ -154,9 +154,9 @@ def softmax(m: Any, call: Any, first: int, last: int) -> None:
         if one.size == size * o.batch * o.height and all(
             one.what["tags"][at : at + size] == tags for at, tags in zip(starts, given, strict=True)
         ):
-            m.recognised(call, "softmax", one)
+            m.remember_match(call, "softmax", one)
             for (image, y), at in zip(rows, starts, strict=True):
-                m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+                m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at, size))))
             return
     raise m.unknown(call, first, "no operator of the source has this table, these parameters and inputs")
 
@@ -171,7 +171,7 @@ def _line(one: Computation, image: int, y: int) -> array[int]:
 
 @rule("max_pool2d", "avg_pool2d")
 def pool(m: Any, call: Any, first: int, last: int) -> None:
-    """A window of stored values; taps outside the image do not count."""
+    """Match a pooling window on stored values; positions outside the image do not count."""
     p, x, o = call.params, call.operands["input"], call.output
     names = ("kernel_h", "kernel_w", "stride_h", "stride_w", "pad_top", "pad_left")
     geometry = tuple(p[name] for name in names)
@@ -193,27 +193,27 @@ def pool(m: Any, call: Any, first: int, last: int) -> None:
             )
         )
         if agree:
-            m.recognised(call, "pool", one)
+            m.remember_match(call, "pool", one)
             size = o.width * o.channels * o.item
             for image, y in rows:
                 at = (image * o.height + y) * size
-                m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+                m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at, size))))
             return
     whole = (p["kernel_h"], p["kernel_w"], p["pad_top"], p["pad_left"]) == (x.height, x.width, 0, 0)
     if call.kernel == "avg_pool2d" and whole and o.shape == (1, 1, 1, x.channels):
-        _reduced(m, call, (_plain_mean(p), 0, b"", DTYPES[x.dtype]), {1, 2}, [(0, 0)])
+        _match_reduction(m, call, (_plain_mean(p), 0, b"", DTYPES[x.dtype]), {1, 2}, [(0, 0)])
         return
     raise m.unknown(call, first, "no operator of the source has this window and these inputs")
 
 
 def _plain_mean(p: Any) -> tuple[tuple[str, int], ...]:
-    """What tells one mean on the scale of its input from another."""
+    """Return the parameters of a mean whose output has the scale of its input."""
     return ("clamp_high", p["clamp_high"]), ("clamp_low", p["clamp_low"])
 
 
 @rule("pool_sum")
 def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
-    """Sums of rows 0 … y; known by the pixels they are of."""
+    """Match running sums of rows 0 … y with the pixels of a mean of the source."""
     x, o = call.operands["input"], call.output
     fits = x.batch == o.batch == 1 and x.height == o.height and x.channels == o.channels and o.ring == 1
     if not fits or call.params["kernel_w"] != x.width or o.item != 4 or o.width != 1 or DTYPES[o.dtype] != "INT32":
@@ -229,7 +229,7 @@ def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
             continue
         if first > 0 and m.row(call, "output", 0, 0) != _sums(m, one, first * x.width):
             continue
-        m.recognised(call, "reduce", one)
+        m.remember_match(call, "reduce", one)
         m.put(call, 0, 0, _sums(m, one, last * x.width))
         return
     raise m.unknown(
@@ -238,17 +238,17 @@ def pool_sum(m: Any, call: Any, first: int, last: int) -> None:
 
 
 def _pixels(one: Computation) -> array[int]:
-    """What a reduction reads, one element of each output after the other."""
+    """Return the elements that a reduction reads: the first element of every output, then the second of every output, …."""
     if "pixels" not in one.what:
         item, count = one.what["item"], one.what["count"]
         outputs = len(one.what["tags"]) // (count * item)
-        one.what["pixels"] = gathered(one.what["tags"], item, [count, outputs], [1, count])
+        one.what["pixels"] = gather_elements(one.what["tags"], item, [count, outputs], [1, count])
     pixels: array[int] = one.what["pixels"]
     return pixels
 
 
 def _sums(m: Any, one: Computation, count: int) -> array[int]:
-    """Sums of the first `count` elements of each output."""
+    """Return the tags of the sums of the first `count` elements of each output."""
     if "digest" not in one.what:
         one.what["digest"] = digest(_pixels(one))
     size = 4 * (len(_pixels(one)) // (one.what["count"] * one.what["item"]))
@@ -258,7 +258,7 @@ def _sums(m: Any, one: Computation, count: int) -> array[int]:
 
 @rule("pool_mean")
 def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
-    """The mean out of sums of all rows."""
+    """Match the mean that is computed from the sums of all rows."""
     p = dict(call.params)
     count, o = p.pop("count"), call.output
     if call.rounding == 0:
@@ -271,21 +271,21 @@ def pool_mean(m: Any, call: Any, first: int, last: int) -> None:
     for one in m.candidates(call, "reduce"):
         fits = one.what["meaning"] == (params, call.rounding, b"", DTYPES[o.dtype]) and one.what["count"] == count
         if fits and given == _sums(m, one, count):
-            m.recognised(call, "reduce", one)
-            m.put(call, 0, 0, m.finished(call, array("Q", one.part(0, one.size))))
+            m.remember_match(call, "reduce", one)
+            m.put(call, 0, 0, m.apply_fused_table(call, array("Q", one.part(0, one.size))))
             return
     raise m.unknown(call, first, "no operator of the source is the mean of these sums with these parameters")
 
 
 def _same_boxes(one: Computation, starts: list[int], size: int, boxes: list[tuple[array[int], int]], item: int) -> bool:
-    """Do the elements of these output rows read what the operator's read?"""
+    """Return whether these output rows read the same elements as the operator's."""
     tags, count = one.what["tags"], one.what["count"] * item
     pairs = zip(starts, boxes, strict=True)
     return all(n * item == count and tags[at * count : (at + size) * count] == found for at, (found, n) in pairs)
 
 
 def _boxes(m: Any, call: Any, image: int, y: int, axes: set[int]) -> tuple[array[int], int]:
-    """What each element of an output row reads, one behind the other, and how many each."""
+    """Return the elements that each output of a row reads, one output after the other, and how many each reads."""
     x = call.operands["input"]
     images = range(x.batch) if 0 in axes else (image,)
     rows = range(x.height) if 1 in axes else (y,)
@@ -297,12 +297,12 @@ def _boxes(m: Any, call: Any, image: int, y: int, axes: set[int]) -> tuple[array
     count = 1
     for axis in axes:
         count *= shape[axis]
-    return ordered(tags, shape, axes, x.item), count
+    return group_by_output(tags, shape, axes, x.item), count
 
 
 @rule("reduce")
 def reduce(m: Any, call: Any, first: int, last: int) -> None:
-    """Sums, means, largest and smallest values over any dimensions."""
+    """Match a sum, mean, maximum or minimum over any dimensions."""
     p, x, o = dict(call.params), call.operands["input"], call.output
     axes = {axis for axis in range(4) if p["axes"] >> axis & 1}
     if (
@@ -310,18 +310,18 @@ def reduce(m: Any, call: Any, first: int, last: int) -> None:
         or p["axes"] > 15
     ):
         raise m.unknown(call, first, "its output does not follow from its axes")
-    steps = m.known(call, "steps", 1020) if call.operands["steps"].present else b""
+    steps = m.read_constant(call, "steps", 1020) if call.operands["steps"].present else b""
     del p["axes"]
     if p["mode"] in (1, 2):
         p = {"mode": p["mode"]}
     elif steps:
         p = {"mode": 0, "clamp_low": p["clamp_low"]}
     meaning = (tuple(sorted(p.items())), call.rounding, steps, DTYPES[x.dtype])
-    _reduced(m, call, meaning, axes, [(image, y) for image in range(o.batch) for y in range(first, last)])
+    _match_reduction(m, call, meaning, axes, [(image, y) for image in range(o.batch) for y in range(first, last)])
 
 
-def _reduced(m: Any, call: Any, meaning: Any, axes: set[int], rows: list[tuple[int, int]]) -> None:
-    """These rows of the operator that reduces what the call reads."""
+def _match_reduction(m: Any, call: Any, meaning: Any, axes: set[int], rows: list[tuple[int, int]]) -> None:
+    """Find the reduction that reads the same bytes with the same parameters, and write its rows."""
     x, o = call.operands["input"], call.output
     size = o.width * o.channels
     boxes = [_boxes(m, call, image, y, axes) for image, y in rows]
@@ -330,16 +330,16 @@ def _reduced(m: Any, call: Any, meaning: Any, axes: set[int], rows: list[tuple[i
             continue
         starts = [(image * o.height + y) * size for image, y in rows]
         if _same_boxes(one, starts, size, boxes, x.item):
-            m.recognised(call, "reduce", one)
+            m.remember_match(call, "reduce", one)
             for (image, y), at in zip(rows, starts, strict=True):
-                m.put(call, image, y, m.finished(call, array("Q", one.part(at * o.item, size * o.item))))
+                m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at * o.item, size * o.item))))
             return
     raise m.unknown(call, rows[0][1], "no operator of the source reduces these bytes with these parameters")
 
 
 @rule("arg_max")
 def arg_max(m: Any, call: Any, first: int, last: int) -> None:
-    """Index of the first largest or smallest value."""
+    """Match the index of the first largest or smallest value."""
     x, o, axis = call.operands["input"], call.output, call.params["axis"]
     if not 0 <= axis <= 3 or any(
         b != (1 if at == axis else a) for at, (a, b) in enumerate(zip(x.shape, o.shape, strict=True))
@@ -363,7 +363,7 @@ def arg_max(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("resize_bilinear")
 def resize_bilinear(m: Any, call: Any, first: int, last: int) -> None:
-    """Four neighbours weighted."""
+    """Match bilinear interpolation between four neighbours."""
     p, x, o = call.params, call.operands["input"], call.output
     dtype = DTYPES[x.dtype]
     meaning = (p["scale_height"], p["scale_width"], p["half_pixel"], dtype)

@@ -1,4 +1,4 @@
-"""Kernels that move bytes."""
+"""Rules of kernels that move bytes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from openneutron.certify.kernels import rule
 from openneutron.certify.operators.moves import pick_slices
 from openneutron.certify.refused import Refused
-from openneutron.certify.world import gathered
+from openneutron.certify.world import gather_elements
 
 
 @rule("pad")
 def pad(m: Any, call: Any, first: int, last: int) -> None:
-    """Input inside a frame."""
+    """Surround the input with a frame of one value."""
     p, x, y = call.params, call.operands["input"], call.output
-    # One element, byte by byte; rows are tags of bytes.
+    # The bytes of one element: rows have one tag per byte.
     fill = array("Q", list((p["value"] & ((1 << 8 * x.item) - 1)).to_bytes(x.item, "little")))
     left, depth = p["before_width"], p["before_channels"]
     if left + x.width > y.width or depth + x.channels > y.channels or x.item != y.item:
@@ -44,7 +44,7 @@ def pad(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("slice")
 def slice_(m: Any, call: Any, first: int, last: int) -> None:
-    """Element i is input element first + i * step."""
+    """Output element i is input element first + i * step."""
     x, y = call.operands["input"], call.output
     start, step = call.params["first"], call.params["step"]
     for size, wanted, begin, by in zip(x.shape, y.shape, start, step, strict=True):
@@ -54,12 +54,12 @@ def slice_(m: Any, call: Any, first: int, last: int) -> None:
         for row in range(first, last):
             tags = m.row(call, "input", start[0] + image * step[0], start[1] + row * step[1])
             dims, strides = [y.width, y.channels], [step[2] * x.channels, step[3]]
-            m.put(call, image, row, gathered(tags, x.item, dims, strides, start[2] * x.channels + start[3]))
+            m.put(call, image, row, gather_elements(tags, x.item, dims, strides, start[2] * x.channels + start[3]))
 
 
 @rule("copy", flat=True)
 def copy(m: Any, call: Any, first: int, last: int) -> None:
-    """Nested loops with strides on both sides, counted in elements."""
+    """Copy elements in nested loops with strides on both sides, counted in elements."""
     p, o, item = call.params, call.output, call.output.item
     if call.operands["input"].item != item:
         raise m.unknown(call, first, "input and output have elements of different sizes")
@@ -71,7 +71,7 @@ def copy(m: Any, call: Any, first: int, last: int) -> None:
     if low < 0 or min(writes) < 0 or p["output_offset"] < 0:
         raise m.unknown(call, first, "the loops leave an operand")
     source = m.flat(call, "input", low * item, (top - low) * item)
-    tags = gathered(source, item, dims, reads, p["input_offset"] - low)
+    tags = gather_elements(source, item, dims, reads, p["input_offset"] - low)
     end = p["output_offset"] + sum((n - 1) * s for n, s in zip(dims, writes, strict=True)) + 1
     if o.offset + end * item > m.program.sizes.get((o.region, o.index), 0):
         raise Refused(f"copy: output leaves {o.region}", call.at)
@@ -88,7 +88,7 @@ def copy(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("gather", flat=True)
 def gather(m: Any, call: Any, first: int, last: int) -> None:
-    """Slices picked by index."""
+    """Copy the slices that the indices select."""
     p = call.params
     params = (p["batches"], p["outer"], p["axis"], p["count"], p["slice_bytes"])
     if min(params) < 1 or call.operands["indices"].item not in (4, 8):
@@ -105,11 +105,11 @@ def gather(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("resize_nearest")
 def resize_nearest(m: Any, call: Any, first: int, last: int) -> None:
-    """Rows and columns picked by tables."""
+    """Copy the rows and columns that the tables select."""
     x, y = call.operands["input"], call.output
     tables = []
     for role, count, size in (("rows", y.height, x.height), ("columns", y.width, x.width)):
-        data = m.known(call, role, 4 * count)
+        data = m.read_constant(call, role, 4 * count)
         numbers = [int.from_bytes(data[4 * at : 4 * at + 4], "little", signed=True) for at in range(count)]
         if any(not 0 <= one < size for one in numbers):
             raise m.unknown(call, first, f"a table of {role} leaves the image")

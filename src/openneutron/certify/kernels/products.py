@@ -1,4 +1,4 @@
-"""Kernels of the array: packed weights are taken apart again and compared with the source's, channel by channel."""
+"""Rules of kernels on the multiplier array: weights are unpacked and compared with the source's, channel by channel."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from openneutron.certify.world import Computation
 
 WIDE = ("conv2d16", "depthwise_conv2d16", "transpose_conv2d16", "fully_connected16")
 _DOUBLE, _SINGLE = 1, 4  # roundings
-_LEAST53, _MOST53 = 37, 127  # shifts of a double's mantissa that the firmware takes
+_LEAST53, _MOST53 = 37, 127  # shifts of a double's mantissa that the firmware accepts
 Channel = tuple[bytes, int, tuple[int, int]]  # weights, bias, multiplier and shift
 
 
 def _table(m: Any, call: Any) -> list[tuple[int, int, int]]:
-    """bias, multiplier and shift of each channel; with 16-bit activations a fourth column is the bias's upper half."""
+    """Return bias, multiplier and shift of each channel; with 16-bit activations a fourth column is the bias's upper half."""
     count, units = call.output.channels, m.program.units
     column = -(-count // units) * units
     columns = 4 if call.kernel in WIDE else 3
-    words = struct.unpack(f"<{columns * column}i", m.known(call, "table", 4 * columns * column))
+    words = struct.unpack(f"<{columns * column}i", m.read_constant(call, "table", 4 * columns * column))
     if columns == 3:
         return [(words[c], words[column + c], words[2 * column + c]) for c in range(count)]
     low = [words[c] & 0xFFFFFFFF for c in range(count)]
     return [(low[c] | words[3 * column + c] << 32, words[column + c], words[2 * column + c]) for c in range(count)]
 
 
-def unpacked(m: Any, call: Any, role: str, parts: list[tuple[int, int]], taps: int = 1) -> list[list[bytes]]:
-    """Rows of matrices that follow each other, each packed as [rows/M][taps][depth/N][M][N]."""
+def unpack_matrices(m: Any, call: Any, role: str, parts: list[tuple[int, int]], taps: int = 1) -> list[list[bytes]]:
+    """Return the rows of consecutive matrices, each packed as [rows/M][taps][depth/N][M][N]."""
     units, length = m.program.units, m.program.length
     sizes = [-(-rows // units) * taps * -(-depth // length) * units * length for rows, depth in parts]
-    data = m.known(call, role, sum(sizes))
+    data = m.read_constant(call, role, sum(sizes))
     made, start = [], 0
     for (rows, depth), size in zip(parts, sizes, strict=True):
         blocks = -(-depth // length)
@@ -54,25 +54,25 @@ def unpacked(m: Any, call: Any, role: str, parts: list[tuple[int, int]], taps: i
 
 
 def _dense(m: Any, call: Any, taps: int, depth: int, groups: int) -> list[bytes]:
-    """Weights of each channel, group by group."""
-    parts = unpacked(m, call, "weights", [(call.output.channels // groups, depth)] * groups, taps)
+    """Return the weights of each channel, group by group."""
+    parts = unpack_matrices(m, call, "weights", [(call.output.channels // groups, depth)] * groups, taps)
     return [row for part in parts for row in part]
 
 
 def _channels(m: Any, call: Any, weights: Any) -> list[Channel]:
-    """What each output channel computes."""
+    """Return weights, bias, multiplier and shift of each output channel."""
     table = _table(m, call)
     packed = weights()
     return [(row, bias, (factor, shift)) for row, (bias, factor, shift) in zip(packed, table, strict=True)]
 
 
 def _once(m: Any, call: Any, make: Any) -> Any:
-    """Remembered until the bytes of the call's constants change, as is where they were found."""
+    """Return the result of `make`, cached (with the places found) until the bytes of the call's constants change."""
     return m.once(call, ("weights", "table"), make, "places")
 
 
 def _rounds(call: Any) -> bool:
-    """Is the rounding one of a convolution? Sums of 64 bits are rounded once."""
+    """Return whether the call has a convolution's rounding mode; 64-bit sums are rounded once."""
     return bool(call.rounding == (_SINGLE if call.kernel in WIDE and not call.params["narrow"] else _DOUBLE))
 
 
@@ -88,7 +88,7 @@ def _common(call: Any) -> tuple[Any, ...]:
 
 
 def _places(m: Any, call: Any, kind: str, fits: Any) -> list[tuple[Computation, Any]]:
-    """Operators whose channels contain this call's, with where; found once for each content of the constants."""
+    """Return the operators whose channels contain this call's, with the place in each; cached until the constants change."""
     memo = m.memo.get((call.at, "places"))
     if memo is not None and memo[0] == len(m.world.known.get(kind, [])):
         return list(memo[1])
@@ -98,7 +98,7 @@ def _places(m: Any, call: Any, kind: str, fits: Any) -> list[tuple[Computation, 
 
 
 def _slice_of(rows: Any, wanted: list[Channel]) -> int | None:
-    """Where the wanted channels stand among a layer's."""
+    """Return the position of the wanted channels among a layer's channels."""
     count = len(wanted)
     for at in range(len(rows) - count + 1):
         if rows[at] == wanted[0] and list(rows[at : at + count]) == wanted:
@@ -107,7 +107,7 @@ def _slice_of(rows: Any, wanted: list[Channel]) -> int | None:
 
 
 def _frame(row: array[int] | None, zero: int, before: int, count: int) -> array[int]:
-    """A row between padding, cut or filled to `count` bytes; None is a row outside the image."""
+    """Return a row behind `before` bytes of padding, cut or padded to `count` bytes; None is a row outside the image."""
     pad = array("Q", [zero & 0xFF])
     if row is None:
         return pad * count
@@ -143,12 +143,12 @@ def _emit(m: Any, call: Any, one: Computation, image: int, y: int, first: int) -
         made = array("Q")
         for x in range(w):
             made.extend(one.part((start + x * c + first) * item, o.channels * item))
-    m.put(call, image, y, m.finished(call, made))
+    m.put(call, image, y, m.apply_fused_table(call, made))
 
 
 @rule("conv2d", "conv2d16")
 def conv2d(m: Any, call: Any, first: int, last: int) -> None:
-    """Dense and grouped convolutions, whole, in pieces of channels, or with neighbouring pixels seen as one."""
+    """Match a dense or grouped convolution: whole, in slices of channels, or with neighbouring pixels merged."""
     p, x = call.params, call.operands["input"]
     if not _rounds(call) or p["groups"] < 1 or x.channels % p["groups"] or call.output.channels % p["groups"]:
         raise m.unknown(call, first, "its rounding or groups are none of a convolution")
@@ -160,14 +160,14 @@ def conv2d(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("depthwise_conv2d", "depthwise_conv2d16")
 def depthwise(m: Any, call: Any, first: int, last: int) -> None:
-    """One input channel per output channel."""
+    """Match a depth-wise convolution: each output channel reads one input channel."""
     p, x, units = call.params, call.operands["input"], m.program.units
     if not _rounds(call) or call.output.channels != x.channels * p["depth_multiplier"]:
         raise m.unknown(call, first, "its rounding or channels are none of a depth-wise convolution")
     taps, count = p["kernel_h"] * p["kernel_w"], call.output.channels
 
     def weights() -> list[bytes]:
-        data = m.known(call, "weights", -(-count // units) * units * taps)
+        data = m.read_constant(call, "weights", -(-count // units) * units * taps)
         found = []
         for channel in range(count):
             block, unit = divmod(channel, units)
@@ -187,12 +187,12 @@ def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Ch
         n, h, _w, _c = one.what["out"]
         if one.what["common"] != common or (n, h) != (o.batch, o.height) or one.what["shape"][0] != x.batch:
             return None
-        return _direct(call, one, rows) or (_merged(call, one, rows) if kind == "dense" else None)
+        return _match_direct(call, one, rows) or (_match_merged(call, one, rows) if kind == "dense" else None)
 
     mark = len(m.reads)
     for one, place in _places(m, call, kind, fits):
         if all(_rows_agree(m, call, one, place, image, y) for image in range(o.batch) for y in range(first, last)):
-            m.recognised(call, kind, one)
+            m.remember_match(call, kind, one)
             for image in range(o.batch):
                 for y in range(first, last):
                     _emit(m, call, one, image, y, place[1])
@@ -204,8 +204,8 @@ def _convolve(m: Any, call: Any, first: int, last: int, kind: str, rows: list[Ch
     raise m.unknown(call, first, why)
 
 
-def _direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
-    """The same window on the same pixels, all channels or some of them in a row."""
+def _match_direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
+    """Return the place of the call's channels in an operator with the same window on the same pixels; None if there is none."""
     p, x, o = call.params, call.operands["input"], call.output
     kh, kw, sh, sw, dh, dw, _top, left, groups = one.what["geometry"]
     names = ("kernel_h", "kernel_w", "stride_h", "stride_w", "dilation_h", "dilation_w")
@@ -223,8 +223,8 @@ def _direct(call: Any, one: Computation, rows: list[Channel]) -> Any:
     return "direct", at, need * pixel, left * pixel, p["pad_left"] * pixel, 0
 
 
-def _stripped(weights: bytes, kernel_h: int) -> tuple[int, tuple[bytes, ...]]:
-    """Zeros that all rows of a filter begin with, and the rows without zeros at both ends."""
+def _strip_zeros(weights: bytes, kernel_h: int) -> tuple[int, tuple[bytes, ...]]:
+    """Return the number of leading zeros common to all rows of a filter, and the rows without common zeros at both ends."""
     size = len(weights) // kernel_h
     lines = [weights[k * size : (k + 1) * size] for k in range(kernel_h)]
     if not any(weights):
@@ -234,8 +234,11 @@ def _stripped(weights: bytes, kernel_h: int) -> tuple[int, tuple[bytes, ...]]:
     return lead, tuple(line[lead:end] for line in lines)
 
 
-def _merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
-    """Several pixels of the source are one pixel of the call: the same sums, weights spread and filled with zeros."""
+def _match_merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
+    """Return the place of a call that reads several pixels of the source as one; None if it does not match.
+
+    The weights are then shifted and padded with zeros, so that the sums are the same.
+    """
     p, x, o = call.params, call.operands["input"], call.output
     kh, _, sh, sw, dh, dw, _, left, groups = one.what["geometry"]
     _, _, _width, depth = one.what["shape"]
@@ -252,8 +255,8 @@ def _merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
     for at, (weights, bias, scale) in enumerate(rows):
         j, channel = divmod(at, count)
         wanted, its_bias, its_scale = one.what["rows"][channel]
-        lead, lines = _stripped(weights, kh)
-        source_lead, source_lines = _stripped(wanted, kh)
+        lead, lines = _strip_zeros(weights, kh)
+        source_lead, source_lines = _strip_zeros(wanted, kh)
         if lines != source_lines or (bias, scale) != (its_bias, its_scale):
             return None
         moved = j * sw * depth + source_lead - lead
@@ -266,11 +269,11 @@ def _merged(call: Any, one: Computation, rows: list[Channel]) -> Any:
 
 
 def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: int) -> bool:
-    """Does the call find, tap row by tap row, what the operator reads, padding included?"""
+    """Return whether the call reads the same rows as the operator, one kernel row after the other, including padding."""
     p = call.params
     kh, _, sh, _, dh, _, top, _, _ = one.what["geometry"]
     _, _, need, left, call_left, shift = place
-    zero = p.get("input_zero", 0)  # 16-bit activations have none
+    zero = p.get("input_zero", 0)  # 16-bit activations have no zero point
     m.spend(call.at, kh * (need + abs(shift)))
     for k in range(kh):
         source = _source_row(one, image, y * sh - top + k * dh)
@@ -284,8 +287,8 @@ def _rows_agree(m: Any, call: Any, one: Computation, place: Any, image: int, y: 
 
 
 @rule("transpose_conv2d", "transpose_conv2d16")
-def transposed(m: Any, call: Any, first: int, last: int) -> None:
-    """Each input adds a window to the output."""
+def transpose_conv2d(m: Any, call: Any, first: int, last: int) -> None:
+    """Match a transposed convolution: each input adds a weighted window to the output."""
     p, x, o = call.params, call.operands["input"], call.output
     taps = p["kernel_h"] * p["kernel_w"]
     rows = _once(m, call, lambda: _channels(m, call, lambda: _dense(m, call, taps, x.channels, 1)))
@@ -321,7 +324,7 @@ def transposed(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("fully_connected", "fully_connected16")
 def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
-    """Vectors times constant weights; multipliers are proved to round as doubles do."""
+    """Match vectors times constant weights; the call's multipliers are proved to round as doubles do."""
     x, o = call.operands["input"], call.output
     wide = call.kernel in WIDE
     if (x.batch, x.height, x.width) != (o.batch, o.height, o.width) or call.rounding not in ((3,) if wide else (2, 3)):
@@ -344,7 +347,7 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
         for (_, _, (factor, word)), (_, _, real) in zip(rows, one.what["rows"][at:], strict=False):
             key = ("rounds", real, call.rounding, factor, word, low, top)
             if wide:
-                # Sums may be wider than 32 bits: nothing but the double itself rounds as it does.
+                # Sums may be wider than 32 bits: only the exact double rounds equally.
                 if not same_mantissa(real, factor, word) or not _LEAST53 <= word & 0xFF <= _MOST53:
                     return None
             elif key not in m.world.seen:
@@ -363,12 +366,12 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
             continue
         starts = [(row, at // count) for row, at in zip(rows_of, begin, strict=True)]
         if all(m.row(call, "input", *at) == tags[v * depth : (v + o.width) * depth] for at, v in starts):
-            m.recognised(call, "vectors", one)
+            m.remember_match(call, "vectors", one)
             for (image, y), v in starts:
                 made = array("Q")
                 for vector in range(v, v + o.width):
                     made.extend(one.part(vector * count + place[1] * x.item, o.channels * x.item))
-                m.put(call, image, y, m.finished(call, made))
+                m.put(call, image, y, m.apply_fused_table(call, made))
             return
         m.forget(mark)
     raise m.unknown(call, first, "no operator of the source has these weights, parameters and inputs")
@@ -376,9 +379,9 @@ def fully_connected(m: Any, call: Any, first: int, last: int) -> None:
 
 @rule("batch_matmul")
 def matmul(m: Any, call: Any, first: int, last: int) -> None:
-    """Matrices of two activations; a matrix is one row of an operand."""
+    """Match a product of two computed matrices; a matrix is one row of an operand."""
     p, o = call.params, call.output
-    # The table of a fused function is of unsigned bytes, whatever the matrices are.
+    # The table of a fused function has unsigned bytes, whatever the types of the matrices.
     types = {o.dtype, *(call.operands[role].dtype for role in ("left", "right"))}
     if call.rounding != (_SINGLE if o.item == 2 else _DOUBLE) or len(types) != 1:
         raise m.unknown(call, first, "its rounding or types are none of a product of matrices")
@@ -402,7 +405,7 @@ def matmul(m: Any, call: Any, first: int, last: int) -> None:
             for image in range(o.batch):
                 for y in range(first, last):
                     at = (image * o.height + y) * size
-                    m.put(call, image, y, m.finished(call, array("Q", one.part(at, size))))
+                    m.put(call, image, y, m.apply_fused_table(call, array("Q", one.part(at, size))))
             return
     raise m.unknown(call, first, "no operator of the source has these parameters and inputs")
 

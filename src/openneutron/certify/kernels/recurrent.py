@@ -1,4 +1,4 @@
-"""Kernels with a state: what a step reads and keeps must be what a step of the source reads and keeps."""
+"""Rules of kernels with a state: each step must read and keep what a step of the source reads and keeps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from array import array
 from typing import Any
 
 from openneutron.certify.kernels import rule
-from openneutron.certify.kernels.products import unpacked
+from openneutron.certify.kernels.products import unpack_matrices
 from openneutron.certify.operators.recurrent import (
     COUPLED,
     NORMALIZE,
@@ -19,14 +19,14 @@ from openneutron.certify.operators.recurrent import (
     svdf_step,
 )  # fmt: skip
 from openneutron.certify.read.microcode import DTYPES
-from openneutron.certify.tags import NOTHING, filled
+from openneutron.certify.tags import NOTHING, fill_tags
 
 _DOUBLE = 1  # rounding
-_HEAD = 9  # words in front of a gate's vectors
-_MOST = 1 << 14  # cells, channels, filters and steps that the firmware takes
+_HEAD = 9  # words before a gate's vectors
+_MOST = 1 << 14  # cells, channels, filters and steps that the firmware accepts
 
 
-def _typed(m: Any, call: Any, first: int, types: dict[str, str]) -> None:
+def _check_types(m: Any, call: Any, first: int, types: dict[str, str]) -> None:
     for role, dtype in types.items():
         if DTYPES[call.operands[role].dtype] != dtype:
             raise m.unknown(call, first, f"its {role} is not {dtype}")
@@ -36,9 +36,9 @@ def _typed(m: Any, call: Any, first: int, types: dict[str, str]) -> None:
 
 @rule("svdf", keeps=True)
 def svdf(m: Any, call: Any, first: int, last: int) -> None:
-    """Filters that remember, and units that sum them."""
+    """Match each pixel with a step of an SVDF operator: filters with a memory of past results, and units that sum filters."""
     p, x, o = call.params, call.operands["input"], call.output
-    _typed(m, call, first, {"input": "INT8", "output": "INT8", "memory": "INT16"})
+    _check_types(m, call, first, {"input": "INT8", "output": "INT8", "memory": "INT16"})
     if (x.batch, x.height, x.width) != (1, 1, o.width) or (o.batch, o.height) != (1, 1):
         raise m.unknown(call, first, "input and output are not one row each")
     units, rank, steps = o.channels, p["rank"], p["steps"]
@@ -47,7 +47,7 @@ def svdf(m: Any, call: Any, first: int, last: int) -> None:
     filters = units * rank
     names = m.once(call, ("weights", "table"), lambda: _svdf_names(m, call, filters))
     each = 2 * filters * steps
-    memory, given = m.held(call, "memory", each * o.width), m.row(call, "input", 0, 0)
+    memory, given = m.read_state(call, "memory", each * o.width), m.row(call, "input", 0, 0)
     made, moved = array("Q"), array("Q")
     for at in range(o.width):
         vector = given[at * x.channels : (at + 1) * x.channels]
@@ -62,9 +62,11 @@ def svdf(m: Any, call: Any, first: int, last: int) -> None:
 
 def _svdf_names(m: Any, call: Any, filters: int) -> tuple[bytes, bytes]:
     p, depth, units = call.params, call.operands["input"].channels, call.output.channels
-    rows = unpacked(m, call, "weights", [(filters, depth)])[0]
+    rows = unpack_matrices(m, call, "weights", [(filters, depth)])[0]
     count = filters * p["steps"]
-    numbers = struct.unpack(f"<{filters + units}i{count}h", m.known(call, "table", 4 * (filters + units) + 2 * count))
+    numbers = struct.unpack(
+        f"<{filters + units}i{count}h", m.read_constant(call, "table", 4 * (filters + units) + 2 * count)
+    )
     scales = (p["filter_multiplier"], p["filter_shift"]), (p["output_multiplier"], p["output_shift"])
     return (
         name_of((tuple(rows), numbers[:filters], scales[0])),
@@ -77,9 +79,9 @@ def _svdf_names(m: Any, call: Any, filters: int) -> tuple[bytes, bytes]:
 
 @rule("lstm", keeps=True)
 def lstm(m: Any, call: Any, first: int, last: int) -> None:
-    """Rows are steps in time; images and pixels are sequences."""
+    """Match each row with a step in time of an LSTM; images and pixels are independent sequences."""
     p, x, o = call.params, call.operands["input"], call.output
-    _typed(m, call, first, {"input": "INT8", "output": "INT8", "hidden": "INT8", "cell": "INT16"})
+    _check_types(m, call, first, {"input": "INT8", "output": "INT8", "hidden": "INT8", "cell": "INT16"})
     cells, outputs, depth = p["cells"], o.channels, x.channels
     if x.shape[:3] != o.shape[:3] or not 1 <= cells <= _MOST or max(depth, outputs) > _MOST or p["flags"] & ~15:
         raise m.unknown(call, first, "input and output differ in steps or batch, or its sizes or flags make no sense")
@@ -87,7 +89,7 @@ def lstm(m: Any, call: Any, first: int, last: int) -> None:
         raise m.unknown(call, first, f"{cells} cells give {outputs} outputs without a projection")
     name = m.once(call, ("weights", "table"), lambda: _lstm_name(m, call))
     sequences = o.batch * o.width
-    hidden, cell = m.held(call, "hidden", sequences * outputs), m.held(call, "cell", 2 * sequences * cells)
+    hidden, cell = m.read_state(call, "hidden", sequences * outputs), m.read_state(call, "cell", 2 * sequences * cells)
     rows: dict[tuple[int, int], array[int]] = {}
     for image in range(o.batch):
         given = [m.row(call, "input", image, y) for y in range(first, last)]
@@ -111,7 +113,7 @@ def lstm(m: Any, call: Any, first: int, last: int) -> None:
         m.put(call, image, y, line)
     m.keep(call, "hidden", hidden)
     m.keep(call, "cell", cell)
-    m.keep(call, "workspace", filled(NOTHING, 9 * cells + 1))
+    m.keep(call, "workspace", fill_tags(NOTHING, 9 * cells + 1))
 
 
 def _lstm_name(m: Any, call: Any) -> bytes:
@@ -119,11 +121,11 @@ def _lstm_name(m: Any, call: Any) -> bytes:
     flags, cells = p["flags"], p["cells"]
     count = 3 if flags & COUPLED else 4
     parts = [(cells, depth), (cells, outputs)] * count + [(outputs, cells)] * bool(flags & PROJECT)
-    matrices = unpacked(m, call, "weights", parts)
+    matrices = unpack_matrices(m, call, "weights", parts)
     vectors = bool(flags & PEEPHOLE) + 2 * bool(flags & NORMALIZE)
     size = _HEAD + (2 + vectors) * cells
     total = count * size + (outputs if flags & PROJECT else 0)
-    words = struct.unpack(f"<{total}i", m.known(call, "table", 4 * total))
+    words = struct.unpack(f"<{total}i", m.read_constant(call, "table", 4 * total))
     gates = []
     for at in range(count):
         head, rest = words[at * size : at * size + _HEAD], words[at * size + _HEAD : (at + 1) * size]

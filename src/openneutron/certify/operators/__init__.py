@@ -1,7 +1,7 @@
-"""Rules of the source: one function per LiteRT operator says what its output bytes are, given the tags of its inputs.
+"""Rules of the source: one function per LiteRT operator computes the tags of its outputs from the tags of its inputs.
 
-A rule returns the tags of each output, or None where it does not know this form of the operator; such an operator is a
-function without a known inside, equal to another only with the same attributes and inputs.
+A rule returns the tags of each output, or None for a form of the operator that it does not model. Such an operator is opaque:
+it equals another one only with the same attributes and inputs.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ RULES: dict[str, Rule] = {}
 
 @dataclass
 class Context:
-    """One operator with the tags of what it reads."""
+    """One operator with the tags of its inputs."""
 
     world: World
     graph: Graph
     op: Operator
     values: dict[int, array[int]]
-    kept: dict[int, array[int]] = field(default_factory=dict)  # what variable tensors hold from here on
+    kept: dict[int, array[int]] = field(default_factory=dict)  # new contents of variable tensors
 
     def tensor(self, position: int) -> Tensor:
-        """Input tensor at a position."""
+        """Return the input tensor at a position."""
         return self.graph.tensors[self.op.inputs[position]]
 
     def has(self, position: int) -> bool:
-        """Whether an optional input is given."""
+        """Return whether an optional input is given."""
         return position < len(self.op.inputs) and self.op.inputs[position] >= 0
 
     def tags(self, position: int) -> array[int]:
-        """Tags of an input."""
+        """Return the tags of an input."""
         return self.values[self.op.inputs[position]]
 
     def inner(self, position: int) -> Tensor:
-        """A tensor that only lends its scale to what happens inside the operator."""
+        """Return an intermediate tensor, which only states the quantization of a value inside the operator."""
         return self.graph.tensors[self.op.intermediates[position]]
 
     def keep(self, position: int, tags: array[int]) -> None:
-        """Let the variable tensor at a position hold these tags from here on."""
+        """Set the new contents of the variable tensor at a position."""
         self.kept[self.op.inputs[position]] = tags
 
     @property
@@ -54,7 +54,7 @@ class Context:
         return self.graph.tensors[self.op.outputs[0]]
 
     def numbers(self, position: int) -> list[int] | None:
-        """A known integer input as numbers."""
+        """Return a known integer input as numbers, otherwise None."""
         if not self.has(position):
             return None
         tensor, data = self.tensor(position), value_of(self.tags(position))
@@ -64,8 +64,15 @@ class Context:
         return [int.from_bytes(data[at : at + step], "little", signed=True) for at in range(0, len(data), step)]
 
 
+def axis_of(number: int, rank: int) -> int:
+    """Return an axis counted from the front; raise ValueError if there is no such axis."""
+    if not -rank <= number < rank:
+        raise ValueError(f"axis {number} of {rank}")
+    return number % rank
+
+
 def rule(*codes: str) -> Callable[[Rule], Rule]:
-    """Register a rule for these operators."""
+    """Register a function as the rule of these operators."""
 
     def wrap(function: Rule) -> Rule:
         for code in codes:

@@ -1,4 +1,4 @@
-"""Two tensors element by element, softmax, pools, reductions and interpolation."""
+"""Rules of element-wise operators on two tensors, softmax, pools, reductions and interpolation."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from math import prod
 
 from openneutron.certify.numbers import (
     activation,
-    away,
     clamp,
     f32,
     halve,
     high,
     limits,
     multiplier,
+    round_away,
     window,
 )  # fmt: skip
-from openneutron.certify.operators import Context, rule
+from openneutron.certify.operators import Context, axis_of, rule
 from openneutron.certify.operators.moves import broadcast
 from openneutron.certify.tags import constant, digest, value_of
-from openneutron.certify.world import World, dense, gathered
+from openneutron.certify.world import World, dense, gather_elements
 
 _BYTES = ("INT8", "UINT8")
 _KINDS = (*_BYTES, "INT16")
 _SCALE_TOLERANCE = 0.001  # of the output scale of a 16-bit softmax, LiteRT's own
-_MOST_SHIFT = 14  # of its factor: a difference of 17 bits stays in INT32
+_MOST_SHIFT = 14  # of its factor, so that a 17-bit difference stays in INT32
 
 
 def _pair(c: Context) -> bool:
@@ -47,16 +47,16 @@ def _binary(c: Context, kernel: str, params: dict[str, int], rounding: int) -> l
 def elementwise(
     world: World, kernel: str, params: dict[str, int], rounding: int, dtype: str, left: array[int], right: array[int]
 ) -> array[int]:
-    """Results of a kernel on two tensors of equal size; kernels are told apart by all of their parameters."""
+    """Return the tags of a kernel on two tensors of equal size; all parameters identify the kernel."""
     meaning = (kernel, tuple(sorted(params.items())), rounding, dtype)
-    return world.computed(
+    return world.add_computation(
         "elements", (meaning, digest(left), digest(right)), len(left), meaning=meaning, left=left, right=right
     )
 
 
 @rule("ADD", "SUB", "SQUARED_DIFFERENCE")
 def add(c: Context) -> list[array[int]] | None:
-    """Both inputs on a common scale."""
+    """Add, subtract or square the difference after both inputs are rescaled to a common scale."""
     if not _pair(c):
         return _whole_numbers(c)
     if c.out.dtype == "INT16":
@@ -81,7 +81,7 @@ def add(c: Context) -> list[array[int]] | None:
 
 
 def _add16(c: Context) -> list[array[int]] | None:
-    """Scales that are powers of two by shifts, others with 15 bits of head room."""
+    """Add or subtract INT16: by shifts if all scales are powers of two, otherwise with 15 bits of head room."""
     scales = [t.scale[0] for t in (c.tensor(0), c.tensor(1), c.out)]
     low, top = activation(c.op.options.get("FusedActivationFunction", 0), *c.out.quantization, c.out.dtype)
     params = {"subtract": int(c.op.code == "SUB"), "clamp_low": low, "clamp_high": top}
@@ -107,7 +107,7 @@ def _add16(c: Context) -> list[array[int]] | None:
 
 @rule("MUL")
 def mul(c: Context) -> list[array[int]] | None:
-    """The product in float32's scale."""
+    """Multiply and rescale by a float32 factor."""
     if not _pair(c):
         return _whole_numbers(c)
     (s1, z1), (s2, z2), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
@@ -119,7 +119,7 @@ def mul(c: Context) -> list[array[int]] | None:
 
 @rule("MAXIMUM", "MINIMUM")
 def extreme(c: Context) -> list[array[int]] | None:
-    """Stored values are compared."""
+    """Compare stored values."""
     if len(c.op.inputs) != 2 or c.out.dtype not in _KINDS or any(c.tensor(at).dtype != c.out.dtype for at in range(2)):
         return _whole_numbers(c)
     return _binary(c, "minmax", {"minimum": int(c.op.code == "MINIMUM")}, 0)
@@ -127,7 +127,7 @@ def extreme(c: Context) -> list[array[int]] | None:
 
 @rule("PRELU")
 def prelu(c: Context) -> list[array[int]] | None:
-    """A slope below zero."""
+    """Rescale positive inputs, and multiply negative ones by a slope."""
     if not _pair(c) or c.out.dtype not in _BYTES:
         return None
     (s, z), (sa, za), (so, zo) = c.tensor(0).quantization, c.tensor(1).quantization, c.out.quantization
@@ -143,7 +143,7 @@ def prelu(c: Context) -> list[array[int]] | None:
 
 @rule("FLOOR_DIV", "FLOOR_MOD")
 def _whole_numbers(c: Context) -> list[array[int]] | None:
-    """Arithmetic on known integers without scale, as converters leave it for shapes."""
+    """Compute with known integers without a scale, which converters leave in the model to compute shapes."""
     functions: dict[str, Callable[[int, int], int]] = {
         "ADD": lambda a, b: a + b, "SUB": lambda a, b: a - b, "MUL": lambda a, b: a * b, "MAXIMUM": max,
         "MINIMUM": min, "FLOOR_DIV": lambda a, b: a // b, "FLOOR_MOD": lambda a, b: a % b,
@@ -179,7 +179,7 @@ _COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 @rule(*_COMPARISONS)
 def compare(c: Context) -> list[array[int]] | None:
-    """Known integers or BOOL values compared, as conditions of loops are."""
+    """Compare known integers or BOOL values, as conditions of loops do."""
     kinds = {c.tensor(0).dtype, c.tensor(1).dtype}
     of = {"BOOL"} if c.op.code.startswith("LOGICAL") else {"INT32", "INT64"}
     if len(kinds) > 1 or not kinds <= of or c.out.dtype != "BOOL" or any(c.tensor(at).scale for at in range(2)):
@@ -196,14 +196,14 @@ def compare(c: Context) -> list[array[int]] | None:
 
 @rule("LOGICAL_NOT")
 def logical_not(c: Context) -> list[array[int]] | None:
-    """A known BOOL value the other way round."""
+    """Negate a known BOOL value."""
     known = value_of(c.tags(0))
     return None if known is None or c.out.dtype != "BOOL" else [constant(bytes(not one for one in known))]
 
 
 @rule("CAST")
 def cast(c: Context) -> list[array[int]] | None:
-    """Known integers of another width."""
+    """Convert known integers to another width."""
     known = c.numbers(0)
     if known is None or c.out.dtype not in ("INT32", "INT64") or c.out.scale:
         return None
@@ -213,7 +213,7 @@ def cast(c: Context) -> list[array[int]] | None:
 
 @rule("SOFTMAX")
 def softmax(c: Context) -> list[array[int]] | None:
-    """Over the last dimension; exponentials of differences are a table."""
+    """Compute softmax over the last dimension, with a table of exponentials of differences."""
     x, y = c.tensor(0), c.out
     if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.scale) != 1 or len(y.scale) != 1:
         return None
@@ -224,7 +224,7 @@ def softmax(c: Context) -> list[array[int]] | None:
     meaning = (table, y.quantization[1], low, top, y.dtype)
     depth = x.shape[-1]
     return [
-        c.world.computed(
+        c.world.add_computation(
             "softmax", (meaning, depth, digest(c.tags(0))), y.size, meaning=meaning, depth=depth, tags=c.tags(0)
         )
     ]
@@ -239,31 +239,31 @@ def _softmax16(c: Context) -> list[array[int]] | None:
         return None
     meaning, depth = ("INT16", softmax_tables(), m, shift), x.shape[-1]
     return [
-        c.world.computed(
+        c.world.add_computation(
             "softmax", (meaning, depth, digest(c.tags(0))), y.size, meaning=meaning, depth=depth, tags=c.tags(0)
         )
     ]
 
 
 def softmax_tables() -> bytes:
-    """exp on [-10, 0] and 1 / (1 + x) on [0, 1], 513 INT16 each."""
-    return _interpolated(math.exp, -10.0, 0.0) + _interpolated(lambda x: 1.0 / (1.0 + x), 0.0, 1.0)
+    """Return tables of exp on [-10, 0] and 1 / (1 + x) on [0, 1], 513 INT16 each."""
+    return _interpolation_table(math.exp, -10.0, 0.0) + _interpolation_table(lambda x: 1.0 / (1.0 + x), 0.0, 1.0)
 
 
-def _interpolated(function: Callable[[float], float], low: float, top: float) -> bytes:
-    """Values in 1/32768, each less half of what the line to the next one misses in the middle."""
+def _interpolation_table(function: Callable[[float], float], low: float, top: float) -> bytes:
+    """Return values in 1/32768, each lowered by half of the error of linear interpolation in the middle of its step."""
     step = (top - low) / 512
     found = []
     for i in range(512):
-        value, then = away(32768.0 * function(low + i * step)), 32768.0 * function(low + (i + 1) * step)
-        middle = away(32768.0 * function(low + i * step + step / 2.0))
-        found.append(value - away((away((then + value) / 2.0) - middle) / 2.0))
-    found.append(away(32768.0 * function(top)))
+        value, then = round_away(32768.0 * function(low + i * step)), 32768.0 * function(low + (i + 1) * step)
+        middle = round_away(32768.0 * function(low + i * step + step / 2.0))
+        found.append(value - round_away((round_away((then + value) / 2.0) - middle) / 2.0))
+    found.append(round_away(32768.0 * function(top)))
     return struct.pack("<513h", *(clamp(one, -32768, 32767) for one in found))
 
 
 def exponentials(beta: float, scale: float) -> bytes:
-    """exp(-d * beta * scale) in Q0.31 for d = 0 … 255 as INT32, 0 where it does not count."""
+    """Return exp(-d * beta * scale) in Q0.31 for d = 0 … 255 as INT32, 0 where the difference is too large to count."""
     m, shift = multiplier(min(beta * scale * (1 << 26), float((1 << 31) - 1)))
     left, right = max(shift, 0), max(-shift, 0)
     largest = (31 << 26) >> left
@@ -292,7 +292,7 @@ def _exponential(a: int) -> int:
 
 @rule("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def pool(c: Context) -> list[array[int]] | None:
-    """A window of stored values."""
+    """Compute a pooling window on stored values."""
     x, y, o = c.tensor(0), c.out, c.op.options
     if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.shape) != 4 or len(y.scale) != 1:
         return None
@@ -304,35 +304,38 @@ def pool(c: Context) -> list[array[int]] | None:
     kernel = "avg_pool2d" if c.op.code == "AVERAGE_POOL_2D" else "max_pool2d"
     geometry = (kh, kw, sh, sw, top, left)
     if kernel == "avg_pool2d" and (x.shape[0], kh, kw, oh, ow, top, left) == (1, *x.shape[1:3], 1, 1, 0, 0):
-        return [_reduced(c, {"clamp_low": low, "clamp_high": high_}, 0, b"", x.shape, {1, 2})]
+        return [_add_reduction(c, {"clamp_low": low, "clamp_high": high_}, 0, b"", x.shape, {1, 2})]
     meaning = (kernel, geometry, low, high_, x.dtype)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "pool", (meaning, x.shape, digest(c.tags(0))), y.size,
             meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
     ]  # fmt: skip
 
 
-def _reduced(
+def _add_reduction(
     c: Context, params: dict[str, int], rounding: int, steps: bytes, shape: tuple[int, ...], axes: set[int]
 ) -> array[int]:
-    """Known by what each output element reads, whatever the shape: computed at once, or from sums that grow row by row."""
+    """Return the tags of a reduction, identified by the elements that each output reads, whatever the shape is.
+
+    So a mean over an image equals one computed from running sums of its rows.
+    """
     x = c.tensor(0)
-    boxes, count = ordered(c.tags(0), shape, axes, x.item), prod(shape[axis] for axis in axes)
+    boxes, count = group_by_output(c.tags(0), shape, axes, x.item), prod(shape[axis] for axis in axes)
     meaning = (tuple(sorted(params.items())), rounding, steps, x.dtype)
-    return c.world.computed(
+    return c.world.add_computation(
         "reduce", (meaning, count, digest(boxes)), c.out.size, meaning=meaning, tags=boxes, count=count, item=x.item
     )
 
 
 @rule("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 def reduction(c: Context) -> list[array[int]] | None:
-    """Any dimensions reduced; what each output element reads is gathered behind each other."""
+    """Reduce any dimensions; the elements that one output reads are stored one after the other."""
     x, y, axes = c.tensor(0), c.out, c.numbers(1)
     if x.dtype not in _KINDS or y.dtype != x.dtype or axes is None or not x.shape:
         return None
-    reduced = {axis % len(x.shape) for axis in axes}
+    reduced = {axis_of(axis, len(x.shape)) for axis in axes}
     count = prod(x.shape[axis] for axis in reduced)
     (s, z), (so, zo) = x.quantization, y.quantization
     low, top = limits(y.dtype)
@@ -354,23 +357,23 @@ def reduction(c: Context) -> list[array[int]] | None:
             m, shift = (m << bits) // count, shift - bits
         params = {"mode": 0, "offset": -z * count, "multiplier": m, "shift": shift, "output_zero": zo}
         params |= {"clamp_low": low, "clamp_high": top}
-    return [_reduced(c, params, rounding, steps, x.shape, reduced)]
+    return [_add_reduction(c, params, rounding, steps, x.shape, reduced)]
 
 
-def ordered(tags: array[int], shape: tuple[int, ...], reduced: set[int], item: int) -> array[int]:
-    """Elements so that those which are reduced to one follow each other."""
+def group_by_output(tags: array[int], shape: tuple[int, ...], reduced: set[int], item: int) -> array[int]:
+    """Reorder elements so that those reduced to one output are adjacent."""
     strides = dense(shape)
     order = [*(at for at in range(len(shape)) if at not in reduced), *sorted(reduced)]
-    return gathered(tags, item, [shape[at] for at in order], [strides[at] for at in order])
+    return gather_elements(tags, item, [shape[at] for at in order], [strides[at] for at in order])
 
 
 def sum_steps(s: float, z: int, so: float, zo: int, count: int) -> bytes:
-    """Least sum of INT8 values for each output above the least, as LiteRT's default kernel scales sums in float32."""
+    """Return the least sum of INT8 values for each output above the lowest, by LiteRT's float32 scaling of sums."""
     scale = f32(s / so)
     bias = f32(f32(-z * scale) * count)
 
     def result(total: int) -> int:
-        return away(f32(f32(f32(float(total)) * scale) + bias)) + zo
+        return round_away(f32(f32(f32(float(total)) * scale) + bias)) + zo
 
     found = []
     for wanted in range(-127, 128):
@@ -387,15 +390,15 @@ def sum_steps(s: float, z: int, so: float, zo: int, count: int) -> bytes:
 
 @rule("ARG_MAX", "ARG_MIN")
 def arg_max(c: Context) -> list[array[int]] | None:
-    """The first largest or smallest value along one dimension."""
+    """Find the first largest or smallest value along one dimension."""
     x, y, axes = c.tensor(0), c.out, c.numbers(1)
     if x.dtype not in _BYTES or y.dtype not in ("INT32", "INT64") or axes is None or len(axes) != 1:
         return None
-    axis = axes[0] % len(x.shape)
-    tags = ordered(c.tags(0), x.shape, {axis}, x.item)
+    axis = axis_of(axes[0], len(x.shape))
+    tags = group_by_output(c.tags(0), x.shape, {axis}, x.item)
     meaning = (1 if c.op.code == "ARG_MAX" else -1, x.dtype, y.dtype)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "arg_max", (meaning, x.shape[axis], digest(tags)), y.size,
             meaning=meaning, tags=tags, count=x.shape[axis], item=y.item,
         )
@@ -404,7 +407,7 @@ def arg_max(c: Context) -> list[array[int]] | None:
 
 @rule("RESIZE_BILINEAR")
 def resize_bilinear(c: Context) -> list[array[int]] | None:
-    """Four neighbours weighted."""
+    """Interpolate between four neighbours."""
     x, y, o = c.tensor(0), c.out, c.op.options
     if x.dtype not in _KINDS or y.dtype != x.dtype or len(x.shape) != 4 or len(y.shape) != 4:
         return None
@@ -412,7 +415,7 @@ def resize_bilinear(c: Context) -> list[array[int]] | None:
     scales = [step(x.shape[at], y.shape[at], align, x.dtype) for at in (1, 2)]
     meaning = (*scales, int(half), x.dtype)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "bilinear", (meaning, x.shape, y.shape, digest(c.tags(0))), y.size,
             meaning=meaning, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
@@ -420,7 +423,7 @@ def resize_bilinear(c: Context) -> list[array[int]] | None:
 
 
 def step(size: int, wanted: int, align: bool, dtype: str) -> int:
-    """Input steps per output step: INT8 in 1/1024, UINT8 the bits of a float32."""
+    """Return input pixels per output pixel: for INT8 in 1/1024, for UINT8 as the bits of a float32."""
     if align and wanted > 1:
         size, wanted = size - 1, wanted - 1
     if dtype == "UINT8":
@@ -429,7 +432,7 @@ def step(size: int, wanted: int, align: bool, dtype: str) -> int:
 
 
 def rows_between(at: int, scale: int, half: int, size: int, dtype: str) -> tuple[int, int]:
-    """The two input rows behind an output row."""
+    """Return the two input rows that an output row is interpolated from."""
     if dtype == "UINT8":
         real = struct.unpack("<f", struct.pack("<i", scale))[0]
         t = f32(f32(f32(at + 0.5) * real) - 0.5) if half else f32(at * real)

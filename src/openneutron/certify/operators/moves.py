@@ -1,39 +1,41 @@
-"""Operators that only move bytes: their outputs are tags of their inputs in another order."""
+"""Rules of operators that only move bytes: their outputs are the tags of their inputs in another order."""
 
 from __future__ import annotations
 
 from array import array
 from math import prod
 
-from openneutron.certify.numbers import away, clamp, f32
-from openneutron.certify.operators import Context, rule
+from openneutron.certify.numbers import clamp, f32, round_away
+from openneutron.certify.operators import Context, axis_of, rule
 from openneutron.certify.read.litert import Tensor
-from openneutron.certify.tags import constant, digest, filled, value_of
-from openneutron.certify.world import World, dense, gathered
+from openneutron.certify.tags import constant, digest, fill_tags, value_of
+from openneutron.certify.world import World, dense, gather_elements
 
 _KINDS = ("INT8", "UINT8", "INT16")
 
 
 @rule("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def reshape(c: Context) -> list[array[int]] | None:
-    """The same bytes."""
+    """Return the same bytes."""
     return [c.tags(0)] if len(c.tags(0)) == c.out.size else None
 
 
 @rule("TRANSPOSE")
 def transpose(c: Context) -> list[array[int]] | None:
-    """Dimensions in another order."""
+    """Return the dimensions in another order."""
     shape, order = c.tensor(0).shape, c.numbers(1)
-    if order is None or sorted(one % len(shape) for one in order) != list(range(len(shape))):
+    if order is None:
         return None
-    order = [one % len(shape) for one in order]
+    order = [axis_of(one, len(shape)) for one in order]
+    if sorted(order) != list(range(len(shape))):
+        return None
     strides = dense(shape)
-    return [gathered(c.tags(0), c.out.item, [shape[o] for o in order], [strides[o] for o in order])]
+    return [gather_elements(c.tags(0), c.out.item, [shape[o] for o in order], [strides[o] for o in order])]
 
 
 @rule("SLICE")
 def slice_(c: Context) -> list[array[int]] | None:
-    """A box."""
+    """Return a box of the input."""
     shape, begin, size = c.tensor(0).shape, c.numbers(1), c.numbers(2)
     if begin is None or size is None or not len(begin) == len(size) == len(shape):
         return None
@@ -42,12 +44,12 @@ def slice_(c: Context) -> list[array[int]] | None:
         return None
     strides = dense(shape)
     start = sum(b * s for b, s in zip(begin, strides, strict=True))
-    return [gathered(c.tags(0), c.out.item, counts, strides, start)]
+    return [gather_elements(c.tags(0), c.out.item, counts, strides, start)]
 
 
 @rule("STRIDED_SLICE")
 def strided_slice(c: Context) -> list[array[int]] | None:
-    """A box with steps, after numpy's rules."""
+    """Return a box of the input with steps, by numpy's rules."""
     shape, begin, end, step = c.tensor(0).shape, c.numbers(1), c.numbers(2), c.numbers(3)
     o = c.op.options
     if begin is None or end is None or step is None or o.get("Offset") or 0 in step:
@@ -81,28 +83,28 @@ def strided_slice(c: Context) -> list[array[int]] | None:
         return None
     steps = [each * s for (_, each, _), s in zip(cuts, strides, strict=True)]
     start = sum(first * s for (first, _, _), s in zip(cuts, strides, strict=True))
-    return [gathered(c.tags(0), c.out.item, counts, steps, start)]
+    return [gather_elements(c.tags(0), c.out.item, counts, steps, start)]
 
 
 @rule("PAD", "PADV2")
 def pad(c: Context) -> list[array[int]] | None:
-    """A frame of one value, the zero point where none is given."""
+    """Surround the input with a frame of one value, by default the zero point."""
     shape, borders = c.tensor(0).shape, c.numbers(1)
     if borders is None or len(borders) != 2 * len(shape) or min(borders, default=0) < 0 or c.out.dtype not in _KINDS:
         return None
     fill = _zero(c.out) if c.op.code == "PAD" else c.tags(2)
-    return [framed(c.tags(0), shape, borders[::2], c.out.shape, fill)] if len(fill) == c.out.item else None
+    return [pad_tensor(c.tags(0), shape, borders[::2], c.out.shape, fill)] if len(fill) == c.out.item else None
 
 
 def _zero(tensor: Tensor) -> array[int]:
-    """One element of the zero point."""
+    """Return one element that holds the zero point."""
     return constant((tensor.quantization[1] % (1 << 8 * tensor.item)).to_bytes(tensor.item, "little"))
 
 
-def framed(
+def pad_tensor(
     tags: array[int], shape: tuple[int, ...], before: list[int], outer: tuple[int, ...], fill: array[int]
 ) -> array[int]:
-    """A tensor inside a larger one that is the element `fill` elsewhere."""
+    """Place a tensor inside a larger one that is filled with the element `fill`."""
     made, item = fill * prod(outer), len(fill)
     strides = dense(outer)
     if not shape or 0 in shape:
@@ -120,7 +122,7 @@ def framed(
 
 @rule("MIRROR_PAD")
 def mirror_pad(c: Context) -> list[array[int]] | None:
-    """Edges reflected."""
+    """Extend the input by reflecting its edges."""
     shape, borders = c.tensor(0).shape, c.numbers(1)
     if borders is None or len(borders) != 2 * len(shape):
         return None
@@ -131,11 +133,11 @@ def mirror_pad(c: Context) -> list[array[int]] | None:
             return None
         front = [edge + low - 1 - i for i in range(low)]
         tables.append([*front, *range(size), *(size - 1 - edge - i for i in range(top))])
-    return [picked(c.tags(0), c.out.item, shape, tables)]
+    return [pick_elements(c.tags(0), c.out.item, shape, tables)]
 
 
-def picked(tags: array[int], item: int, shape: tuple[int, ...], tables: list[list[int]]) -> array[int]:
-    """Elements whose index along each dimension comes from a table."""
+def pick_elements(tags: array[int], item: int, shape: tuple[int, ...], tables: list[list[int]]) -> array[int]:
+    """Return the elements whose index along each dimension comes from a table."""
     made, current = tags, list(shape)
     for axis, table in enumerate(tables):
         if table == list(range(current[axis])):
@@ -152,47 +154,47 @@ def picked(tags: array[int], item: int, shape: tuple[int, ...], tables: list[lis
 
 @rule("RESIZE_NEAREST_NEIGHBOR")
 def resize_nearest(c: Context) -> list[array[int]] | None:
-    """The nearest pixel."""
+    """Return the nearest input pixel for each output pixel."""
     x, y = c.tensor(0).shape, c.out.shape
     if len(x) != 4 or len(y) != 4:
         return None
     align, half = bool(c.op.options.get("AlignCorners")), bool(c.op.options.get("HalfPixelCenters"))
     tables = [list(range(x[0])), nearest(x[1], y[1], align, half), nearest(x[2], y[2], align, half), list(range(x[3]))]
-    return [picked(c.tags(0), c.out.item, x, tables)]
+    return [pick_elements(c.tags(0), c.out.item, x, tables)]
 
 
 def nearest(size: int, wanted: int, align: bool, half: bool) -> list[int]:
-    """Source index of each position."""
+    """Return the source index of each output position."""
     scale = f32((size - 1) / (wanted - 1)) if align and wanted > 1 else f32(size / wanted)
     found = []
     for i in range(wanted):
         at = f32(f32(i + (0.5 if half else 0.0)) * scale)
-        found.append(clamp(away(at) if align else int(at // 1), 0, size - 1))
+        found.append(clamp(round_away(at) if align else int(at // 1), 0, size - 1))
     return found
 
 
 @rule("CONCATENATION")
 def concatenation(c: Context) -> list[array[int]] | None:
-    """Inputs side by side; UINT8 of other parameters is rescaled in float32."""
+    """Concatenate the inputs; UINT8 inputs with other quantization are rescaled in float32."""
     if c.op.options.get("FusedActivationFunction", 0):
         return None
     parts = []
     for position in range(len(c.op.inputs)):
         tensor, tags = c.tensor(position), c.tags(position)
         if tensor.dtype == "UINT8" and tensor.quantization != c.out.quantization:
-            tags = c.world.symbols.through(tags, _float_table(tensor.quantization, c.out.quantization))
+            tags = c.world.symbols.apply_table(tags, _float_table(tensor.quantization, c.out.quantization))
         parts.append((tensor.shape, tags))
-    return [joined(parts, c.op.options.get("Axis", 0), c.out.item)]
+    return [concatenate(parts, c.op.options.get("Axis", 0), c.out.item)]
 
 
 def _float_table(given: tuple[float, int], wanted: tuple[float, int]) -> bytes:
     factor = f32(given[0] * f32(1.0 / wanted[0]))
     bias = f32(-given[1] * factor)
-    return bytes(clamp(away(f32(f32(q * factor) + bias)) + wanted[1], 0, 255) for q in range(256))
+    return bytes(clamp(round_away(f32(f32(q * factor) + bias)) + wanted[1], 0, 255) for q in range(256))
 
 
-def joined(parts: list[tuple[tuple[int, ...], array[int]]], axis: int, item: int) -> array[int]:
-    """Tensors one behind the other along an axis."""
+def concatenate(parts: list[tuple[tuple[int, ...], array[int]]], axis: int, item: int) -> array[int]:
+    """Concatenate tensors along an axis."""
     rank = len(parts[0][0])
     axis %= rank
     outer = prod(parts[0][0][:axis])
@@ -206,19 +208,19 @@ def joined(parts: list[tuple[tuple[int, ...], array[int]]], axis: int, item: int
 
 @rule("PACK")
 def pack(c: Context) -> list[array[int]] | None:
-    """Inputs stacked along a new axis."""
+    """Stack the inputs along a new axis."""
     rank = len(c.out.shape)
     axis = c.op.options.get("Axis", 0) % rank
     parts = []
     for position in range(len(c.op.inputs)):
         shape = c.tensor(position).shape
         parts.append(((*shape[:axis], 1, *shape[axis:]), c.tags(position)))
-    return [joined(parts, axis, c.out.item)]
+    return [concatenate(parts, axis, c.out.item)]
 
 
 @rule("SPLIT", "SPLIT_V", "UNPACK")
 def split(c: Context) -> list[array[int]] | None:
-    """Parts along an axis."""
+    """Split the input along an axis."""
     data = 1 if c.op.code == "SPLIT" else 0
     x = c.tensor(data)
     if c.op.code == "UNPACK":
@@ -241,38 +243,40 @@ def split(c: Context) -> list[array[int]] | None:
     strides, start, made = dense(x.shape), 0, []
     for size in sizes:
         dims = [*x.shape[:axis], size, *x.shape[axis + 1 :]]
-        made.append(gathered(c.tags(data), x.item, dims, strides, start * strides[axis]))
+        made.append(gather_elements(c.tags(data), x.item, dims, strides, start * strides[axis]))
         start += size
     return made
 
 
 @rule("TILE")
 def tile(c: Context) -> list[array[int]] | None:
-    """A tensor repeated along each dimension."""
+    """Repeat a tensor along each dimension."""
     times, shape = c.numbers(1), c.tensor(0).shape
     if times is None or len(times) != len(shape):
         return None
-    return [picked(c.tags(0), c.out.item, shape, [list(range(n)) * t for n, t in zip(shape, times, strict=True)])]
+    return [
+        pick_elements(c.tags(0), c.out.item, shape, [list(range(n)) * t for n, t in zip(shape, times, strict=True)])
+    ]
 
 
 @rule("BROADCAST_TO")
 def broadcast_to(c: Context) -> list[array[int]] | None:
-    """A tensor repeated along dimensions of size 1."""
+    """Repeat a tensor along its dimensions of size 1."""
     return [broadcast(c.tags(0), c.tensor(0).shape, c.out.shape, c.out.item)]
 
 
 def broadcast(tags: array[int], shape: tuple[int, ...], wanted: tuple[int, ...], item: int = 1) -> array[int]:
-    """A tensor as numpy repeats it."""
+    """Return the tensor broadcast to `wanted`, by numpy's rules."""
     full = (1,) * (len(wanted) - len(shape)) + tuple(shape)
     if full == tuple(wanted):
         return tags
     strides = [0 if size == 1 else step for size, step in zip(full, dense(full), strict=True)]
-    return gathered(tags, item, list(wanted), strides)
+    return gather_elements(tags, item, list(wanted), strides)
 
 
 @rule("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")
 def depth_space(c: Context) -> list[array[int]] | None:
-    """Blocks of pixels to channels, or back."""
+    """Move blocks of pixels to channels, or back."""
     block = c.op.options.get("BlockSize", 0)
     x, y = c.tensor(0).shape, c.out.shape
     if block < 1 or len(x) != 4 or len(y) != 4:
@@ -286,12 +290,12 @@ def depth_space(c: Context) -> list[array[int]] | None:
         sizes = (n, h, block, w, block, depth // (block * block))
         order = (0, 1, 3, 2, 4, 5)
     strides = dense(sizes)
-    return [gathered(c.tags(0), c.out.item, [sizes[o] for o in order], [strides[o] for o in order])]
+    return [gather_elements(c.tags(0), c.out.item, [sizes[o] for o in order], [strides[o] for o in order])]
 
 
 @rule("SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND")
 def batch_space(c: Context) -> list[array[int]] | None:
-    """Blocks of pixels to images, or back."""
+    """Move blocks of pixels to images, or back."""
     x, y, blocks, borders = c.tensor(0).shape, c.out.shape, c.numbers(1), c.numbers(2)
     if blocks is None or borders is None or c.out.dtype not in _KINDS:
         return None
@@ -305,14 +309,14 @@ def batch_space(c: Context) -> list[array[int]] | None:
         ]
         before = [0, *borders[::2], *([0] * (len(x) - 1 - count))]
         fill = _zero(c.out)
-        tags = framed(c.tags(0), x, before, tuple(wide), fill)
+        tags = pad_tensor(c.tags(0), x, before, tuple(wide), fill)
         spread = [wide[0]]
         for k, block in enumerate(blocks):
             spread += [wide[1 + k] // block, block]
         strides = dense([*spread, rest])
         dims = [*blocks, wide[0], *spread[1::2], rest]
         steps = [*strides[2 : 2 * count + 1 : 2], strides[0], *strides[1 : 2 * count : 2], strides[-1]]
-        return [gathered(tags, c.out.item, dims, steps)]
+        return [gather_elements(tags, c.out.item, dims, steps)]
     images = x[0] // prod(blocks)
     narrow = [*blocks, images, *x[1 : 1 + count], rest]
     strides = dense(narrow)
@@ -320,20 +324,20 @@ def batch_space(c: Context) -> list[array[int]] | None:
     for k, block in enumerate(blocks):
         dims += [x[1 + k], block]
         steps += [strides[count + 1 + k], strides[k]]
-    whole = gathered(c.tags(0), c.out.item, [*dims, rest], [*steps, strides[-1]])
+    whole = gather_elements(c.tags(0), c.out.item, [*dims, rest], [*steps, strides[-1]])
     wide = [images, *(x[1 + k] * block for k, block in enumerate(blocks)), *x[1 + count :]]
     cut = [images, *y[1 : 1 + count], *x[1 + count :]]
     flat = dense(wide)
     start = sum(borders[2 * k] * flat[1 + k] for k in range(count))
-    return [gathered(whole, c.out.item, cut, flat, start)]
+    return [gather_elements(whole, c.out.item, cut, flat, start)]
 
 
 @rule("GATHER")
 def gather(c: Context) -> list[array[int]] | None:
-    """Slices picked by index."""
+    """Return the slices that the indices select."""
     x, index = c.tensor(0), c.tensor(1)
     axis, batch = c.op.options.get("Axis", 0), c.op.options.get("BatchDims", 0)
-    axis, batch = axis % len(x.shape), batch + (len(index.shape) if batch < 0 else 0)
+    axis, batch = axis_of(axis, len(x.shape)), batch + (len(index.shape) if batch < 0 else 0)
     params = (
         prod(x.shape[:batch]),
         prod(x.shape[batch:axis]),
@@ -350,7 +354,7 @@ def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices
     known = value_of(indices)
     if known is None:
         total = batches * outer * count * width
-        return world.computed("gather", (params, item, digest(tags), digest(indices)), total, params=params)
+        return world.add_computation("gather", (params, item, digest(tags), digest(indices)), total, params=params)
     made = array("Q")
     for b in range(batches):
         for o in range(outer):
@@ -364,7 +368,7 @@ def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices
 
 @rule("DYNAMIC_UPDATE_SLICE")
 def dynamic_update_slice(c: Context) -> list[array[int]] | None:
-    """A tensor with a box of it replaced, moved back inside where it would leave the tensor; bytes, whatever they mean."""
+    """Replace a box of a tensor; a box that would leave the tensor is moved back inside."""
     whole, update, starts = c.tensor(0), c.tensor(1), c.numbers(2)
     rank = len(whole.shape)
     if starts is None or not len(starts) == rank == len(update.shape) or not rank or len(c.tags(0)) != c.out.size:
@@ -388,7 +392,7 @@ def dynamic_update_slice(c: Context) -> list[array[int]] | None:
 
 @rule("SHAPE")
 def shape(c: Context) -> list[array[int]] | None:
-    """The sizes that the file states."""
+    """Return the sizes that the file states."""
     if c.out.item not in (4, 8):
         return None
     data = b"".join(size.to_bytes(c.out.item, "little") for size in c.tensor(0).shape)
@@ -397,11 +401,11 @@ def shape(c: Context) -> list[array[int]] | None:
 
 @rule("FILL")
 def fill(c: Context) -> list[array[int]] | None:
-    """One element many times."""
+    """Repeat one element."""
     return [c.tags(1) * prod(c.out.shape)] if c.numbers(0) is not None else None
 
 
 @rule("ZEROS_LIKE")
 def zeros_like(c: Context) -> list[array[int]] | None:
-    """Zeros."""
-    return [filled(0, c.out.size)] if c.out.scale == () else None
+    """Return zeros in the shape of the input."""
+    return [fill_tags(0, c.out.size)] if c.out.scale == () else None

@@ -1,11 +1,11 @@
-"""Sums of products with constant weights: convolutions and fully connected layers, and products of two activations."""
+"""Rules of convolutions and fully connected layers with constant weights, and of products of two computed tensors."""
 
 from __future__ import annotations
 
 from array import array
 from math import prod
 
-from openneutron.certify.numbers import activation, f32, limits, multiplier, reduced, window, wrap
+from openneutron.certify.numbers import activation, f32, limits, multiplier, narrow_multiplier, window, wrap
 from openneutron.certify.operators import Context, rule
 from openneutron.certify.read.litert import Tensor
 from openneutron.certify.tags import digest, value_of
@@ -14,7 +14,8 @@ _BYTES = ("INT8", "UINT8")
 _INT32_BIAS = 2  # of the schema's TensorType
 _SIZES = bytes(min(one, 256 - one) for one in range(256))  # of INT8 values, by their byte
 _MOST_SUM = 1 << 47
-_WIDE_LEFT_SHIFT = 7  # as far as LiteRT multiplies sums of 64 bits
+_MOST_RESULT = 1 << 31  # where LiteRT's conversion of a double to INT32 is undefined
+_WIDE_LEFT_SHIFT = 7  # the largest that LiteRT allows for 64-bit sums
 
 
 def _usable(c: Context, data: int = 0, weights: int = 1) -> bool:
@@ -30,8 +31,8 @@ def _symmetric(*tensors: Tensor) -> bool:
     return not any(any(one.zero_point) for one in tensors)
 
 
-def _signed(c: Context, position: int) -> tuple[bytes, int]:
-    """Weights as INT8 bytes and the zero point that goes with them."""
+def _int8_weights(c: Context, position: int) -> tuple[bytes, int]:
+    """Return the weights as INT8 bytes, with the zero point in INT8."""
     w, data = c.tensor(position), value_of(c.tags(position))
     assert data is not None
     zero = w.zero_point[0] if w.zero_point else 0
@@ -52,12 +53,12 @@ def _biases(c: Context, position: int, count: int) -> list[int] | None:
 
 
 def _narrow(c: Context) -> bool:
-    """Do sums of 16-bit activations wrap in 32 bits? They do where the operator says that biases are INT32."""
+    """Return whether sums of 16-bit activations wrap in 32 bits: they do if the operator declares INT32 biases."""
     return bool(c.op.options.get("QuantizedBiasType", 0) == _INT32_BIAS)
 
 
-def _summed(c: Context, channels: list[bytes], biases: list[int]) -> bool:
-    """Do sums of 64 bits, and their factors, stay where LiteRT's arithmetic is defined?"""
+def _sums_fit(c: Context, channels: list[bytes], biases: list[int]) -> bool:
+    """Return whether 64-bit sums and their factors stay in the range where LiteRT's arithmetic is defined."""
     if c.out.dtype != "INT16" or _narrow(c):
         return True
     # FULLY_CONNECTED rounds a double; the others have multipliers that LiteRT bounds.
@@ -69,14 +70,26 @@ def _summed(c: Context, channels: list[bytes], biases: list[int]) -> bool:
     return all(abs(bias) + (size << 15) < _MOST_SUM for bias, size in zip(biases, sizes, strict=True))
 
 
-def _scaled(c: Context, factors: list[float]) -> list[tuple[int, int]]:
-    """Multiplier and shift of each channel."""
+def _convertible(c: Context, channels: list[bytes], biases: list[int], weights_zero: int, factors: list[float]) -> bool:
+    """Return whether the products that FULLY_CONNECTED rounds in double fit INT32."""
+    narrow = c.out.dtype != "INT16" or _narrow(c)
+    data = 1 << 15 if c.out.dtype == "INT16" else 255
+    for row, bias, factor in zip(channels, biases, factors, strict=True):
+        size = sum(row.translate(_SIZES)) + abs(weights_zero) * len(row)
+        total = abs(bias) + size * data
+        if abs(factor) * (min(total, 1 << 31) if narrow else total) >= _MOST_RESULT:
+            return False
+    return True
+
+
+def _multipliers(c: Context, factors: list[float]) -> list[tuple[int, int]]:
+    """Return multiplier and shift of each channel."""
     made = [multiplier(factor) for factor in factors]
-    return [reduced(*one) for one in made] if c.out.dtype == "INT16" and not _narrow(c) else made
+    return [narrow_multiplier(*one) for one in made] if c.out.dtype == "INT16" and not _narrow(c) else made
 
 
 def _parameters(c: Context, data: int, weights_zero: int) -> tuple[object, ...]:
-    """What all channels have in common, as a call states it."""
+    """Return the parameters common to all channels, as a call states them."""
     x, y = c.tensor(data), c.out
     if y.dtype == "INT16":
         return (x.dtype, y.dtype, int(_narrow(c)), *_clamps(c))
@@ -96,26 +109,26 @@ def _clamps(c: Context) -> tuple[int, int]:
     return activation(c.op.options.get("FusedActivationFunction", 0), *c.out.quantization, c.out.dtype)
 
 
-def _folded(c: Context, bias: int, part: int) -> int:
-    """A bias less what the input's zero point adds, in the sum's own width."""
+def _fold_zero_point(c: Context, bias: int, part: int) -> int:
+    """Return the bias minus `part`, the contribution of the input's zero point; INT16 inputs have none."""
     return bias if c.out.dtype == "INT16" else wrap(bias - part)
 
 
 def _total(weights: bytes) -> int:
-    """Sum of INT8 values."""
+    """Return the sum of INT8 values."""
     return sum(array("b", weights))
 
 
 @rule("CONV_2D", "DEPTHWISE_CONV_2D")
 def convolution(c: Context) -> list[array[int]] | None:
-    """One weighted sum per output channel over a window; the input's zero point is folded into the bias."""
+    """Compute one weighted sum per output channel over a window; the input's zero point is folded into the bias."""
     if not _usable(c):
         return None
     o = c.op.options
     x, w, y = c.tensor(0), c.tensor(1), c.out
     if len(x.shape) != 4 or len(w.shape) != 4 or len(y.shape) != 4:
         return None
-    data, wz = _signed(c, 1)
+    data, wz = _int8_weights(c, 1)
     zero = x.quantization[1]
     if c.op.code == "CONV_2D":
         cout, kh, kw, cin = w.shape
@@ -128,7 +141,7 @@ def convolution(c: Context) -> list[array[int]] | None:
         channels = [data[at::cout] for at in range(cout)]
         groups, lanes = x.shape[3], True
     biases = _biases(c, 2, cout)
-    if biases is None or len(w.scale) not in (1, cout) or not _summed(c, channels, biases):
+    if biases is None or len(w.scale) not in (1, cout) or not _sums_fit(c, channels, biases):
         return None
     sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
     dh, dw = o.get("DilationHFactor", 1), o.get("DilationWFactor", 1)
@@ -136,13 +149,14 @@ def convolution(c: Context) -> list[array[int]] | None:
     if (oh, ow, cout) != y.shape[1:] or cout % groups:
         return None
     folded = [
-        _folded(c, bias, zero * (_total(one) - wz * len(one))) for bias, one in zip(biases, channels, strict=True)
+        _fold_zero_point(c, bias, zero * (_total(one) - wz * len(one)))
+        for bias, one in zip(biases, channels, strict=True)
     ]
-    rows = tuple(zip(channels, folded, _scaled(c, _factors(c, 0, 1, cout)), strict=True))
+    rows = tuple(zip(channels, folded, _multipliers(c, _factors(c, 0, 1, cout)), strict=True))
     geometry = (kh, kw, sh, sw, dh, dw, top, left, groups)
     common = _parameters(c, 0, wz)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "lanes" if lanes else "dense", (geometry, common, rows, x.shape, digest(c.tags(0))), y.size,
             geometry=geometry, common=common, rows=rows, tags=c.tags(0), shape=x.shape, out=y.shape, item=x.item,
         )
@@ -150,27 +164,27 @@ def convolution(c: Context) -> list[array[int]] | None:
 
 
 @rule("TRANSPOSE_CONV")
-def transposed(c: Context) -> list[array[int]] | None:
-    """Each input adds a weighted window to the output."""
+def transpose_conv(c: Context) -> list[array[int]] | None:
+    """Add a weighted window to the output for each input."""
     if not _usable(c, 2, 1):
         return None
     o, x, w, y = c.op.options, c.tensor(2), c.tensor(1), c.out
     if len(x.shape) != 4 or len(w.shape) != 4 or len(y.shape) != 4 or c.numbers(0) != list(y.shape):
         return None
     cout, kh, kw, cin = w.shape
-    data, wz = _signed(c, 1)
+    data, wz = _int8_weights(c, 1)
     biases = _biases(c, 3, cout)
     size = kh * kw * cin
     sh, sw = o.get("StrideH", 1), o.get("StrideW", 1)
     (_, top), (_, left) = window(y.shape[1], kh, sh, 1, o["Padding"]), window(y.shape[2], kw, sw, 1, o["Padding"])
     channels = [data[at * size : (at + 1) * size] for at in range(cout)]
-    if biases is None or not _summed(c, channels, biases):
+    if biases is None or not _sums_fit(c, channels, biases):
         return None
-    rows = tuple(zip(channels, biases, _scaled(c, _factors(c, 2, 1, cout)), strict=True))
+    rows = tuple(zip(channels, biases, _multipliers(c, _factors(c, 2, 1, cout)), strict=True))
     geometry = (kh, kw, sh, sw, top, left)
     common = _parameters(c, 2, wz)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "transposed", (geometry, common, rows, x.shape, y.shape, digest(c.tags(2))), y.size,
             geometry=geometry, common=common, rows=rows, tags=c.tags(2), shape=x.shape, out=y.shape, item=x.item,
         )
@@ -179,25 +193,30 @@ def transposed(c: Context) -> list[array[int]] | None:
 
 @rule("FULLY_CONNECTED")
 def fully_connected(c: Context) -> list[array[int]] | None:
-    """Vectors times a constant matrix, rounded once."""
+    """Multiply vectors by a constant matrix, rounding once."""
     if not _usable(c) or len(c.tensor(1).shape) != 2 or c.op.options.get("WeightsFormat", 0):
         return None
     x, w, y = c.tensor(0), c.tensor(1), c.out
     count, depth = w.shape
-    data, wz = _signed(c, 1)
+    data, wz = _int8_weights(c, 1)
     biases = _biases(c, 2, count)
     if biases is None or len(w.scale) not in (1, count) or y.size != x.size // depth * count:
         return None
     zero = x.quantization[1]
     channels = [data[at * depth : (at + 1) * depth] for at in range(count)]
-    if not _summed(c, channels, biases):
+    if not _sums_fit(c, channels, biases):
         return None
-    folded = [_folded(c, bias, zero * (_total(one) - wz * depth)) for bias, one in zip(biases, channels, strict=True)]
+    folded = [
+        _fold_zero_point(c, bias, zero * (_total(one) - wz * depth)) for bias, one in zip(biases, channels, strict=True)
+    ]
     factors = [x.scale[0] * scale / y.scale[0] for scale in w.scale]
-    rows = tuple(zip(channels, folded, factors * count if len(factors) == 1 else factors, strict=True))
+    factors = factors * count if len(factors) == 1 else factors
+    if not _convertible(c, channels, biases, wz, factors):
+        return None
+    rows = tuple(zip(channels, folded, factors, strict=True))
     common = _parameters(c, 0, wz)
     return [
-        c.world.computed(
+        c.world.add_computation(
             "vectors", (common, rows, digest(c.tags(0))), y.size,
             common=common, rows=rows, tags=c.tags(0), depth=depth, count=count,
         )
@@ -206,7 +225,7 @@ def fully_connected(c: Context) -> list[array[int]] | None:
 
 @rule("BATCH_MATMUL")
 def matmul(c: Context) -> list[array[int]] | None:
-    """Products of two activations."""
+    """Multiply two computed matrices."""
     left, right, y = c.tensor(0), c.tensor(1), c.out
     wide = y.dtype == "INT16"
     if not left.dtype == right.dtype == y.dtype or not (y.dtype == "INT8" or (wide and _symmetric(left, right, y))):
@@ -217,9 +236,10 @@ def matmul(c: Context) -> list[array[int]] | None:
         return None
     factor = multiplier(f32(left.scale[0] * right.scale[0]) / y.scale[0])
     flags = bool(c.op.options.get("AdjX")), bool(c.op.options.get("AdjY"))
-    if wide and factor[1] > _WIDE_LEFT_SHIFT:
+    depth = left.shape[-2 if flags[0] else -1]
+    if wide and (factor[1] > _WIDE_LEFT_SHIFT or depth << 30 >= _MOST_SUM):
         return None
-    factor = reduced(*factor) if wide else factor
+    factor = narrow_multiplier(*factor) if wide else factor
     zeros = left.quantization[1], right.quantization[1]
     common = (y.dtype, *flags, *zeros, *factor, y.quantization[1], *limits(y.dtype))
     sides = []
@@ -230,7 +250,7 @@ def matmul(c: Context) -> list[array[int]] | None:
             return None
         sides.append((full, c.tags(position)))
     return [
-        c.world.computed(
+        c.world.add_computation(
             "matmul", (common, *((full, digest(tags)) for full, tags in sides)), y.size,
             common=common, left=sides[0], right=sides[1], out=wanted, matrix=prod(y.shape[-2:]) * y.item,
         )

@@ -1,6 +1,6 @@
-"""Operators that keep something from run to run in variable tensors: SVDF and the integer LSTM.
+"""Rules of operators that keep variable tensors between runs: SVDF and the integer LSTM.
 
-A step is one function of its input, of what was kept, and of all constants; it is known by these three.
+A step is a function of its input, of the state and of all constants; it is identified by these three.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from openneutron.certify.tags import digest, value_of
 from openneutron.certify.world import World
 
 COUPLED, PEEPHOLE, NORMALIZE, PROJECT = 1, 2, 4, 8  # flags of a call
-SECOND = 1  # the cell's gate in a call's order: it has no peephole
+SECOND = 1  # position of the cell gate in a call, which has no peephole
 _RELU, _TANH = 1, 4  # of the schema's ActivationFunctionType
 # Inputs of UNIDIRECTIONAL_SEQUENCE_LSTM; its gates are input, forget, cell, output.
 _FROM_INPUT, _FROM_HIDDEN, _BIASES, _NORMS = (1, 2, 3, 4), (5, 6, 7, 8), (12, 13, 14, 15), (20, 21, 22, 23)
@@ -32,14 +32,14 @@ _GUARD = 10000
 
 
 def name_of(meaning: Hashable) -> bytes:
-    """A short name of constants and parameters."""
+    """Return a hash of constants and parameters."""
     return hashlib.sha256(repr(meaning).encode()).digest()
 
 
 def svdf_step(
     world: World, names: tuple[bytes, bytes], sizes: tuple[int, int], x: array[int], memory: array[int], *, add: bool
 ) -> tuple[array[int], array[int]] | None:
-    """Output and new memory of one sequence; None where the source has no such step and `add` does not make one."""
+    """Return output and new memory of one sequence; None if the source has no such step and `add` is false."""
     units, steps = sizes
     count = len(memory) // (2 * steps)
     made = world.step("svdf filters", (names[0], digest(x)), 2 * count, add=add)
@@ -56,14 +56,17 @@ def svdf_step(
 def lstm_step(
     world: World, name: bytes, sizes: tuple[int, int], given: tuple[array[int], array[int], array[int]], *, add: bool
 ) -> tuple[array[int], array[int]] | None:
-    """Output, which is the hidden state too, and cell state after one step from input, hidden and cell state."""
+    """Return hidden state (the output) and cell state after one step from input, hidden and cell state.
+
+    None if the source has no such step and `add` is false.
+    """
     outputs, cells = sizes
     made = world.step("lstm", (name, *map(digest, given)), outputs + 2 * cells, add=add)
     return None if made is None else (made[:outputs], made[outputs:])
 
 
 def _vector(c: Context, position: int, dtype: str, count: int) -> list[int] | None:
-    """A constant vector of integers."""
+    """Return a constant vector of integers, None if the input is not one."""
     data, tensor = value_of(c.tags(position)), c.tensor(position)
     if data is None or tensor.dtype != dtype or len(data) != tensor.item * count:
         return None
@@ -71,7 +74,7 @@ def _vector(c: Context, position: int, dtype: str, count: int) -> list[int] | No
 
 
 def _weights(c: Context, position: int, shape: tuple[int, int]) -> list[bytes] | None:
-    """Rows of a constant INT8 matrix of one scale and zero point 0."""
+    """Return the rows of a constant INT8 matrix with one scale and zero point 0, None if the input is not one."""
     tensor, data = c.tensor(position), value_of(c.tags(position))
     if data is None or tensor.dtype != "INT8" or tensor.shape != shape or not _plain(tensor):
         return None
@@ -82,14 +85,14 @@ def _plain(tensor: Tensor) -> bool:
     return len(tensor.scale) == 1 and tensor.scale[0] > 0 and not any(tensor.zero_point)
 
 
-def _folded(bias: int, weights: bytes, zero: int) -> int:
-    """A bias less what the input's zero point adds."""
+def _fold_zero_point(bias: int, weights: bytes, zero: int) -> int:
+    """Return the bias minus the contribution of the input's zero point."""
     return wrap(bias - zero * sum(array("b", weights)))
 
 
 @rule("SVDF")
 def svdf(c: Context) -> list[array[int]] | None:
-    """Each filter remembers its last outputs; a unit sums its filters, weighted in time."""
+    """Compute filters that keep their last outputs, and units that sum their filters, weighted over time."""
     if not all(c.has(at) for at in (0, 1, 2, 4)):
         return None
     x, y, feature, time, memory = c.tensor(0), c.out, c.tensor(1), c.tensor(2), c.tensor(4)
@@ -111,7 +114,7 @@ def svdf(c: Context) -> list[array[int]] | None:
     kept = memory.scale[0]
     first = multiplier(f32(f32(x.scale[0] * feature.scale[0]) / kept))
     second = multiplier(f32(f32(kept * time.scale[0]) / y.scale[0]))
-    folded = [_folded(0, row, x.quantization[1]) for row in rows]
+    folded = [_fold_zero_point(0, row, x.quantization[1]) for row in rows]
     names = (
         name_of((tuple(rows), tuple(folded), first)),
         name_of((rank, steps, tuple(weighted), tuple(biases), second, y.quantization[1])),
@@ -128,7 +131,7 @@ def svdf(c: Context) -> list[array[int]] | None:
 
 
 def _factor(*scales: float, over: float) -> tuple[int, int]:
-    """Multiplier of a product of scales over another, float32 after each step."""
+    """Return the multiplier of a product of scales divided by another, rounded to float32 after each step."""
     product = scales[0]
     for scale in scales[1:]:
         product = f32(product * scale)
@@ -140,7 +143,7 @@ def _clip(real: float, scale: float, most: int) -> int:
 
 
 def _gate(c: Context, gate: int, flags: int, sizes: tuple[int, int, int], exponent: int) -> tuple[Any, ...] | None:
-    """All that one gate is made of."""
+    """Return all constants and factors of one gate, None if the operator has another form."""
     cells, inputs, outputs = sizes
     scale = c.inner(gate).scale[0] if flags & NORMALIZE else _GATE_SCALE
     biases = _vector(c, _BIASES[gate], "INT32", cells)
@@ -155,7 +158,7 @@ def _gate(c: Context, gate: int, flags: int, sizes: tuple[int, int, int], expone
         if rows is None:
             return None
         first = biases if source is c.tensor(0) and not flags & NORMALIZE else [0] * cells
-        folded = tuple(_folded(b, row, source.quantization[1]) for b, row in zip(first, rows, strict=True))
+        folded = tuple(_fold_zero_point(b, row, source.quantization[1]) for b, row in zip(first, rows, strict=True))
         made.append((tuple(rows), folded, _factor(c.tensor(position).scale[0], source.scale[0], over=scale)))
     if flags & PEEPHOLE and gate != 2:
         position = _PEEPHOLES[min(gate, 2)]
@@ -173,7 +176,7 @@ def _gate(c: Context, gate: int, flags: int, sizes: tuple[int, int, int], expone
 
 
 def _usable(c: Context) -> bool:
-    """Is this the integer form, with whole gates and states of its own?"""
+    """Return whether this is the integer LSTM with complete gates and variable states."""
     o, y = c.op.options, c.out
     if len(c.op.inputs) < 20 or len(c.op.intermediates) != 5 or len(c.tensor(0).shape) != 3 or len(y.shape) != 3:
         return False
@@ -196,7 +199,7 @@ def _usable(c: Context) -> bool:
 
 @rule("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def lstm(c: Context) -> list[array[int]] | None:
-    """Gates of 16 bits in steps; hidden and cell state go on from run to run."""
+    """Compute an LSTM with 16-bit gates step by step; hidden and cell state are kept between runs."""
     if not _usable(c):
         return None
     x, y, cell, inner = c.tensor(0), c.out, c.tensor(_CELL), c.inner(4)
@@ -227,7 +230,7 @@ def lstm(c: Context) -> list[array[int]] | None:
 
 
 def _projection(c: Context, cells: int, outputs: int) -> tuple[tuple[Any, ...], tuple[int, int]] | None:
-    """Rows and biases of the projection, and its factor; empty ones where there is none."""
+    """Return rows and biases of the projection, and its factor; they are empty without a projection."""
     inner = c.inner(4)
     if not c.has(_PROJECTION):
         return ((), (0, 0)) if inner.quantization == c.out.quantization else None
@@ -235,12 +238,12 @@ def _projection(c: Context, cells: int, outputs: int) -> tuple[tuple[Any, ...], 
     biases = _vector(c, _PROJECTION_BIAS, "INT32", outputs) if c.has(_PROJECTION_BIAS) else [0] * outputs
     if rows is None or biases is None:
         return None
-    folded = tuple(_folded(b, row, -inner.quantization[1]) for b, row in zip(biases, rows, strict=True))
+    folded = tuple(_fold_zero_point(b, row, -inner.quantization[1]) for b, row in zip(biases, rows, strict=True))
     return (tuple(rows), folded), _factor(c.tensor(_PROJECTION).scale[0], inner.scale[0], over=c.out.scale[0])
 
 
 def _sequences(c: Context, name: bytes, sizes: tuple[int, int, int]) -> array[int]:
-    """Every sequence of the batch, step by step."""
+    """Compute every sequence of the batch, step by step, and return the tags of the output."""
     inputs, outputs, cells = sizes
     major = bool(c.op.options.get("TimeMajor"))
     steps, batch = c.tensor(0).shape[:2] if major else c.tensor(0).shape[1::-1]

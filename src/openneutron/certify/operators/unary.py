@@ -1,4 +1,4 @@
-"""Functions of one byte, derived again from their definition: 256 entries, however the compiler computes them."""
+"""Rules of functions of one byte: 256 entries derived from the definition, independent of how the compiler computes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from functools import lru_cache
 from openneutron.certify.functions import Unknown, function_of, wrong_entries
 from openneutron.certify.numbers import (
     activation,
-    away,
     clamp,
     f32,
     halve,
@@ -20,6 +19,7 @@ from openneutron.certify.numbers import (
     limits,
     multiplier,
     rescale,
+    round_away,
     saturate,
     steps,
     wrap,
@@ -34,7 +34,7 @@ _BYTES = ("INT8", "UINT8")
 
 
 def table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
-    """The table of an integer function of the stored value, indexed by the byte."""
+    """Return the table of an integer function of the stored value, indexed by the byte."""
     low, top = limits(given)
     least, most = limits(made)
     table = bytearray(256)
@@ -47,15 +47,18 @@ def table_of(function: Callable[[int], int], given: str, made: str) -> bytes:
 def wide_rescaling(
     given: str, made: str, zeros: tuple[int, int], factor: tuple[int, int], ends: tuple[int, int]
 ) -> bytes:
-    """The name of a rescaling with 16 bits on one side or both: the digest of all of its values."""
+    """Return an identifier of a rescaling with 16 bits on one or both sides: the digest of all its values."""
     (low, top), (least, most) = limits(given), limits(made)
     least, most = max(least, ends[0]), min(most, ends[1])
     values = array("i", (clamp(rescale(q - zeros[0], *factor) + zeros[1], least, most) for q in range(low, top + 1)))
     return hashlib.sha256(f"{given} {made} ".encode() + values.tobytes()).digest()
 
 
-def applied_wide(world: World, meaning: Hashable, tags: array[int], given: int, made: int) -> array[int]:
-    """A function of one element on each of some elements of `given` bytes; the same one gives the same tags anywhere."""
+def apply_wide(world: World, meaning: Hashable, tags: array[int], given: int, made: int) -> array[int]:
+    """Return the tags of a function of one element, applied to elements of `given` bytes.
+
+    The same function of the same element has the same tags everywhere.
+    """
     world.seen.add(("function", meaning))
     result, at = array("Q"), 0
     while at < len(tags):
@@ -65,17 +68,17 @@ def applied_wide(world: World, meaning: Hashable, tags: array[int], given: int, 
     return result
 
 
-def _applied(c: Context, function: Callable[[int], int]) -> list[array[int]] | None:
-    return [c.world.symbols.through(c.tags(0), table_of(function, c.tensor(0).dtype, c.out.dtype))]
+def _apply(c: Context, function: Callable[[int], int]) -> list[array[int]] | None:
+    return [c.world.symbols.apply_table(c.tags(0), table_of(function, c.tensor(0).dtype, c.out.dtype))]
 
 
-def _rescaled(c: Context, factor: tuple[int, int], low: int, top: int) -> list[array[int]] | None:
-    """The input on the output's scale, cut to [low, top]."""
+def _rescale_to_output(c: Context, factor: tuple[int, int], low: int, top: int) -> list[array[int]] | None:
+    """Rescale the input to the output's scale, cut to [low, top]."""
     x, zeros = c.tensor(0), (c.tensor(0).quantization[1], c.out.quantization[1])
     if "INT16" in (x.dtype, c.out.dtype):
         meaning = wide_rescaling(x.dtype, c.out.dtype, zeros, factor, (low, top))
-        return [applied_wide(c.world, meaning, c.tags(0), x.item, c.out.item)]
-    return _applied(c, lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], low, top))
+        return [apply_wide(c.world, meaning, c.tags(0), x.item, c.out.item)]
+    return _apply(c, lambda q: clamp(rescale(q - zeros[0], *factor) + zeros[1], low, top))
 
 
 def _fits(c: Context) -> bool:
@@ -90,7 +93,7 @@ def _fits(c: Context) -> bool:
 
 
 def _fits_wide(c: Context) -> bool:
-    """8 bits, or 16 bits with zero point 0 on one side or both."""
+    """Return whether both tensors are per-tensor quantized, with 8 bits or with 16 bits and zero point 0."""
     x, y = c.tensor(0), c.out
     if "INT16" not in (x.dtype, y.dtype):
         return _fits(c)
@@ -109,19 +112,19 @@ def _float(c: Context, function: Callable[[float], float]) -> list[array[int]] |
             value = math.inf
         if math.isinf(value):
             return 1 << 31 if value > 0 else -(1 << 31)
-        return int(f32(f32(float(away(value))) + zo))
+        return int(f32(f32(float(round_away(value))) + zo))
 
-    return _applied(c, entry)
+    return _apply(c, entry)
 
 
 def _f(function: Callable[[float], float]) -> Callable[[float], float]:
-    def rounded(x: float) -> float:
+    def round_result(x: float) -> float:
         try:
             return f32(function(x))
         except OverflowError:
             return math.inf
 
-    return rounded
+    return round_result
 
 
 def _logistic(x: float) -> float:
@@ -147,10 +150,10 @@ _FLOATS: dict[str, Callable[[float], float]] = {
 
 
 @rule("LOGISTIC", "TANH", "EXP", "ELU", "GELU", "LOG")
-def in_float(c: Context) -> list[array[int]] | None:
-    """Scale in, evaluate, scale out, round, in float32; logistic function and tangent of 16 bits interpolate."""
+def evaluate_in_float(c: Context) -> list[array[int]] | None:
+    """Dequantize, evaluate in float32, requantize and round; 16-bit LOGISTIC and TANH interpolate in a table."""
     if c.out.dtype == "INT16":
-        return _interpolated(c)
+        return _interpolate(c)
     if not _fits(c):
         return None
     if c.op.code == "GELU":
@@ -162,8 +165,8 @@ def in_float(c: Context) -> list[array[int]] | None:
     return _float(c, _FLOATS[c.op.code])
 
 
-def _interpolated(c: Context) -> list[array[int]] | None:
-    """LOGISTIC and TANH of 16 bits out of one table."""
+def _interpolate(c: Context) -> list[array[int]] | None:
+    """Compute 16-bit LOGISTIC and TANH from one table."""
     if c.op.code not in ("LOGISTIC", "TANH") or not _fits_wide(c) or c.tensor(0).dtype != "INT16":
         return None
     scale, tangent = c.tensor(0).scale[0], int(c.op.code == "TANH")
@@ -172,11 +175,11 @@ def _interpolated(c: Context) -> list[array[int]] | None:
     m, shift = _steps(scale, (2.0**-12, 2.0**-11) if tangent else (2.0**-12,))
     if m > 65535:
         return None
-    return [applied_wide(c.world, ("lut16", logistic_table(), tangent, m, shift), c.tags(0), 2, 2)]
+    return [apply_wide(c.world, ("lut16", logistic_table(), tangent, m, shift), c.tags(0), 2, 2)]
 
 
 def _steps(scale: float, exact: tuple[float, ...]) -> tuple[int, int]:
-    """Multiplier and shift to the table's steps of 1/12288."""
+    """Return multiplier and shift that convert the input to the table's steps of 1/12288."""
     if scale in exact:
         return int(scale * 12288), 0
     shift = 0
@@ -186,7 +189,7 @@ def _steps(scale: float, exact: tuple[float, ...]) -> tuple[int, int]:
 
 
 def logistic_table() -> bytes:
-    """The function at n/24, raised by half of what a chord falls short of the curve, as 256 UINT16."""
+    """Return the logistic function at n/24 as 256 UINT16, each raised by half of the chord's distance from the curve."""
     found = []
     for n in range(255):
         s = 1.0 / (1.0 + math.exp(-n / 24))
@@ -197,15 +200,15 @@ def logistic_table() -> bytes:
 
 @rule("QUANTIZE")
 def quantize(c: Context) -> list[array[int]] | None:
-    """Between integer types."""
+    """Convert between integer types."""
     if not _fits_wide(c):
         return None
-    return _rescaled(c, multiplier(c.tensor(0).scale[0] / c.out.scale[0]), *limits(c.out.dtype))
+    return _rescale_to_output(c, multiplier(c.tensor(0).scale[0] / c.out.scale[0]), *limits(c.out.dtype))
 
 
 @rule("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
-def clamps(c: Context) -> list[array[int]] | None:
-    """Rescaled and cut."""
+def clamp_activation(c: Context) -> list[array[int]] | None:
+    """Rescale the input and cut it to the range of the activation."""
     if not _fits_wide(c) or (c.out.dtype == "INT16" and c.op.code not in ("RELU", "RELU6")):
         return None
     if "INT16" in (c.tensor(0).dtype, c.out.dtype) and c.tensor(0).dtype != c.out.dtype:
@@ -217,12 +220,12 @@ def clamps(c: Context) -> list[array[int]] | None:
     least, most = bounds[c.op.code]
     low = steps(least, so, zo)
     top = limits(c.out.dtype)[1] if most is None else steps(most, so, zo)
-    return _rescaled(c, multiplier(f32(s / so)), low, top)
+    return _rescale_to_output(c, multiplier(f32(s / so)), low, top)
 
 
 @rule("LEAKY_RELU")
 def leaky_relu(c: Context) -> list[array[int]] | None:
-    """Two slopes."""
+    """Rescale positive and negative inputs with two slopes."""
     if c.tensor(0).dtype == c.out.dtype == "INT16" and _fits_wide(c):
         return _leaky_relu16(c)
     if not _fits(c):
@@ -230,11 +233,11 @@ def leaky_relu(c: Context) -> list[array[int]] | None:
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
     slope = f32(f32(s * c.op.options.get("Alpha", 0.0)) / so)
     plain, scaled, sign = multiplier(f32(s / so)), multiplier(abs(slope)), -1 if slope < 0 else 1
-    return _applied(c, lambda q: (rescale(q - z, *plain) if q >= z else sign * rescale(q - z, *scaled)) + zo)
+    return _apply(c, lambda q: (rescale(q - z, *plain) if q >= z else sign * rescale(q - z, *scaled)) + zo)
 
 
 def _leaky_relu16(c: Context) -> list[array[int]] | None:
-    """As PRELU with a slope of 1 or -1 whose scale is the magnitude of alpha."""
+    """Compute it as PRELU with a slope of 1 or -1 whose scale is the magnitude of alpha."""
     (s, _), (so, _) = c.tensor(0).quantization, c.out.quantization
     alpha = c.op.options.get("Alpha", 0.0)
     (m, shift), (slope, slope_shift) = multiplier(f32(s / so)), multiplier(f32(f32(s * abs(alpha)) / so))
@@ -249,25 +252,25 @@ def _leaky_relu16(c: Context) -> list[array[int]] | None:
 
 @rule("ABS")
 def absolute(c: Context) -> list[array[int]] | None:
-    """Magnitude."""
+    """Return the magnitude."""
     if not _fits(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
     factor = multiplier(f32(s / so))
-    return _applied(c, lambda q: (abs(q - z) if s == so else rescale(abs(q - z), *factor)) + zo)
+    return _apply(c, lambda q: (abs(q - z) if s == so else rescale(abs(q - z), *factor)) + zo)
 
 
 @rule("NEG")
-def negated(c: Context) -> list[array[int]] | None:
-    """The stored byte negated, where scales allow it."""
+def negate(c: Context) -> list[array[int]] | None:
+    """Negate the stored byte, where the scales allow it."""
     if not _fits(c) or c.tensor(0).quantization != c.out.quantization or c.out.quantization[1]:
         return None
-    return [c.world.symbols.through(c.tags(0), bytes(-q & 0xFF for q in range(256)))]
+    return [c.world.symbols.apply_table(c.tags(0), bytes(-q & 0xFF for q in range(256)))]
 
 
 @rule("SQRT")
 def square_root(c: Context) -> list[array[int]] | None:
-    """Truncated; the least output below zero."""
+    """Compute the square root, truncated; negative inputs give the lowest output."""
     if not _fits(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
@@ -277,12 +280,12 @@ def square_root(c: Context) -> list[array[int]] | None:
             return limits(c.out.dtype)[0]
         return int(f32(f32(math.sqrt(f32(s * (q - z)))) / so)) + zo
 
-    return _applied(c, entry)
+    return _apply(c, entry)
 
 
 @rule("RSQRT")
 def inverse_root(c: Context) -> list[array[int]] | None:
-    """Newton's iteration in fixed point."""
+    """Compute 1/sqrt(x) by Newton's iteration in fixed point."""
     if not _fits(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
@@ -296,7 +299,7 @@ def inverse_root(c: Context) -> list[array[int]] | None:
         mantissa, exponent = _newton_root(v)
         return rescale(rescale(1, mantissa, exponent + 20), m, shift - 20) + zo
 
-    return _applied(c, entry)
+    return _apply(c, entry)
 
 
 def _newton_root(v: int) -> tuple[int, int]:
@@ -315,7 +318,7 @@ def _newton_root(v: int) -> tuple[int, int]:
 
 @rule("HARD_SWISH")
 def hard_swish(c: Context) -> list[array[int]] | None:
-    """x relu6(x + 3) / 6 in 16 bits."""
+    """Compute x * relu6(x + 3) / 6 in 16 bits."""
     if not _fits(c):
         return None
     (s, z), (so, zo) = c.tensor(0).quantization, c.out.quantization
@@ -335,7 +338,7 @@ def hard_swish(c: Context) -> list[array[int]] | None:
         part = abs(both) >> 15
         return _halve16(-part if both < 0 else part, -eo) + zo
 
-    return _applied(c, entry) if eo <= 0 else None
+    return _apply(c, entry) if eo <= 0 else None
 
 
 def _narrow(m: int) -> int:
@@ -360,8 +363,8 @@ def _halve16(x: int, bits: int) -> int:
 
 
 @rule("DIV")
-def divided(c: Context) -> list[array[int]] | None:
-    """By one constant."""
+def divide(c: Context) -> list[array[int]] | None:
+    """Divide by one constant."""
     if not _fits(c) or len(c.op.inputs) != 2 or c.tensor(1).size != 1 or value_of(c.tags(1)) is None:
         return None
     x, by = c.tensor(0), c.tensor(1)
@@ -380,7 +383,7 @@ def divided(c: Context) -> list[array[int]] | None:
         quotient = high(high(wrap(a << spare), inverse), m)
         return clamp(halve(quotient, bits + spare - shift) + zo, low, top)
 
-    return _applied(c, entry)
+    return _apply(c, entry)
 
 
 def _reciprocal(b: int) -> int:
@@ -394,7 +397,7 @@ def _reciprocal(b: int) -> int:
 
 @rule("STABLEHLO_COMPOSITE")
 def composite(c: Context) -> list[array[int]] | None:
-    """A table given as a constant, for -128 to 127."""
+    """Apply a constant table of the entries for -128 to 127."""
     if c.op.options.get("Name") != b"openneutron.table" or len(c.op.inputs) != 2:
         return None
     entries = value_of(c.tags(1))
@@ -405,7 +408,7 @@ def composite(c: Context) -> list[array[int]] | None:
         try:
             wrong = wrong_entries(text, c.tensor(0).quantization, c.out.quantization, entries)
         except Unknown:
-            wrong = {}  # an operator that is not known here: the table is the source's word
+            wrong = {}  # the function is not known here, so the table of the source counts
         for stored in wrong:
             raise Refused(f"operator {c.op.number}: the entry for {stored} is not that of its function", c.op.offset)
-    return [c.world.symbols.through(c.tags(0), entries[128:] + entries[:128])]
+    return [c.world.symbols.apply_table(c.tags(0), entries[128:] + entries[:128])]

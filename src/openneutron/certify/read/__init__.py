@@ -1,1 +1,1 @@
-"""The checker's own readers: LiteRT, microcode and how it is stored, `.pte`. They share no code with the compiler."""
+"""The checker's own readers of LiteRT files, microcode, stored constants and `.pte`. They share no code with the compiler."""

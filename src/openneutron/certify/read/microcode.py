@@ -1,4 +1,4 @@
-"""The checker's own decoder of microcode (docs/format.md): header, identity, tensors, instructions."""
+"""Decodes microcode (docs/format.md), independent of the compiler's decoder: header, identity, tensors, instructions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from openneutron.certify.published import KERNELS, TARGETS
-from openneutron.certify.read.storage import plain_weights, unpacked
-from openneutron.certify.refused import KERNELS as KERNELS_BLOCK
+from openneutron.certify.read.layout import check_counts, check_kernels, check_layout
+from openneutron.certify.read.storage import read_sections, unpack_words
 from openneutron.certify.refused import Refused
 
 REGIONS = ("input", "output", "scratch", "weights", "prefetch", "tcm", "state")
@@ -18,7 +18,7 @@ DTYPES = ("INT8", "UINT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL")
 ITEM = (1, 1, 2, 4, 8, 4, 1)
 _CHANNELS = 16  # of the copy engine
 _WORDS = {0: 1, 2: 5, 3: 2, 4: 3}  # of an END, a copy, a wait, a loop
-_MOST_STATE = 1 << 26  # bytes: a file of a few may ask for filling
+_MOST_STATE = 1 << 26  # bytes: a small file may state a huge state
 _MAGIC, _VERSION, _HEADER = 0x64434D6E, 0x4F4E0001, 128
 _OPERAND = struct.Struct("<4B9I")
 _CALL = struct.Struct("<H2BIiIi")
@@ -43,17 +43,17 @@ class Operand:
 
     @property
     def present(self) -> bool:
-        """False for an optional operand that is left out."""
+        """Whether the operand is given; optional ones may be absent."""
         return self.channels != 0
 
     @property
     def item(self) -> int:
-        """Bytes of one element."""
+        """Size of one element in bytes."""
         return ITEM[self.dtype]
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Images, rows, pixels, channels."""
+        """Batch, height, width and channels."""
         return self.batch, self.height, self.width, self.channels
 
 
@@ -79,7 +79,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Copy:
-    """Bytes on their way from one region to another."""
+    """A copy between two regions that runs in the background."""
 
     at: int
     channel: int
@@ -90,7 +90,7 @@ class Copy:
 
 @dataclass(frozen=True)
 class Wait:
-    """Wait for a channel."""
+    """A wait for all copies of a channel."""
 
     at: int
     channel: int
@@ -107,15 +107,16 @@ class Loop:
 
 @dataclass(frozen=True)
 class State:
-    """Bytes that are kept from run to run, and what they hold before the first."""
+    """Bytes kept between runs, with their contents before the first run."""
 
     offset: int
     initial: bytes
+    source: int | None = None  # position of the contents in region WEIGHTS
 
 
 @dataclass(frozen=True)
 class Program:
-    """A decoded microcode block with the sizes of its regions and what region WEIGHTS holds."""
+    """A decoded microcode block, with the sizes of its regions and the contents of region WEIGHTS."""
 
     target: str
     units: int
@@ -126,6 +127,7 @@ class Program:
     calls: int
     states: tuple[State, ...] = ()
     weights: bytes = b""
+    profiling: bool = False
 
 
 def _word(block: bytes, at: int) -> int:
@@ -135,14 +137,14 @@ def _word(block: bytes, at: int) -> int:
 
 
 def is_foreign(block: bytes | memoryview) -> bool:
-    """Is this another format's microcode? The open one begins with its magic number and version."""
+    """Return whether this is another microcode format; the open one begins with its magic number and version."""
     return bytes(block[:8]) != struct.pack("<2I", _MAGIC, _VERSION)
 
 
 def decode(block: bytes, weights: bytes, kernels: bytes, most: int) -> Program:
-    """The program behind three blocks; everything in it is checked against the published tables.
+    """Decode three blocks to a program, and check everything in it against the published tables.
 
-    Region WEIGHTS may have `most` bytes: a few stored ones may ask for gigabytes of zeros.
+    Region WEIGHTS may have at most `most` bytes: a few stored bytes may describe gigabytes of zeros.
     """
     words = [_word(block, 4 * at) for at in range(_HEADER // 4)]
     if words[0] != _MAGIC or words[1] != _VERSION or words[2] != _HEADER:
@@ -159,10 +161,13 @@ def decode(block: bytes, weights: bytes, kernels: bytes, most: int) -> Program:
     described = struct.unpack_from("<4I", block, identity + 32)
     if described != (chip["hw_version"], chip["cores"], chip["units"], chip["length"]):
         raise Refused(f"{target} is described as {described}", identity + 32)
+    coded: list[tuple[int, int]] = []
+    sections_end = 0
     if words[24]:
         if words[25] > most:
             raise Refused(f"constants of {words[25]} bytes, which no schedule of the source needs", 100)
-        weights = plain_weights(block, weights, words[23], words[24], words[25], (chip["units"], chip["length"]))
+        place = words[23], words[24], words[25]
+        weights, coded, sections_end = read_sections(block, weights, *place, (chip["units"], chip["length"]))
     layout = words[9:15]
     scratch, prefetch = (layout[0], layout[3]) if flags & 1 else (layout[0], layout[1])
     tensors = _tensors(block, table, words[15])
@@ -179,31 +184,42 @@ def decode(block: bytes, weights: bytes, kernels: bytes, most: int) -> Program:
     steps, calls = _code(block, words[16], words[16] + words[17], packed=bool(flags & 2))
     if calls != words[18]:
         raise Refused(f"{words[18]} calls are announced, {calls} are made", 72)
-    _kernel_list(kernels, steps, bool(chip["subsystem"]))
+    check_layout(block, words, sections_end)
+    flat = [step for item in steps for step in (item.body if isinstance(item, Loop) else (item,))]
+    called = {step.kernel for step in flat if isinstance(step, Call)}
+    numbers = {number for number, row in KERNELS.items() if row[0] in called}
+    check_kernels(kernels, numbers, listed=bool(chip["subsystem"]))
     states = _states(block, weights, words[20], words[21], words[22])
-    return Program(target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights)
+    program = Program(
+        target, chip["units"], chip["length"], sizes, tensors, steps, calls, states, weights, bool(flags & 1)
+    )
+    check_counts(words, program, calls, coded)
+    return program
 
 
 def _code(block: bytes, at: int, end: int, *, packed: bool) -> tuple[tuple[Call | Copy | Wait | Loop, ...], int]:
-    """Instructions, each with its byte in the block, and how many calls they make."""
+    """Return the instructions, each with its byte in the block, and the number of calls they make."""
     if not packed:
         return _instructions(block[:end], at, end)
     code, starts = _plain_code(block, at, end)
     try:
         steps, calls = _instructions(code, at, len(code))
     except Refused as error:
-        raise Refused(error.message, _stored(block, starts, error.offset or 0)) from None
+        raise Refused(error.message, _stored_byte(block, starts, error.offset or 0)) from None
     places = dict(starts)
 
-    def moved(step: Any) -> Any:
-        inner = {"body": tuple(moved(one) for one in step.body)} if isinstance(step, Loop) else {}
+    def relocate(step: Any) -> Any:
+        inner = {"body": tuple(relocate(one) for one in step.body)} if isinstance(step, Loop) else {}
         return replace(step, at=places[step.at], **inner)
 
-    return tuple(moved(step) for step in steps), calls
+    return tuple(relocate(step) for step in steps), calls
 
 
 def _plain_code(block: bytes, at: int, end: int) -> tuple[bytes, list[tuple[int, int]]]:
-    """The block up to its code, and this with its packed words plain; the byte of each instruction there and here."""
+    """Return the block up to the end of its code, with packed words expanded, and the positions of instructions.
+
+    The positions are pairs: byte of the instruction in the returned block, byte in the given one.
+    """
     code = bytearray(block[:at])
     starts: list[tuple[int, int]] = []
     while True:
@@ -211,7 +227,7 @@ def _plain_code(block: bytes, at: int, end: int) -> tuple[bytes, list[tuple[int,
         opcode, _, words = struct.unpack_from("<BBH", block, at) if at + 4 <= end else (0, 0, 0)
         if words < 1:
             raise Refused("the code ends without an END", at)
-        plain, behind = unpacked(block, at + 4, end, words - 1)
+        plain, behind = unpack_words(block, at + 4, end, words - 1)
         code += block[at : at + 4] + plain
         if opcode == 0:
             if end - behind >= 4 or any(block[behind:end]):
@@ -220,10 +236,10 @@ def _plain_code(block: bytes, at: int, end: int) -> tuple[bytes, list[tuple[int,
         at = behind
 
 
-def _stored(block: bytes, starts: list[tuple[int, int]], plain: int) -> int:
-    """The byte of a packed block that a byte of the plain code comes from."""
+def _stored_byte(block: bytes, starts: list[tuple[int, int]], plain: int) -> int:
+    """Return the byte of a packed block that a byte of the plain code comes from."""
     first, at = starts[max(bisect_right(starts, (plain, len(block))) - 1, 0)]
-    return at if plain < first + 4 else unpacked(block, at + 4, len(block), (plain - first) // 4 - 1)[1]
+    return at if plain < first + 4 else unpack_words(block, at + 4, len(block), (plain - first) // 4 - 1)[1]
 
 
 def _states(block: bytes, weights: bytes, size: int, at: int, count: int) -> tuple[State, ...]:
@@ -241,7 +257,9 @@ def _states(block: bytes, weights: bytes, size: int, at: int, count: int) -> tup
             initial = weights[source : source + length]
         else:
             raise Refused("the first contents of a state leave the weights", position)
-        found.append(State(offset, initial))
+        if length % 16 or (source != 0xFFFFFFFF and fill):
+            raise Refused(f"a state of {length} bytes with fill {fill}", position)
+        found.append(State(offset, initial, None if source == 0xFFFFFFFF else source))
         reached += length
     if reached != size:
         raise Refused(f"{reached} of {size} bytes of state have first contents", 80)
@@ -372,18 +390,3 @@ def _operand(block: bytes, at: int, optional: bool) -> Operand:
     if 0 in (ring, batch, height, width):
         raise Refused("an operand has no elements", at)
     return Operand(REGIONS[region], index, dtype, offset, plane, pitch, pixel, ring, batch, height, width, channels)
-
-
-def _kernel_list(kernels: bytes, steps: tuple[Call | Copy | Wait | Loop, ...], listed: bool) -> None:
-    if not listed:
-        if any(kernels):
-            raise Refused("a target with linked firmware has a kernels block", 0, KERNELS_BLOCK)
-        return
-    called = {step.kernel for item in steps for step in (item.body if isinstance(item, Loop) else (item,))
-              if isinstance(step, Call)}  # fmt: skip
-    if len(kernels) < 4 or len(kernels) < 4 + 2 * int.from_bytes(kernels[:4], "little"):
-        raise Refused("the kernels block is too short", 0, KERNELS_BLOCK)
-    numbers = struct.unpack_from(f"<{int.from_bytes(kernels[:4], 'little')}H", kernels, 4)
-    names = {KERNELS[number][0] for number in numbers if number in KERNELS}
-    if names != called:
-        raise Refused(f"the kernels block lists {sorted(names)}, the code calls {sorted(called)}", 4, KERNELS_BLOCK)

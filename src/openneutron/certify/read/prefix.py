@@ -1,6 +1,6 @@
-"""Prefix codes of stored weights: RICE and STATIC (docs/storage.md), a whole stream at a time.
+"""Decodes prefix codes of stored weights: RICE and STATIC (docs/storage.md), a whole stream at a time.
 
-The bits of a stream are cut by a regular expression that is the code's tree, so that no line of Python runs once per weight.
+A regular expression built from the code's tree splits the bits, so that no line of Python runs once per weight.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from functools import lru_cache
 
 _SYMBOLS, _UNUSED, _LONGEST, _DESCRIBED = 258, 256, 15, 8  # the last: bits of a symbol's length at most
 _RUN = "\u0100", "\u0101"  # digits of a run of zeros; weights are the characters of their bytes
-_NONE = "\u0200"  # bits that are no code
+_NONE = "\u0200"  # marks bits that are no code
 _RUNS = re.compile(f"[{''.join(_RUN)}]+")
 _MOST_DIGITS = 40  # of a run, and of zeros behind it that fill a byte: no file has so many weights
 _ONES = 15  # of a RICE code at most
 
 
 class Damaged(ValueError):
-    """These bits were not written by an encoder."""
+    """No encoder writes these bytes."""
 
 
 class Code:
-    """A prefix code: characters by their bits."""
+    """A prefix code: a table from bit strings to characters."""
 
     def __init__(self, meaning: dict[str, str]) -> None:
         self._meaning = dict.fromkeys("01", _NONE) | meaning
         self._cut = re.compile((_tree(list(meaning)) + "|" if meaning else "") + ".")
 
     def weights(self, stream: bytes, count: int) -> bytes:
-        """The `count` weights of a stream, which ends with its last code and less than a byte of zeros."""
+        """Return the `count` weights of a stream, which ends with its last code and less than a byte of zeros."""
         bits = f"{int.from_bytes(stream, 'big'):0{8 * len(stream)}b}" if stream else ""
         parts = self._cut.findall(bits)
         text = "".join(map(self._meaning.__getitem__, parts))
-        # The zeros that fill the last byte are no code, or may read as some.
+        # The zeros that fill the last byte may be no code, or may decode as weights.
         for extra in range(len(text) - len(text.rstrip(_NONE)), min(8, len(text) + 1)):
-            made = _spread(text[: len(text) - extra], count)
+            made = _expand_runs(text[: len(text) - extra], count)
             if made is None:
                 continue
             rest = sum(map(len, parts[len(parts) - extra :]))
@@ -45,7 +45,10 @@ class Code:
 
 
 def _tree(codes: list[str]) -> str:
-    """An expression that matches one of these codes; all codes of some length below a point are any bits there."""
+    """Return a regular expression that matches one of these codes.
+
+    Below a node where every code of one length exists, it matches any bits of that length.
+    """
     size = len(codes[0])
     if len(codes) == 1 << size and all(len(one) == size for one in codes):
         return f".{{{size}}}" if size else ""
@@ -53,8 +56,8 @@ def _tree(codes: list[str]) -> str:
     return f"(?:{'|'.join(bit + _tree(rest) for bit, rest in sides if rest)})"
 
 
-def _spread(text: str, count: int) -> bytes | None:
-    """Weights with their runs of zeros; None where they are not `count`."""
+def _expand_runs(text: str, count: int) -> bytes | None:
+    """Return the weights with runs of zeros expanded; None if their number is not `count`."""
     runs = _RUNS.findall(text)
     zeros = [_zeros(run) for run in runs]
     if len(text) - sum(map(len, runs)) + sum(zeros) != count or _NONE in text:
@@ -72,7 +75,7 @@ def _zeros(run: str) -> int:
 
 
 def rice(low: int) -> Code:
-    """Weights by size: ones for what stands above the `low` bits, a zero, these bits."""
+    """Return the Rice code: (value >> low) ones, a zero, then the `low` lowest bits of the value."""
     meaning = {}
     for value in range(min(256, _ONES + 1 << low)):
         bits = "1" * (value >> low) + "0" + (f"{value & (1 << low) - 1:0{low}b}" if low else "")
@@ -81,7 +84,7 @@ def rice(low: int) -> Code:
 
 
 def static(stored: bytes) -> tuple[Code, int]:
-    """The code that is described in front of streams, and the bytes that describe it."""
+    """Return the code described in front of the streams, and the number of bytes that describe it."""
     bits = "".join(f"{byte:08b}" for byte in stored[: (9 + _DESCRIBED * _SYMBOLS) // 8 + 1])
     lengths, size = _lengths(bits)
     meaning: dict[str, str] = {}
@@ -103,7 +106,7 @@ def _character(symbol: int) -> str:
 
 
 def _lengths(bits: str) -> tuple[list[int], int]:
-    """Length of each symbol's code, 0 where it has none, and the bits that say so."""
+    """Return the length of each symbol's code, 0 for none, and the number of bits that describe them."""
     count, at, last = int(bits[:9] or "0", 2), 9, 8
     if count > _SYMBOLS:
         raise Damaged

@@ -1,8 +1,12 @@
-"""The checker's own look into a `.pte`: the blocks of each Neutron delegate, and which arguments it takes them to be of."""
+"""Reads a `.pte`: the blocks of each Neutron delegate, and the order of its arguments and results.
+
+The rest of the file is its frame; it is compared with the frame in the debug bundle byte for byte.
+"""
 
 from __future__ import annotations
 
 import struct
+import zlib
 from dataclasses import dataclass
 
 from openneutron.certify.read.flat import Table, root
@@ -10,11 +14,12 @@ from openneutron.certify.refused import Refused
 
 _BACKEND = b"NeutronBackend"
 _EXTENDED = struct.Struct("<4sIQQ")  # at byte 8: magic, length, program bytes, where segments begin
+_CHECKSUM = 4  # the last bytes of a payload
 
 
 @dataclass(frozen=True)
 class Delegate:
-    """A delegate's payload: microcode, weights and kernels, where they begin in the file, and its maps.
+    """A delegate's payload: microcode, weights and kernels, their positions in the file, and its maps.
 
     Input k of the microcode is argument `inputs[k]` of the delegate, output k is its result `outputs[k]`.
     """
@@ -24,29 +29,43 @@ class Delegate:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     maps: int  # byte of the file where the maps begin
+    end: int  # byte of the file behind the payload
 
 
 def delegates(data: bytes) -> list[Delegate]:
-    """The Neutron delegates, in the order of the program."""
-    program = root(data, data[4:8] if data[4:6] == b"ET" else b"ET12")
-    plans = program.tables(1)
+    """Return the Neutron delegates in the order of the program."""
+    program = root(data, data[4:8] if data[4:6] == b"ET" else b"ET12", "the program")
+    plans = program.tables(1, "a plan")
     if not plans:
         raise Refused("the program has no plan", program.position)
-    return [_delegate(data, *_payload(data, program, one)) for one in plans[0].tables(7) if one.text(0) == _BACKEND]
+    if len(plans) > 1:
+        raise Refused(f"the program has {len(plans)} plans, the bundle is of one", plans[1].position)
+    found = plans[0].tables(7, "a delegate")
+    return [_delegate(data, *_payload(data, program, one)) for one in found if one.text(0) == _BACKEND]
+
+
+def frame(data: bytes, found: list[Delegate]) -> bytes:
+    """Return the file with zeros in place of the delegates' blocks and the checksums over them."""
+    made = bytearray(data)
+    for one in found:
+        for start, block in zip(one.starts, one.blocks, strict=True):
+            made[start : start + len(block)] = bytes(len(block))
+        made[one.end - _CHECKSUM : one.end] = bytes(_CHECKSUM)
+    return bytes(made)
 
 
 def _payload(data: bytes, program: Table, delegate: Table) -> tuple[int, int]:
-    """Where a payload begins and ends in the file."""
-    reference = delegate.table(1)
+    """Return the positions in the file where a payload begins and ends."""
+    reference = delegate.table(1, "a delegate's data")
     if reference is None:
         raise Refused("a delegate has no data", delegate.position)
     segment, index = reference.scalar(0, "b", 0), reference.scalar(1, "I", 0)
-    holders = program.tables(4 if segment else 3)
+    holders = program.tables(4, "a segment") if segment else program.tables(3, "inline data")
     if index >= len(holders):
         raise Refused(f"a delegate's data is number {index} of {len(holders)}", reference.position)
     if not segment:
         start = holders[index].target(0) + 4
-        return start, start + len(holders[index].text(0))
+        return start, start + len(holders[index].raw(0) or b"")
     magic, _, _, base = _EXTENDED.unpack_from(data, 8) if len(data) >= 8 + _EXTENDED.size else (b"", 0, 0, 0)
     if magic != b"eh00":
         raise Refused("segments without a header that says where they begin", 8)
@@ -61,21 +80,23 @@ def _delegate(data: bytes, start: int, end: int) -> Delegate:
         raise Refused("a payload is empty", start)
     given, made = data[start], data[start + 1]
     maps = start + 3 + given + made
-    at = start + _aligned(4 + 2 * (given + made))
+    at = start + _align(4 + 2 * (given + made))
     if at + 36 > end:
         raise Refused("a payload ends inside its header", end)
     blocks, starts = [], []
     for size in struct.unpack_from("<3I", data, at + 24):
-        if at + size > end:
+        if at + size > end - _CHECKSUM:
             raise Refused("a payload ends inside a block", at)
         blocks.append(data[at : at + size])
         starts.append(at)
-        at += _aligned(size)
+        at += _align(size)
+    if zlib.crc32(data[start : end - _CHECKSUM]) != int.from_bytes(data[end - _CHECKSUM : end], "little"):
+        raise Refused("the payload's checksum is wrong", end - _CHECKSUM)
     every = tuple(data[maps : maps + given + made])
     return Delegate(
-        (blocks[0], blocks[1], blocks[2]), (starts[0], starts[1], starts[2]), every[:given], every[given:], maps
+        (blocks[0], blocks[1], blocks[2]), (starts[0], starts[1], starts[2]), every[:given], every[given:], maps, end
     )
 
 
-def _aligned(size: int) -> int:
+def _align(size: int) -> int:
     return -(-size // 16) * 16

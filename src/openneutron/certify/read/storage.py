@@ -1,10 +1,11 @@
-"""The checker's own decoder of how microcode and constants are stored (docs/storage.md)."""
+"""Decodes stored microcode words and constants (docs/storage.md), independent of the compiler's decoder."""
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
 
+from openneutron.certify.published import SECTION_FORMS
 from openneutron.certify.read.prefix import Code, Damaged, rice, static
 from openneutron.certify.refused import WEIGHTS, Refused
 
@@ -46,17 +47,17 @@ class _Section:
         """Inputs of a group."""
         return self.shape[3]
 
-    def misdescribed(self) -> Refused:
-        """What is said of a record that does not make sense."""
+    def record_refusal(self) -> Refused:
+        """Return the refusal of an invalid section record."""
         return Refused(f"the record of coded constants of {self.plain} bytes makes no sense", self.record)
 
-    def damaged(self, at: int) -> Refused:
-        """What is said where stored bytes, `at` bytes from the beginning, do not make sense."""
+    def damage_refusal(self, at: int) -> Refused:
+        """Return the refusal of damaged stored bytes, `at` bytes from the section's beginning."""
         return Refused(f"coded constants of {self.plain} bytes are damaged", self.at + at, WEIGHTS)
 
 
-def unpacked(block: bytes, at: int, end: int, count: int) -> tuple[bytes, int]:
-    """`count` packed words from byte `at` on as plain bytes, and the byte behind them."""
+def unpack_words(block: bytes, at: int, end: int, count: int) -> tuple[bytes, int]:
+    """Return `count` packed words from byte `at` on as plain bytes, and the position behind them."""
     words = bytearray()
     classes = 0
     for word in range(count):
@@ -76,43 +77,60 @@ def unpacked(block: bytes, at: int, end: int, count: int) -> tuple[bytes, int]:
 
 
 def plain_weights(block: bytes, weights: bytes, at: int, count: int, size: int, array: tuple[int, int]) -> bytes:
-    """Region WEIGHTS of a block whose `count` sections are described from byte `at` of the microcode on."""
+    """Return the decoded WEIGHTS region; the microcode describes its `count` sections from byte `at` on."""
+    return read_sections(block, weights, at, count, size, array)[0]
+
+
+def read_sections(
+    block: bytes, weights: bytes, at: int, count: int, size: int, array: tuple[int, int]
+) -> tuple[bytes, list[tuple[int, int]], int]:
+    """Return the decoded WEIGHTS region, the places of coded sections in it, and the byte behind their table."""
+    coded: list[tuple[int, int]] = []
     found: list[bytes] = []
     place = total = 0
-    for _ in range(count):
-        record, behind = unpacked(block, at, len(block), 7)
+    for number in range(count):
+        record, behind = unpack_words(block, at, len(block), 7)
         storage, packing, parameter, width, plain, stored, *shape = struct.unpack("<4B6I", record)
         units, length = 1 if packing == 0 else array[0], array[1] if packing == 1 else 1
         section = _Section(
             at, place, storage, parameter, width, plain, (shape[0], shape[1], shape[2], shape[3]), units, length
         )
+        if storage != _RAW:
+            coded.append((total, total + -(-plain // 16) * 16))
         total += -(-plain // 16) * 16
-        if packing > 2 or place + stored > len(weights) or total > size or plain == 0:
-            raise section.misdescribed()
+        packings, least, most, widths, sizes = SECTION_FORMS.get(storage, ((), 1, 0, (), ()))
+        formed = packing in packings and least <= parameter <= most and width in widths
+        if (
+            not formed
+            or tuple(size > 0 for size in shape) != sizes
+            or place + stored > len(weights)
+            or total > size
+            or plain == 0
+        ):
+            raise section.record_refusal()
         decoded = _plain(section, weights[place : place + stored])
         if len(decoded) != plain:
-            raise section.misdescribed()
+            raise section.record_refusal()
         found.append(decoded + bytes(-plain % 16))
-        place += -(-stored // 4) * 4
+        end = place + stored
+        place = len(weights) if number == count - 1 else place + -(-stored // 4) * 4
+        if any(weights[end:place]):
+            raise Refused("bytes that belong to no section", end, WEIGHTS)
         at = behind
     if total != size:
-        raise Refused(f"sections of {total} bytes, {size} are announced", 104)
-    return b"".join(found)
+        raise Refused(f"sections of {total} bytes, {size} are announced", 100)
+    return b"".join(found), coded, at
 
 
 def _plain(section: _Section, stored: bytes) -> bytes:
-    if section.width not in ((1, 2, 4) if section.storage in (_RICE, _STATIC) else (0,)):
-        raise section.misdescribed()
     if section.storage == _RAW:
         return stored
     if section.storage == _COLUMNS:
         return _columns(section, stored)
-    if section.storage not in (_PACKED, _RICE, _STATIC):
-        raise section.misdescribed()
     blocks = section.groups * -(-section.channels // section.units)
     padded = -(-section.inputs // section.length) * section.length
-    if blocks * section.units * section.taps * padded != section.plain or section.parameter > 7:
-        raise section.misdescribed()
+    if blocks * section.units * section.taps * padded != section.plain:
+        raise section.record_refusal()
     code, index = _code(section, stored)
     at = index + blocks * section.width
     made: list[bytes] = []
@@ -125,31 +143,31 @@ def _plain(section: _Section, stored: bytes) -> bytes:
             size = int.from_bytes(stored[index : index + section.width], "little")
             index += section.width
         if at + size > len(stored):
-            raise section.damaged(index - section.width)
+            raise section.damage_refusal(index - section.width)
         stream = stored[at : at + size]
         try:
             weights = stream if code is None else code.weights(stream, count)
         except Damaged:
-            raise section.damaged(at) from None
-        made.append(_padded(section, weights, channels))
+            raise section.damage_refusal(at) from None
+        made.append(_pad_channels(section, weights, channels))
         at += size
     if at != len(stored):
-        raise section.damaged(at)
+        raise section.damage_refusal(at)
     return b"".join(made)
 
 
 def _code(section: _Section, stored: bytes) -> tuple[Code | None, int]:
-    """The code of the streams, and the bytes that describe it."""
+    """Return the code of the streams, and the number of bytes that describe it."""
     if section.storage == _RICE:
         return rice(section.parameter), 0
     try:
         return static(stored) if section.storage == _STATIC else (None, 0)
     except Damaged:
-        raise section.damaged(0) from None
+        raise section.damage_refusal(0) from None
 
 
-def _padded(section: _Section, weights: bytes, channels: int) -> bytes:
-    """[taps][inputs/N][channels][up to N] as [taps][inputs/N][M][N]."""
+def _pad_channels(section: _Section, weights: bytes, channels: int) -> bytes:
+    """Return weights stored as [taps][inputs/N][channels][up to N] in the layout [taps][inputs/N][M][N]."""
     if channels == section.units and section.inputs % section.length == 0:
         return weights
     made, at = bytearray(), 0
@@ -164,18 +182,18 @@ def _padded(section: _Section, weights: bytes, channels: int) -> bytes:
 
 
 def _columns(section: _Section, stored: bytes) -> bytes:
-    if not 1 <= section.parameter <= 8 or section.plain % (4 * section.parameter):
-        raise section.misdescribed()
+    if section.plain % (4 * section.parameter):
+        raise section.record_refusal()
     padded = section.plain // (4 * section.parameter)
     at = 8 * section.parameter
     if at > len(stored) or not 0 < section.channels <= padded:
-        raise section.misdescribed()
+        raise section.record_refusal()
     made = bytearray()
     for column in range(section.parameter):
         low, bits, shift, rest = struct.unpack_from("<iBBH", stored, 8 * column)
         size = -(-bits * section.channels // 8)
         if bits + shift > 32 or shift == 32 or rest or at + size > len(stored):
-            raise section.damaged(8 * column)
+            raise section.damage_refusal(8 * column)
         text = f"{int.from_bytes(stored[at : at + size], 'little'):0{8 * size}b}"
         ends = range(len(text), len(text) - bits * section.channels, -bits) if bits else ()
         steps = [int(text[end - bits : end], 2) for end in ends] or [0] * section.channels
@@ -183,5 +201,5 @@ def _columns(section: _Section, stored: bytes) -> bytes:
         made += bytes(4 * (padded - section.channels))
         at += size
     if at != len(stored):
-        raise section.damaged(at)
+        raise section.damage_refusal(at)
     return bytes(made)

@@ -13,7 +13,7 @@ from openneutron.errors import FormatError
 from openneutron.files import kind_of
 from openneutron.microcode import abi
 from openneutron.microcode.instructions import Program
-from openneutron.microcode.walk import executed
+from openneutron.microcode.walk import executed_calls
 
 if TYPE_CHECKING:
     from openneutron.microcode.pte import PlanTensor
@@ -144,4 +144,4 @@ def _graph(blocks: Blocks) -> GraphInfo:
 
 def _kernels(program: Program) -> dict[str, int]:
     """Kernel → calls executed in one run, as the report counts them: a call without rows is none."""
-    return dict(Counter(abi.by_id(call.kernel).name for call, _, _ in executed(program)))
+    return dict(Counter(abi.by_id(call.kernel).name for call, _, _ in executed_calls(program)))

@@ -62,7 +62,7 @@ class Given:
         return frames_of(tensors, read_arrays(self.stream), source=where)
 
 
-def numbered(inputs: Iterable[Any]) -> list[Tensor]:
+def number_inputs(inputs: Iterable[Any]) -> list[Tensor]:
     """The inputs of a `.pte`, which have no names there."""
     from openneutron.litert.graph import DType, Tensor
 
@@ -76,6 +76,6 @@ def inputs_of(data: bytes, where: str) -> list[Tensor]:
     from openneutron.microcode.pte import read_plan
 
     if kind_of(data) == "pte":
-        return numbered(read_plan(data, where=where).inputs)
+        return number_inputs(read_plan(data, where=where).inputs)
     graph = read_model(data, source=where).main
     return [graph.tensors[index] for index in graph.inputs]

@@ -97,14 +97,14 @@ def frames_of_sound(path: Path, front_end: str, tensors: Sequence[Tensor]) -> li
     by_name = {tensor.name: tensor for tensor in tensors}
     if isinstance(made, Mapping):
         return {
-            name: _fitted(np.asarray(value), by_name[name]) if name in by_name else np.asarray(value)
+            name: _fit_to_input(np.asarray(value), by_name[name]) if name in by_name else np.asarray(value)
             for name, value in made.items()
         }
     arrays = [np.asarray(value) for value in made] if isinstance(made, (tuple, list)) else [np.asarray(made)]
     if len(arrays) != len(tensors):
         given = f"the front end gives {len(arrays)} array{'s' if len(arrays) != 1 else ''}"
         raise OptionError(f"{given}, the model has {len(tensors)} inputs", where=front_end)
-    return [_fitted(value, tensor) for value, tensor in zip(arrays, tensors, strict=True)]
+    return [_fit_to_input(value, tensor) for value, tensor in zip(arrays, tensors, strict=True)]
 
 
 def _takes_rate(function: Callable[..., Any]) -> bool:
@@ -115,7 +115,7 @@ def _takes_rate(function: Callable[..., Any]) -> bool:
     return sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in places) > 1
 
 
-def _fitted(value: Array, tensor: Tensor) -> Array:
+def _fit_to_input(value: Array, tensor: Tensor) -> Array:
     """Frames as the input has them; numbers are quantized where the input is."""
     if value.ndim and value.shape[1:] != tensor.shape and value[:1].size == int(np.prod(tensor.shape)):
         value = value.reshape(len(value), *tensor.shape)

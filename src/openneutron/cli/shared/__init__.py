@@ -1,1 +1,1 @@
-"""What several subcommands share beside their inputs: what `compile` does, budgets, short cuts, the sandbox."""
+"""Code that several subcommands share: compiling, reports, budgets, diagnosis, completion, the sandbox."""

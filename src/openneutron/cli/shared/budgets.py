@@ -17,7 +17,7 @@ from typing import Any
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import kind_of, read_file
 from openneutron.machine.targets import load as load_target
-from openneutron.options import OPTIMIZE
+from openneutron.options import DEFAULT_TARGET, OPTIMIZE
 from openneutron.terminal.sizes import parse_size
 
 
@@ -38,6 +38,12 @@ class Kind:
         unit = " bytes" if self.is_size else ""
         return f"{value:,.0f}{unit}" if float(value).is_integer() else f"{value:,.3f}{unit}"
 
+    def change(self, delta: float) -> str:
+        """A difference of two values with its sign, as exact as the values themselves are written."""
+        if self.is_share:
+            return f"{100 * delta:+.2f} points"
+        return f"{delta:+,.0f}" if float(delta).is_integer() else f"{delta:+,.3f}"
+
 
 KINDS = {
     kind.name: kind
@@ -51,7 +57,7 @@ KINDS = {
         Kind("stock_flash", "weights and microcode that NXP's converter would write, estimated", is_size=True),
         Kind("sram", "I/O + scratch + prefetch", is_size=True),
         Kind("flash", "weights + microcode", is_size=True),
-        Kind("cpu_nodes", "nodes or operators left on the CPU"),
+        Kind("cpu_nodes", "nodes or operators left on the CPU, without the conversions at the model's border"),
         Kind("lsb", "largest difference of any layer from the reference"),
         Kind("accuracy", "share of right answers of the compiled model", is_share=True, at_least=True),
         Kind("accuracy_drop", "share lost against float, or against the LiteRT reference", is_share=True),
@@ -67,7 +73,7 @@ class Entry:
 
     source: str
     budget: Mapping[str, float]
-    target: str = "imxrt700"
+    target: str = DEFAULT_TARGET
     optimize: str = "default"
     fit: int | None = None
     per_channel: bool = False
@@ -154,8 +160,8 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
     data = raw.get("data")
     entry = Entry(
         source=source,
-        budget={name: _allowed(name, value, where) for name, value in budget.items()},
-        target=_of_type(raw, "target", str, "imxrt700", where),
+        budget={name: _read_limit(name, value, where) for name, value in budget.items()},
+        target=_of_type(raw, "target", str, DEFAULT_TARGET, where),
         optimize=_of_type(raw, "optimize", str, "default", where),
         fit=_size(raw["fit"], "fit", where) if "fit" in raw else None,
         per_channel=_of_type(raw, "per_channel", bool, False, where),
@@ -201,7 +207,7 @@ def _of_type(raw: Mapping[str, Any], key: str, kind: type, default: Any, where: 
     return value
 
 
-def _allowed(name: str, value: Any, where: str) -> float:
+def _read_limit(name: str, value: Any, where: str) -> float:
     if name not in KINDS:
         raise FormatError(f"unknown budget {name!r}", where=where, hint=f"budgets: {', '.join(KINDS)}")
     kind = KINDS[name]

@@ -1,12 +1,11 @@
-"""What `openneutron compile` does, once its command line is understood; imports no typer, and rich only on a terminal."""
+"""Run `openneutron compile` for a parsed command line."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from openneutron.records import dataclass, field, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Request:
-    """The command line of `openneutron compile`: what it names, and in `options` what of the schema it gives."""
+    """The parsed command line of `openneutron compile`; `options` has the options of the schema that were given."""
 
     source: str
     output: Path | None = None
@@ -37,20 +36,19 @@ class Request:
 
 
 def run_compile(request: Request) -> bool:
-    """Compile, write the files and print the report; returns whether the answer is yes: with `must_fit`, that the whole
-    program fits the chip."""
+    """Compile, write the files and print the report; with `must_fit`, return whether the whole program fits the chip."""
     from openneutron.cli.inputs.loading import found_source
     from openneutron.files import check_replaceable, check_target
     from openneutron.machine import targets
     from openneutron.terminal import console
 
     if request.sandbox or request.sandbox_limits:
-        from openneutron.cli.shared.sandboxed import compile_sandboxed
+        from openneutron.cli.shared.sandbox import compile_in_sandbox
 
-        return compile_sandboxed(request)
+        return compile_in_sandbox(request)
     r, output = request, request.output
     if "target" in r.options:
-        r = replace(r, options={**r.options, "target": targets.named(r.options["target"])})
+        r = replace(r, options={**r.options, "target": targets.canonical_name(r.options["target"])})
     found = found_source(r.source, r.size, r.calibration, trust=bool(r.options.get("trust")))
     suffixes = {"tflite": (".tflite",), "onnx": (".pte", ".tflite")}.get(found.kind, (".pte",))
     as_litert = found.kind == "onnx" and output is not None and output.suffix == ".tflite"
@@ -72,10 +70,10 @@ def run_compile(request: Request) -> bool:
         program, loaded = (_compile_as_litert if as_litert else _compile)(found, stage, options)
         report = replace(program.report, notes=(*program.report.notes, *loaded.notes))
         if r.report is not None:
-            from openneutron.cli.shared.reporting import completed
+            from openneutron.cli.shared.reporting import complete_report
 
             program_report = replace(program, report=report)
-            report = completed(program_report, loaded, given, stage)
+            report = complete_report(program_report, loaded, given, stage)
     report = replace(report, files=_write(program, output, found.stem, r))
     if r.report is not None:
         from openneutron.cli.shared.reporting import write_page

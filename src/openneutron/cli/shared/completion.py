@@ -1,4 +1,4 @@
-"""What a shell offers for the values of options and arguments when the Tab key is pressed.
+"""Shell completion: the values that the Tab key offers for options and arguments.
 
 Example:
     >>> target_names("imx")
@@ -9,25 +9,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_SOURCES = {".tflite", ".pt2"}
+_SOURCES = {".tflite", ".onnx", ".pt2"}
 
 
 def target_names(incomplete: str) -> list[str]:
-    """Targets that begin so."""
+    """Return the names of targets that begin with `incomplete`."""
     from openneutron.machine import targets
 
     return [name for name in targets.names() if name.startswith(incomplete)]
 
 
 def efforts(incomplete: str) -> list[str]:
-    """How hard to search."""
+    """Return the values of `--optimize` that begin with `incomplete`."""
     from openneutron.options import OPTIMIZE
 
     return [name for name in OPTIMIZE if name.startswith(incomplete)]
 
 
 def model_names(incomplete: str) -> list[str]:
-    """Models of the zoo, and model files and folders, that begin so."""
+    """Return the zoo models, model files and folders whose names begin with `incomplete`."""
     from openneutron import zoo
 
     found = [name for name in zoo.names() if name.startswith(incomplete)]

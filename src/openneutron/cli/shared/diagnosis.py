@@ -1,4 +1,4 @@
-"""What is installed and what is missing, as data; needs nothing beside Python itself, so that it works where nothing else does.
+"""Find out what is installed and what is missing, with the standard library alone.
 
 Example:
     >>> [part.name for part in diagnosis() if part.state == "missing"]
@@ -26,7 +26,7 @@ _PROCESSES = "`openneutron sweep` with several processes or machines"
 # Distribution → version prefixes that are supported, () for any; what needs it; how to get it.
 OPTIONAL: dict[str, tuple[tuple[str, ...], str, str]] = {
     "torch": (("2.13.",), _PYTORCH, "'openneutron[executorch]'"),
-    "executorch": (("1.5.", "1.4."), _PYTORCH, "'openneutron[executorch]'"),
+    "executorch": (("1.5.",), _PYTORCH, "'openneutron[executorch]'"),
     "torchao": (("0.18.",), _PYTORCH, "'openneutron[executorch]'"),
     "onnx": ((), "ONNX models", "'openneutron[onnx]'"),
     "onnxruntime": ((), "comparing ONNX models with onnxruntime", "'openneutron[onnx]'"),
@@ -71,12 +71,12 @@ def diagnosis() -> list[Part]:
     return [
         Part("openneutron", "ok", __version__),
         Part("python", "ok" if sys.version_info >= (3, 11) else "missing", sys.version.split()[0]),
-        *(_needed(name) for name in NEEDED),
-        _library("driver and kernels", "library_path"),
-        *(_optional(name, *what) for name, what in OPTIONAL.items()),
-        _library("ExecuTorch delegate", "delegate_path", "missing" if _version("executorch") else "optional"),
-        *(_programs(name, *what) for name, what in PROGRAMS.items()),
-        _sdk(),
+        *(_check_needed(name) for name in NEEDED),
+        _check_library("driver and kernels", "library_path"),
+        *(_check_optional(name, *what) for name, what in OPTIONAL.items()),
+        _check_library("ExecuTorch delegate", "delegate_path", "missing" if _version("executorch") else "optional"),
+        *(_check_programs(name, *what) for name, what in PROGRAMS.items()),
+        _check_sdk(),
     ]
 
 
@@ -107,12 +107,12 @@ def _version(name: str) -> str:
         return ""
 
 
-def _needed(name: str) -> Part:
+def _check_needed(name: str) -> Part:
     found = _version(name)
     return Part(name, "ok", found) if found else Part(name, "missing", f"not installed: pip install {name}")
 
 
-def _optional(name: str, prefixes: tuple[str, ...], purpose: str, how: str) -> Part:
+def _check_optional(name: str, prefixes: tuple[str, ...], purpose: str, how: str) -> Part:
     found = _version(name)
     if not found:
         return Part(name, "optional", f"for {purpose}: pip install {how}")
@@ -122,7 +122,7 @@ def _optional(name: str, prefixes: tuple[str, ...], purpose: str, how: str) -> P
     return Part(name, "ok", found)
 
 
-def _programs(name: str, programs: tuple[str, ...], packages: str, purpose: str) -> Part:
+def _check_programs(name: str, programs: tuple[str, ...], packages: str, purpose: str) -> Part:
     paths = [shutil.which(program) for program in programs]
     if all(paths):
         return Part(name, "ok", ", ".join(filter(None, paths)))
@@ -130,7 +130,7 @@ def _programs(name: str, programs: tuple[str, ...], packages: str, purpose: str)
     return Part(name, "optional", f"no {missing}; for {purpose}: apt-get install {packages}")
 
 
-def _library(name: str, finder: str, otherwise: State = "missing") -> Part:
+def _check_library(name: str, finder: str, otherwise: State = "missing") -> Part:
     from openneutron.errors import OpenNeutronError
     from openneutron.machine import native as _native
 
@@ -141,7 +141,7 @@ def _library(name: str, finder: str, otherwise: State = "missing") -> Part:
         return Part(name, otherwise, str(error))
 
 
-def _sdk() -> Part:
+def _check_sdk() -> Part:
     """NXP's SDK is optional; a stand-in of ours under its name is told apart from it."""
     name = "NXP's SDK"
     if _SDK in sys.modules or find_spec(_SDK) is None:  # in this process only `vendor.eiq.install` can have loaded it

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from openneutron.report.model import Report
 
 
-def completed(
+def complete_report(
     program: Program,
     loaded: Loaded,
     options: Mapping[str, Any],
@@ -29,7 +29,7 @@ def completed(
 
     Example:
         >>> program, loaded = compile_source("cifarnet", print, dump_intermediates=True)
-        >>> completed(program, loaded, {}, print).what_ifs
+        >>> complete_report(program, loaded, {}, print).what_ifs
     """
     from openneutron.analyze.exactness import with_exactness
     from openneutron.analyze.what_if import what_ifs
@@ -45,7 +45,7 @@ def completed(
     from_file = program.kind == "tflite"
     found = what_ifs(models, compiled_with, report, elsewhere=from_file, progress=stage) if what_if else ()
     if what_if and not from_file and compiled_with.converter == "open":
-        from openneutron.executorch.analyze.elsewhere import target_what_ifs
+        from openneutron.executorch.analyze.other_targets import target_what_ifs
 
         found += target_what_ifs(program, loaded, options, progress=stage)
     if accuracy and program.quantized is not None and loaded.calibration:

@@ -25,7 +25,7 @@ def verify_onnx(
     `model` is the command line's sizes and calibration, `options` are those of `openneutron.compile`.
     """
     from openneutron.analyze.program_layers import verify_pte
-    from openneutron.cli.inputs.frames import numbered
+    from openneutron.cli.inputs.frames import number_inputs
     from openneutron.cli.inputs.loading import compile_source
     from openneutron.executorch.run.arrays import run_arrays, tensors_of
     from openneutron.files import bundle_of, make_folder, write_file
@@ -34,7 +34,7 @@ def verify_onnx(
 
     program, loaded = compile_source(str(file), stage, dump_intermediates=True, **model, **options)
     plan = read_plan(program.data, where=str(file))
-    frames = given.frames(numbered(plan.inputs), where=str(file))
+    frames = given.frames(number_inputs(plan.inputs), where=str(file))
     stage("verifying every layer")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{file.stem}.pte"
@@ -58,15 +58,23 @@ def _against_onnxruntime(
     import numpy as np
 
     from openneutron.onnx.reference import output_scales, run_reference
+    from openneutron.report.accuracy import FULL
+    from openneutron.report.facts import figure_of
+    from openneutron.run.compare_arrays import compare_arrays
 
     lines = []
     scales = output_scales(model)
     for at, (name, wanted) in enumerate(run_reference(str(file), inputs, fixed).items()):
         got = np.asarray(outputs[at], np.float64)
+        found = compare_arrays(f"{name} against onnxruntime:", wanted[None], got.reshape(wanted.shape)[None])
+        if found.wrong or found.sqnr is None:
+            wrong = (
+                f"{found.wrong} values are {found.note}" if found.wrong else figure_of(found).removeprefix(found.name)
+            )
+            lines.append(f"{found.name} {wrong.strip()}")
+            continue
         apart = np.abs(got - wanted)
-        power = float((wanted.astype(np.float64) ** 2).sum())
-        noise = float(((got - wanted) ** 2).sum())
-        sqnr = f"{10 * np.log10(power / noise):.1f} dB" if noise and power else "exact" if not noise else "no signal"
+        sqnr = "exact" if found.sqnr == FULL else f"{found.sqnr:.1f} dB"
         steps = f", at most {apart.max() / scales[at]:.0f} steps" if at < len(scales) and scales[at] else ""
-        lines.append(f"{name} against onnxruntime: SQNR {sqnr}, at most {apart.max():.4g} apart{steps}")
+        lines.append(f"{found.name} SQNR {sqnr}, at most {apart.max():.4g} apart{steps}")
     return lines

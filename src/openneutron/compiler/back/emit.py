@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 
 from openneutron._version import __version__
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import Call, Dma, Loop, Operand, TaskList, Wait
-from openneutron.compiler.names import abi_of
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
 from openneutron.microcode import instructions as m
@@ -17,7 +17,7 @@ from openneutron.microcode.table import NO_SOURCE, Region
 
 
 def version_tuple() -> tuple[int, int, int]:
-    """This converter's version as three numbers."""
+    """Return this converter's version as three numbers."""
     major, minor, patch = (int(part) for part in __version__.split(".")[:3])
     return major, minor, patch
 
@@ -57,10 +57,7 @@ def _step(graph: KernelGraph, tasks: TaskList, step: Call | Dma | Wait) -> m.Ste
 
 
 def kernels_block(graph: KernelGraph, target: Target) -> bytes:
-    """The kernels section: on Neutron-S the sorted ids of the kernels called, on Neutron-C (linked firmware) a mark.
-
-    The section may not be empty in the container, hence one zero word on Neutron-C.
-    """
+    """Return the kernels section: on Neutron-S the sorted ids of the called kernels, on Neutron-C (linked firmware) a mark."""
     if not target.subsystem:
         return bytes(4)
     ids = sorted({abi_of(node.kernel).id for node in graph.nodes})
@@ -69,7 +66,7 @@ def kernels_block(graph: KernelGraph, target: Target) -> bytes:
 
 
 def _states(graph: KernelGraph, weights: bytes) -> tuple[tuple[m.StateRow, ...], bytes]:
-    """The state table, and the weights block with the first contents that are not one word repeated."""
+    """Return the state table, and the weights block extended by initial contents that are not one repeated word."""
     rows: list[m.StateRow] = []
     for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
         size = align(len(state.initial))
@@ -84,7 +81,7 @@ def _states(graph: KernelGraph, weights: bytes) -> tuple[tuple[m.StateRow, ...],
 
 
 def _over_steps(graph: KernelGraph) -> bool:
-    """Whether steps are repeated: by a loop of nodes with weights, or by a kernel whose rows are steps."""
+    """Return whether the program repeats steps: in a loop of nodes with weights, or in a kernel that has one step per row."""
     for node in graph.nodes:
         roles = abi_of(node.kernel).operands
         keeps = any(role in STATE_ROLES for role in roles)
@@ -94,7 +91,7 @@ def _over_steps(graph: KernelGraph) -> bool:
 
 
 def emit(source: Graph, graph: KernelGraph, tasks: TaskList, target: Target, *, profiling: bool = False) -> m.Program:
-    """The program of one NeutronGraph; `source` gives the shapes of its inputs and outputs as LiteRT knows them."""
+    """Return the program of one NeutronGraph; `source` gives the LiteRT shapes of its inputs and outputs."""
     rows: list[m.TensorRow] = []
     for is_output, indices in ((False, graph.caller_inputs), (True, graph.caller_outputs)):
         tensors = source.outputs if is_output else source.inputs

@@ -1,4 +1,4 @@
-"""Writes what comes from the tables: the C header, the targets in C and Python, the operators served, and the format page.
+"""Writes all generated files: C headers, targets in C and Python, the list of served operators, and the format page.
 
 Run `python -m openneutron.compiler.back.generate` after changing a table, a kernel's parameters or a target; a test
 compares the files with what this prints.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import tomllib
-import zlib
 from pathlib import Path
 
 from openneutron.compiler import kernels
-from openneutron.data_module import data_module
 from openneutron.machine import structs, targets
 from openneutron.microcode import abi, header, table
 
@@ -30,8 +28,32 @@ def _enum(prefix: str, members: type[enum.IntEnum]) -> list[str]:
     return ["enum {", *rows, "};", ""]
 
 
+def _section_forms() -> list[str]:
+    """Return the values that section records may have, with sets as bit masks."""
+    rows = []
+    for storage, form in table.SECTION_FORMS.items():
+        packings = sum(1 << one for one in form.packings)
+        widths = sum(1 << one for one in form.widths)
+        sizes = sum(1 << table.SECTION_SIZES.index(one) for one in form.sizes)
+        rows.append(f"    /* {storage.name} */ {{{packings}, {form.least}, {form.most}, {widths}, {sizes}}}, \\")
+    return [
+        "/* What the record of a section may say, by its storage: a set is a bit for each member. */",
+        "typedef struct {",
+        "    uint8_t packings; /* of the enumeration above */",
+        "    uint8_t least, most; /* of the parameter */",
+        "    uint8_t widths; /* bytes of a stream's size */",
+        f"    uint8_t sizes; /* above zero, of {', '.join(table.SECTION_SIZES)}; others are zero */",
+        "} NeutronSectionForm;",
+        "",
+        "#define NEUTRON_SECTION_FORMS { \\",
+        *rows,
+        "}",
+        "",
+    ]
+
+
 def c_header() -> str:
-    """`runtime/include/generated/microcode.h`."""
+    """Return `runtime/include/generated/microcode.h`."""
     lines = [
         f"/* {_NOTICE} */",
         "#ifndef NEUTRON_GENERATED_MICROCODE_H",
@@ -57,6 +79,7 @@ def c_header() -> str:
         *_enum("ROUNDING", table.Rounding),
         *_enum("STORAGE", table.Storage),
         *_enum("PACKING", table.Packing),
+        *_section_forms(),
     ]
     for record in table.RECORDS:
         lines.append(f"/* {record.meaning} */")
@@ -101,7 +124,7 @@ def c_header() -> str:
 
 
 def _roles() -> list[str]:
-    """What validator and cycle model need to know of operands and parameters, by position; -1 where there is none."""
+    """Return the positions of the operands and parameters that validator and cycle model read; -1 where a kernel has none."""
     lines = [
         "/* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,",
         " *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.",
@@ -131,17 +154,8 @@ def _target_files() -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in sorted(folder.glob("*.toml"))}
 
 
-def target_tables() -> str:
-    """`src/openneutron/machine/targets/tables.py`."""
-    tables = {name: (zlib.crc32(data), tomllib.loads(data.decode())) for name, data in _target_files().items()}
-    return data_module(
-        f"The TOML files beside this one as Python, each with the checksum of its file.\n\n{_NOTICE}\n",
-        {"TABLES": ("dict[str, tuple[int, dict[str, Any]]]", tables)},
-    )
-
-
 def c_targets() -> str:
-    """`runtime/machine/generated/targets.inc`: the constants of every target, in the order of `nm_target`."""
+    """`runtime/firmware/machine/generated/targets.inc`: the constants of every target, in the order of `nm_target`."""
     lines = [f"/* {_NOTICE} From src/openneutron/machine/targets. */"]
     for name, data in _target_files().items():
         values = structs.target_values(targets.of_table(tomllib.loads(data.decode())))
@@ -165,7 +179,7 @@ def c_event() -> str:
 
 
 def c_machine() -> str:
-    """`runtime/machine/generated/structs.h`: the structs of the cycle model."""
+    """`runtime/firmware/machine/generated/structs.h`: the structs of the cycle model."""
     return _c_structs(
         "NEUTRON_GENERATED_STRUCTS_H",
         structs.c_struct(structs.CONSTANTS),
@@ -182,7 +196,7 @@ _PACKED = (
 
 
 def format_page() -> str:
-    """`docs/format.md`: the specification of microcode v1."""
+    """Return `docs/format.md`: the specification of microcode v1."""
     lines = ["# Microcode v1", "", f"{_NOTICE}", "", (table.__doc__ or "").strip(), ""]
     for record in table.RECORDS:
         lines += [f"## {record.name}", "", record.meaning, "", f"{header.size_of(record)} bytes.", ""]
@@ -206,7 +220,7 @@ def format_page() -> str:
 
 
 def served() -> str:
-    """`src/openneutron/compiler/served.py`."""
+    """Return the text of `src/openneutron/compiler/served.py`."""
     rows = [f'    "{code}": "{rule.kernel_file.rpartition(".")[2]}",' for code, rule in kernels.rules().items()]
     head = ['"""LiteRT operator → the file of `compiler/kernels/` that serves it.', "", _NOTICE, '"""']
     return "\n".join(
@@ -215,13 +229,12 @@ def served() -> str:
 
 
 def files() -> dict[str, str]:
-    """Path in the repository → text."""
+    """Return path in the repository → text, for all generated files."""
     return {
         "runtime/include/generated/microcode.h": c_header(),
         "runtime/include/generated/event.h": c_event(),
-        "runtime/machine/generated/structs.h": c_machine(),
-        "runtime/machine/generated/targets.inc": c_targets(),
-        "src/openneutron/machine/targets/tables.py": target_tables(),
+        "runtime/firmware/machine/generated/structs.h": c_machine(),
+        "runtime/firmware/machine/generated/targets.inc": c_targets(),
         "src/openneutron/compiler/served.py": served(),
         "docs/format.md": format_page(),
     }

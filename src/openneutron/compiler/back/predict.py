@@ -1,8 +1,7 @@
 """Predict: the timeline of a program on its target, priced call by call by the machine model.
 
-The compiler's own walk over queues and waits; the simulator keeps another one while it executes. Both price calls with the
-same functions: that they agree to the cycle says that calls, copies and waits were executed in the planned order, not
-that the prices are right.
+The compiler and the simulator walk over queues and waits with separate code, but price calls with the same functions. Their
+agreement to the cycle proves the order of calls, copies and waits, not the prices.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ def _output(call: Call) -> Operand:
 
 
 def stored_weights(call: Call, sizes: Sizes) -> int:
-    """Bytes that the array loads a call's weights from where they are coded; 0: they are plain there.
+    """Return the coded size of a call's weights; 0 where they are plain.
 
-    What was copied is plain: copies decode on the way.
+    Weights that were copied to SRAM are plain, because a copy decodes them.
     """
     roles = abi.by_id(call.kernel).operands
     weights = call.operands[roles.index("weights")] if "weights" in roles else ABSENT
     if weights.region is not Region.WEIGHTS:
         return 0
     count = weights.batch * weights.height * weights.width * weights.channels
-    return sizes.stored(weights.offset, count * ITEM_BYTES[weights.dtype])
+    return sizes.coded_bytes(weights.offset, count * ITEM_BYTES[weights.dtype])
 
 
 def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
-    """Every executed call and copy with its place in time, and the total in cycles."""
+    """Return every executed call and copy with its start and end, and the total in cycles."""
     events: list[Timed] = []
     array = 0  # when the array (and the CPU that drives it) is free
     engine = 0  # when the copy engine is free
@@ -81,7 +80,9 @@ def predict(program: Program, target: Target) -> tuple[list[Timed], int]:
             events.append(Timed(step.tag, kernel, "array", first, last - first, start, array, *cost))
         elif isinstance(step, Dma):
             constant = step.source_region is Region.WEIGHTS
-            cost = dma_cost(target.name, step.bytes, sizes.stored(step.source_offset, step.bytes) if constant else 0)
+            cost = dma_cost(
+                target.name, step.bytes, sizes.coded_bytes(step.source_offset, step.bytes) if constant else 0
+            )
             start = max(engine, array)
             engine = start + cycles_of(cost)
             done[step.channel] = engine

@@ -1,8 +1,4 @@
-"""Spans: what every byte of a region holds, as few intervals in order instead of one entry per byte.
-
-An interval says that its bytes hold the bytes of a tensor (or of the weights block) from some position on. Rows that are
-written one after the other join, so a whole tensor is one interval however large it is.
-"""
+"""Spans: the contents of a region's bytes, stored as a few sorted intervals instead of one entry per byte."""
 
 from __future__ import annotations
 
@@ -12,14 +8,7 @@ from openneutron.errors import InternalError
 
 
 class Spans:
-    """The contents of one region of `size` bytes; owners are numbers that mean nothing here.
-
-    Example:
-        >>> scratch = Spans(1024)
-        >>> scratch.put(0, 96, owner=3, position=0)
-        >>> scratch.holds(32, 64, owner=3, position=32)
-        True
-    """
+    """The contents of one region of `size` bytes; owners are opaque numbers."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -32,7 +21,7 @@ class Spans:
             raise InternalError(f"bytes {at} to {at + length} lie outside a region of {self.size}")
 
     def put(self, at: int, length: int, owner: int, position: int) -> None:
-        """Let [at, at + length) hold the owner's bytes from `position` on; what was there is gone."""
+        """Assign [at, at + length) to the owner's bytes from `position` on, replacing older contents."""
         self.check(at, length)
         if length == 0:
             return

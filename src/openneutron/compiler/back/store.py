@@ -1,43 +1,44 @@
-"""Store: how the constants of a program are described to its file, and which form of each is the smallest.
+"""Choose for each constant the storage form (plain or one of the codings) that takes the fewest bytes.
 
-Forms are chosen before the plan is made, because weights are loaded in the bytes they are stored in; where constants lie, the
-plan and the kernels know as plain bytes. See `openneutron.microcode.storage`.
+Forms are chosen before planning, because the time to load weights depends on their coded size. Offsets in plans and kernel
+calls count plain (decoded) bytes. See `openneutron.microcode.storage`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from openneutron.compiler.front.fuse import CODE_WEIGHTS, PACK_CODE
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.names import abi_of
 from openneutron.compiler.plan.constants import Constants, constants_of
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.storage.sections import Section, choose, flat, plain_bytes, raw, table
 from openneutron.microcode.table import Packing, Storage
-from openneutron.records import replace
 
-_WORTH = 32  # a host decodes into memory for all constants: not for the sake of less than this part of them
+_WORTH = 32  # coding less than 1/32 of all bytes is not worth the memory that a host needs to decode them
 _DENSE = ("conv2d", "transpose_conv2d", "fully_connected")
 _LANES = ("depthwise_conv2d",)
 
 
-def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Section:
-    """What the constant at an operand's position is, before a form is chosen."""
+def _describe_section(graph: KernelGraph, node: Node, position: int, size: int) -> Section:
+    """Describe the constant at an operand's position as a section whose form is still open."""
     roles = [role.rstrip("?") for role in abi_of(node.kernel).operands]
     kind = node.kernel.removesuffix("16")
     if kind not in _DENSE and kind not in _LANES:
         return flat(size) if roles[position] == "weights" else raw(size)
-    outputs = node.seen(roles.index("output"), graph.values[node.output].shape)[3]
+    outputs = node.kernel_shape(roles.index("output"), graph.values[node.output].shape)[3]
     if roles[position] == "table":
         return table(size, 3 if kind == node.kernel else 4, outputs)  # 16-bit activations: a bias of two words
     if roles[position] != "weights":
         return raw(size)
     first = node.operands[0]
     assert isinstance(first, int)
-    inputs = node.seen(0, graph.values[first].shape)[3]
+    inputs = node.kernel_shape(0, graph.values[first].shape)[3]
     groups = getattr(node.params, "groups", 1)
     taps = getattr(node.params, "kernel_h", 1) * getattr(node.params, "kernel_w", 1)
     if kind in _LANES:
@@ -54,13 +55,13 @@ def _described(graph: KernelGraph, node: Node, position: int, size: int) -> Sect
 
 
 def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple[Section, ...]:
-    """Each constant in its smallest form; none where next to nothing is coded."""
-    weights = memoryview(constants.block)  # parts of it are no copies
+    """Return each constant in its smallest form, or no sections where coding saves next to nothing."""
+    weights = memoryview(constants.block)  # slices of a memoryview copy nothing
     described: dict[int, Section] = {}
     for node in graph.nodes:
         for position, operand in enumerate(node.operands):
             if isinstance(operand, np.ndarray):
-                described.setdefault(constants.offset(operand), _described(graph, node, position, operand.size))
+                described.setdefault(constants.offset(operand), _describe_section(graph, node, position, operand.size))
     chosen: list[Section] = []
     reached = 0
     for at, section in sorted(described.items()):
@@ -80,11 +81,11 @@ def _sections(graph: KernelGraph, constants: Constants, target: Target) -> tuple
     return tuple(chosen)
 
 
-def stored_constants(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Constants:
-    """The constants of a graph and the forms in which they are stored.
+def choose_constant_forms(graph: KernelGraph, target: Target, switched_off: tuple[str, ...] = ()) -> Constants:
+    """Gather the constants of a graph and choose the forms in which they are stored.
 
     Example:
-        >>> stored_constants(graph, target).stored()
+        >>> choose_constant_forms(graph, target).coded_sizes()
     """
     constants = constants_of(graph)
     if CODE_WEIGHTS not in switched_off:
@@ -92,14 +93,14 @@ def stored_constants(graph: KernelGraph, target: Target, switched_off: tuple[str
     return constants
 
 
-def stored(program: Program, constants: Constants, switched_off: tuple[str, ...] = ()) -> Program:
-    """The program with the forms in which it is stored."""
+def with_storage_forms(program: Program, constants: Constants, switched_off: tuple[str, ...] = ()) -> Program:
+    """Return the program with the storage forms of its constants."""
     sections = _to_the_end(constants.sections, len(program.weights))
     return replace(program, sections=sections, packed=PACK_CODE not in switched_off)
 
 
 def _to_the_end(sections: tuple[Section, ...], size: int) -> tuple[Section, ...]:
-    """Sections of the whole weights block: first contents of states lie behind the constants, as they are."""
+    """Extend the sections over the whole weights block: initial contents of states follow the constants, uncoded."""
     rest = size - plain_bytes(sections)
     if not sections or not rest:
         return sections

@@ -1,19 +1,20 @@
-"""From compiled parts to the report data model."""
+"""Makes the report of a conversion from its compiled parts."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from openneutron.compiler.back.predict import Timed
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Value
 from openneutron.compiler.l2 import TaskList
 from openneutron.compiler.plan.segments import Segment
 from openneutron.litert.graph import Graph, Operator
+from openneutron.machine.runtime_memory import STACK_BYTES, RuntimeMemory
 from openneutron.machine.targets import Target
 from openneutron.microcode.instructions import Program
 from openneutron.microcode.table import Region
 from openneutron.options import Options
-from openneutron.records import dataclass
 from openneutron.report import model as report
 from openneutron.verdict import Reason
 
@@ -33,17 +34,18 @@ class Part:
     events: list[Timed]
     cycles: int
     passes: dict[str, int]
+    memory: RuntimeMemory
     pareto: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def io_bytes(self) -> int:
-        """Bytes of the caller's buffers, and of what is kept between runs."""
+        """Size of the caller's buffers and of the states."""
         return sum(row.bytes for row in self.program.tensors) + self.program.state_bytes
 
 
 def _home(graph: KernelGraph, output: Value) -> tuple[int, int]:
-    """The LiteRT tensor that a value is, or of which it is some channels, and the first of these."""
+    """Return the LiteRT tensor that holds a value, and the value's first channel in it."""
     if output.tensor >= 0 or output.alias is None:
         return output.tensor, 0
     root = graph.values[output.alias.root]
@@ -117,7 +119,7 @@ def report_of(
     graph: Graph, source: list[Operator], reasons: dict[int, Reason], parts: list[Part], target: Target,
     options: Options, version: str, *, folded: Collection[int] = (),
 ) -> report.Report:  # fmt: skip
-    """The report of one conversion; `folded` operators became constants, so they run nowhere."""
+    """Return the report of one conversion; `folded` operators became constants, so no processor runs them."""
     operators = _operators(source, graph, reasons, parts, folded)
     cycles = sum(part.cycles for part in parts)
     totals = report.Totals(
@@ -134,6 +136,9 @@ def report_of(
         operators_total=len(operators),
         operators_converted=sum(op.converted for op in operators),
         neutron_graphs=len(parts),
+        context_bytes=sum(p.memory.context_bytes for p in parts),
+        arena_bytes=max((p.memory.arena_bytes for p in parts), default=0),
+        stack_bytes=STACK_BYTES if parts else 0,
     )
     counts: dict[str, int] = {}
     for part in parts:

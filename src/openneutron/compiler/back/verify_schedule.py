@@ -1,13 +1,14 @@
 """Verify: replay L2 and prove that every read finds exactly the bytes it expects.
 
-Memory knows of every byte which byte of which tensor (or constant) it holds. A call's reads, derived here from the nodes' row
-demands and the buffers' addresses with code of this file alone, must find what they expect; its writes replace what was
-there. Early overwrites, short rings, swapped tasks, missing waits and bad offsets all appear as wrong contents, so rings and
-lifetimes need no other proof. Runs in every compile.
+The model of memory stores for every byte which byte of which tensor (or constant) it holds. The reads of a call follow from the
+nodes' row demands and the buffers' addresses, by code of this file alone, and must find the expected bytes; writes replace the
+old contents. Early overwrites, rings that are too short, swapped tasks, missing waits and wrong offsets all show as wrong
+contents, so rings and lifetimes need no other proof. Runs in every compile.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +21,13 @@ from openneutron.errors import InternalError
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass, field
 
 _IN_FLIGHT = -2  # owner of bytes that a copy is still writing
 _CONSTANTS = -1  # owner of bytes that hold a part of the weights block
 
 
 class _Access(NamedTuple):
-    """An operand of a call and the value behind it: what is the same in all iterations."""
+    """An operand of a call and its value: the parts that are the same in all iterations."""
 
     value: int
     operand: Operand
@@ -46,7 +46,7 @@ class _Access(NamedTuple):
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The bytes of its region that any of its rows could lie in."""
+        """Return the byte range that contains all rows of the operand."""
         o = self.operand
         row = (o.width - 1) * o.pixel + o.channels * ITEM_BYTES[o.dtype]
         start = self.buffer.offset + o.offset
@@ -60,7 +60,7 @@ def _meet(one: _Access, other: _Access) -> bool:
 
 @dataclass
 class _Accesses:
-    """What a call reads and writes, apart from constants that lie in the weights block."""
+    """The bytes that a call reads and writes, except constants in the weights block."""
 
     reads: list[_Access]
     fetched: list[tuple[npt.NDArray[np.uint8], int, Spans]]
@@ -88,7 +88,7 @@ class _Replay:
                 continue
             buffer = self.tasks.buffers[operand.buffer]
             if isinstance(source, int):
-                self.seen(call, position, self.graph.values[source], operand)
+                self.check_shape(call, position, self.graph.values[source], operand)
                 access = self.access(source, operand, (node.demand or {}).get(position), position not in node.in_place)
                 (found.writes if source == node.output else found.reads).append(access)
             elif isinstance(source, np.ndarray):
@@ -98,7 +98,7 @@ class _Replay:
                         f"node {call.node} ({node.kernel}) reads a constant of another size than its own"
                     )
                 if buffer.region is Region.WEIGHTS:
-                    self.in_place(call, source, at)
+                    self.check_constant_in_block(call, source, at)
                 else:
                     found.fetched.append((source, at, self.region(buffer)))
         for written in found.writes:
@@ -129,17 +129,17 @@ class _Replay:
         )
 
     def visit(self, call: Call, access: _Access, first: int, last: int, write: bool) -> None:
-        """Check (or set) what rows [first, last) of a value behind an operand hold."""
+        """Check (or set) the contents of rows [first, last) of a value, at an operand's addresses."""
         buffer, operand = access.buffer, access.operand
         if buffer.region is Region.WEIGHTS:
-            self.stored(call, access.value, operand, first, last)
+            self.check_constant_rows(call, access.value, operand, first, last)
             return
         memory = self.region(buffer)
         root, row, dense, joined = access.root, access.row, access.dense, access.joined
         n, h, w, _ = self.graph.values[access.value].shape
         whole = (first, last) == (0, h) and operand.plane == access.plane == h * row and operand.ring == h
         if n > 1 and joined and whole:
-            # As rows do, images follow each other: as many rows of one.
+            # Images follow each other without gaps: treat them as more rows of one image.
             operand, n, last = operand._replace(ring=n * h), 1, n * h
         for image in range(n):
             start = buffer.offset + operand.offset + image * operand.plane
@@ -151,7 +151,7 @@ class _Replay:
                 runs, size = (1, count * row) if dense else (w, row // w)
                 for x in range(runs):
                     if write:
-                        self.unused(buffer, at + x * operand.pixel, size)
+                        self.check_not_being_copied(buffer, at + x * operand.pixel, size)
                         memory.put(at + x * operand.pixel, size, root, position + x * access.pixel)
                     elif not memory.holds(at + x * operand.pixel, size, root, position + x * access.pixel):
                         name = self.graph.values[access.value].name
@@ -212,15 +212,15 @@ class _Replay:
         at = self.tasks.buffers[operand.buffer].offset + operand.offset + image * operand.plane
         return [at + y % operand.ring * operand.pitch for y in range(first, last)]
 
-    def seen(self, call: Call, position: int, value: Value, operand: Operand) -> None:
-        """The kernel must be told the tensor's own type and shape, or one that divides its rows otherwise."""
-        shape = self.graph.nodes[call.node].seen(position, value.shape)
+    def check_shape(self, call: Call, position: int, value: Value, operand: Operand) -> None:
+        """Raise unless the operand has the tensor's type and shape, or the shape with merged pixels."""
+        shape = self.graph.nodes[call.node].kernel_shape(position, value.shape)
         given = (operand.batch, operand.height, operand.width, operand.channels)
         if given != shape or operand.dtype is not value.dtype or operand.ring > operand.height:
             raise InternalError(f"node {call.node} is told that {value.name} is {operand.dtype.name} {list(given)}")
 
-    def in_place(self, call: Call, data: npt.NDArray[Any], at: int) -> None:
-        """A constant read where it lies in the weights block must be the node's own, byte for byte."""
+    def check_constant_in_block(self, call: Call, data: npt.NDArray[Any], at: int) -> None:
+        """Raise unless the weights block holds the node's constant at this offset, byte for byte."""
         key = (id(data), at)
         if key in self.proved:
             return
@@ -231,8 +231,8 @@ class _Replay:
             )
         self.proved.add(key)
 
-    def stored(self, call: Call, value: int, operand: Operand, first: int, last: int) -> None:
-        """Rows of a constant tensor read out of the weights block must be that tensor's."""
+    def check_constant_rows(self, call: Call, value: int, operand: Operand, first: int, last: int) -> None:
+        """Raise unless the rows that are read from the weights block are those of the constant tensor."""
         v = self.graph.values[value]
         data = self.graph.values[self.graph.root(value)].data
         at = self.tasks.buffers[operand.buffer].offset + operand.offset
@@ -241,10 +241,10 @@ class _Replay:
         dense = operand.pixel * operand.width == operand.pitch == row and operand.plane == h * row and operand.ring == h
         if data is None or v.alias is not None or not dense or data.nbytes != n * h * row:
             raise InternalError(f"node {call.node} reads {v.name} out of the weights, where no such tensor lies")
-        self.in_place(call, data, at)
+        self.check_constant_in_block(call, data, at)
 
-    def unused(self, buffer: Buffer, at: int, size: int) -> None:
-        """Bytes that a copy under way still reads must be left alone."""
+    def check_not_being_copied(self, buffer: Buffer, at: int, size: int) -> None:
+        """Raise if a write would change bytes that an unfinished copy still reads."""
         for step, _ in self.pending:
             source = self.tasks.buffers[step.source]
             start = source.offset + step.source_offset
@@ -253,7 +253,7 @@ class _Replay:
                 raise InternalError(f"byte {max(at, start)} of {buffer.name} is written while a copy reads it")
 
     def constant(self, call: Call, data: npt.NDArray[np.uint8], at: int, memory: Spans) -> None:
-        """A fetched constant must have arrived, whole, from where its bytes lie in the weights block."""
+        """Raise unless the copy of a constant to SRAM is complete and came from its place in the weights block."""
         runs = memory.runs(at, data.size)
         start, owner, origin = (runs[0][0], runs[0][2], runs[0][3]) if runs else (-1, 0, 0)
         arrived = start == at and owner == _CONSTANTS and memory.holds(at, data.size, _CONSTANTS, origin)
@@ -268,7 +268,7 @@ class _Replay:
         else:
             runs = self.region(source).runs(start, step.bytes)
             arriving = [(to + at - start, length, owner, position) for at, length, owner, position in runs]
-        self.unused(target, to, step.bytes)
+        self.check_not_being_copied(target, to, step.bytes)
         self.region(target).put(to, step.bytes, _IN_FLIGHT, 0)
         self.pending.append((step, arriving))
 

@@ -35,13 +35,13 @@ PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (
     drop_unused,
     roll_copies,
 )
-# In the place of others where memory matters more than cycles.
+# These replace the passes of the same name where memory matters more than cycles.
 THRIFTY: dict[Callable[[KernelGraph, Target], int], Callable[[KernelGraph, Target], int]] = {
     stream_pooling: partial(stream_pooling, everywhere=True)
 }
 # Only for programs that copy their constants before use.
 FETCH_PASSES: tuple[Callable[[KernelGraph, Target], int], ...] = (chunk_weights,)
-# What is done when the program is written, `compiler/back/store.py`.
+# Not passes on L1: these choose how the program is stored, in `compiler/back/store.py`.
 CODE_WEIGHTS, PACK_CODE = "code_weights", "pack_code"
 
 

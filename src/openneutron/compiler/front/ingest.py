@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.signature import default_options
-from openneutron.compiler.variables import CODES, Variables, misuse, settled
+from openneutron.compiler.variables import CODES, Variables, misuse, unneeded_initializers
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Graph
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass, field, replace
 from openneutron.verdict import Reason
 
 _LIFTS = 8  # tries to bring the operators of each variable into one group; one per variable in a chain of groups
@@ -25,7 +25,7 @@ RENAMING = VIEWS | CODES
 
 @dataclass
 class Group:
-    """Operators of one colour: all of them go into one NeutronGraph, or all stay as they are."""
+    """Operators that become one NeutronGraph together, or that all stay unchanged."""
 
     converted: bool
     operators: list[int] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Cut:
 
 
 def _colour(graph: Graph, accepted: list[bool], floors: Mapping[int, int]) -> list[int]:
-    """Even colours are converted, odd ones are left; see the module's text. `floors` are least colours of some operators."""
+    """Return a colour for each operator: even ones are converted, odd ones stay. `floors` are lower bounds of some colours."""
     made_by: dict[int, int] = {}
     colours: list[int] = []
     for index, op in enumerate(graph.operators):
@@ -58,11 +58,11 @@ def _colour(graph: Graph, accepted: list[bool], floors: Mapping[int, int]) -> li
     return colours
 
 
-def _coloured(graph: Graph, accepted: list[bool], variables: Variables) -> tuple[list[int], set[str]]:
-    """Colours with all operators of a variable in one group, and the variables for which there are none such.
+def _colour_with_variables(graph: Graph, accepted: list[bool], variables: Variables) -> tuple[list[int], set[str]]:
+    """Colour the graph so that all operators of a variable are in one group; also returns the variables where that fails.
 
-    What reads a variable depends on nothing, so it is lifted to the group that assigns it; where that depends on the reading
-    over an operator on the CPU there is no end to lifting.
+    A READ_VARIABLE has no inputs, so it can move to the later group that assigns the variable. If that group depends on the
+    read through an operator on the CPU, moving never ends, hence the limit of `_LIFTS` tries.
     """
     floors: dict[int, int] = {}
     for _ in range(_LIFTS):
@@ -88,15 +88,15 @@ def ingest(
     folded: Collection[int] = (),
     refused: Mapping[int, Reason] | None = None,
     variables: Variables | None = None,
-    checks: Checks | None = None,
+    checks: OperatorCache | None = None,
 ) -> Cut:
     """Check every operator and group the accepted ones.
 
-    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU; `folded` are
-    operators whose outputs are constants already: they are in no group; `refused` are left for a reason found later;
-    `variables` are the model's, `checks` what is known of its operators already.
+    `left_out` are operator names or output tensor names, exact or glob, that the user keeps on the CPU. `folded` are
+    operators whose outputs are constants already: they are in no group. `refused` are operators that an earlier try found
+    not to fit. `variables` are the model's, `checks` is the cache of verdicts.
     """
-    held, known = variables or Variables(), checks or Checks(graph, target)
+    held, known = variables or Variables(), checks or OperatorCache(graph, target)
     reasons: dict[int, Reason] = misuse(graph, held) | dict(refused or {})
     for index, op in enumerate(graph.operators):
         if index in folded or index in reasons or index in held.set_by:
@@ -111,10 +111,10 @@ def ingest(
     while True:
         _keep_whole(held, reasons)
         accepted = [index not in reasons and index not in held.set_by for index in range(len(graph.operators))]
-        dropped = settled(held, reasons) | _unread(graph, accepted)
-        colours, split = _coloured(graph, accepted, held)
+        dropped = unneeded_initializers(held, reasons) | _find_unread(graph, accepted)
+        colours, split = _colour_with_variables(graph, accepted, held)
         if split:
-            reasons |= {at: _split(name) for name in split for at in held.by_name[name].users}
+            reasons |= {at: _explain_split(name) for name in split for at in held.by_name[name].users}
             continue
         groups: dict[int, Group] = {}
         for index, colour in enumerate(colours):
@@ -138,10 +138,10 @@ def ingest(
                 )
 
 
-def _unread(graph: Graph, accepted: list[bool]) -> set[int]:
-    """Operators for the NPU whose results nothing reads; a NeutronGraph of nothing else would have no output.
+def _find_unread(graph: Graph, accepted: list[bool]) -> set[int]:
+    """Return the operators for the NPU whose results nothing reads: a NeutronGraph of only these would have no output.
 
-    What stays on the CPU is left as the file has it, with all that it reads. Operators of variables are there for these.
+    Operators on the CPU stay, with all that they read. Operators of variables stay because they change state.
     """
     needed = set(graph.outputs)
     found: set[int] = set()
@@ -155,7 +155,7 @@ def _unread(graph: Graph, accepted: list[bool]) -> set[int]:
 
 
 def _keep_whole(variables: Variables, reasons: dict[int, Reason]) -> None:
-    """A variable lives in one place: where one of its operators stays on the CPU, all do."""
+    """Keep all operators of a variable on the CPU where one of them stays there: a variable has one place."""
     for name, variable in variables.by_name.items():
         stays = [at for at in variable.users if at in reasons]
         if stays:
@@ -164,7 +164,7 @@ def _keep_whole(variables: Variables, reasons: dict[int, Reason]) -> None:
                 reasons.setdefault(at, Reason("variable", why, name, reasons[stays[0]].hint))
 
 
-def _split(name: str) -> Reason:
+def _explain_split(name: str) -> Reason:
     message = f"variable {name!r} is read before and assigned after an operator on the CPU"
     return Reason(
         "variable", message, name, "let that operator run on the NPU; `openneutron report` says why it does not"
@@ -172,13 +172,13 @@ def _split(name: str) -> Reason:
 
 
 def too_small(graph: Graph, group: Group, minimum: int) -> bool:
-    """Whether fewer operators than that compute something."""
+    """Return whether fewer than `minimum` operators of the group compute something."""
     working = [i for i in group.operators if graph.operators[i].code not in RENAMING]
     return len(working) < minimum
 
 
 def extract(graph: Graph, group: Group) -> tuple[Graph, list[int], list[int]]:
-    """The group as a graph of its own, with the indices of its inputs and outputs in the whole graph."""
+    """Return the group as a graph, and the indices of its inputs and outputs in the whole graph."""
     members = set(group.operators)
     made = {t for i in group.operators for t in graph.operators[i].outputs}
     inputs = list(

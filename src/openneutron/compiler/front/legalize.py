@@ -7,7 +7,7 @@ After:   conv2d(x, packed weights, channel table) with integer multipliers, shif
 from __future__ import annotations
 
 from openneutron.compiler import kernels
-from openneutron.compiler.front.opened import Checks
+from openneutron.compiler.front.parsed_model import OperatorCache
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.variables import Variables
@@ -17,23 +17,23 @@ from openneutron.machine.targets import Target
 
 
 def legalize(
-    graph: Graph, target: Target, variables: Variables | None = None, checks: Checks | None = None
+    graph: Graph, target: Target, variables: Variables | None = None, checks: OperatorCache | None = None
 ) -> KernelGraph:
-    """L1 of a graph all of whose operators pass `kernels.check`; `checks` is what is known of them already.
+    """Return the L1 of a graph whose operators all pass `kernels.check`; `checks` is the cache of their verdicts.
 
     Example:
         >>> kernel_graph = legalize(model.main, targets.load("imxrt700"))
     """
-    known = checks or Checks(graph, target)
-    # Of the same operators, ends and variables make the rest of the difference.
+    known = checks or OperatorCache(graph, target)
+    # The same operators give another L1 where inputs, outputs or variables differ.
     stateful = variables is not None and bool(variables.by_name)
     key = tuple(graph.operators), tuple(graph.inputs), tuple(graph.outputs), stateful
     if key not in known.legalized:
-        known.legalized[key] = _legalized(graph, target, variables, known)
-    return known.legalized[key].copied()
+        known.legalized[key] = _legalize_anew(graph, target, variables, known)
+    return known.legalized[key].copy()
 
 
-def _legalized(graph: Graph, target: Target, variables: Variables | None, known: Checks) -> KernelGraph:
+def _legalize_anew(graph: Graph, target: Target, variables: Variables | None, known: OperatorCache) -> KernelGraph:
     state = Legalizer(graph, target, variables=variables or Variables())
     for tensor in graph.inputs:
         state.add_tensor(tensor, None)

@@ -1,23 +1,24 @@
-"""Kernels: one file each. A file registers its ABI, and for each LiteRT operator it serves its limits and its legalization.
+"""Kernels: one file each. A file registers its ABI, and the limits and legalization of each LiteRT operator that it serves.
 
-Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/kernels/test_k.py`; `make generate`
-lists which operators it serves, so that a compile imports the files of its model's operators alone; what is on no list is
-looked for in all of them.
+Adding a kernel adds `compiler/kernels/k.py`, `runtime/firmware/kernels/k.c` and `tests/compiler/kernels/test_k.py`; see
+docs/contributing.md. `make generate` writes `served.py`, the file that serves each operator, so that a compile imports only
+the files of its model's operators. An operator that is missing there is looked for in all files.
 """
 
 from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from openneutron.compiler.basics import basic_reason
+from openneutron.compiler.operand_checks import check_operands
 from openneutron.compiler.served import SERVED
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
-from openneutron.records import dataclass
+from openneutron.microcode.abi import KernelAbi, by_name
 from openneutron.verdict import Limit, Reason, Verdict, first_reason
 
 if TYPE_CHECKING:
@@ -54,19 +55,14 @@ def serves(
 
 @cache
 def rules() -> dict[str, Rule]:
-    """LiteRT operator → rule, after importing every file of this folder."""
+    """Return LiteRT operator → rule, after importing every file of this folder."""
     for module in pkgutil.iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
     return dict(sorted(_RULES.items()))
 
 
 def rule_of(code: str) -> Rule | None:
-    """The rule of a LiteRT operator, after importing its file; None where no kernel serves it.
-
-    Example:
-        >>> rule_of("CONV_2D").kernel_file
-        'openneutron.compiler.kernels.conv2d'
-    """
+    """Return the rule of a LiteRT operator, after importing its file; None where no kernel serves it."""
     if code not in _RULES and code in SERVED:
         import_module(f"{__name__}.{SERVED[code]}")
     elif code not in _RULES:
@@ -74,7 +70,22 @@ def rule_of(code: str) -> Rule | None:
     return _RULES.get(code)
 
 
-# Why an operator that converters write often runs on the CPU by its nature, and what can be done about it.
+def abi_of(name: str) -> KernelAbi:
+    """Return the calling convention of a kernel; its file is imported when an operator that it serves is legalized.
+
+    Example:
+        >>> abi_of("conv2d").operands[-1]
+        'output'
+    """
+    found = by_name(name)
+    if found is None:
+        rules()
+        found = by_name(name)
+    assert found is not None, f"there is no kernel {name}"
+    return found
+
+
+# Operators that converters write often but that cannot run on the NPU: why, and what users can do.
 _ON_CPU = {
     "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
 }
@@ -88,9 +99,9 @@ def _no_kernel(code: str, where: str) -> Reason:
 
 
 def check(signature: OpSignature, target: Target, *, streams: bool = False) -> Verdict:
-    """Can this operator run on the target? The one answer for partitioner and compiler.
+    """Return whether the operator can run on the target. Partitioner and compiler both use this function.
 
-    `streams` is for those who compile what was accepted: a tensor may then exceed the memory, if rows of it pass through.
+    With `streams` a tensor may exceed the memory, for a caller that then checks whether it can be streamed.
 
     Example:
         >>> check(of_operator(graph, graph.operators[0]), targets.load("imxrt700")).reason
@@ -99,7 +110,7 @@ def check(signature: OpSignature, target: Target, *, streams: bool = False) -> V
     rule = rule_of(signature.code)
     if rule is None:
         return Verdict(_no_kernel(signature.code, where))
-    reason = basic_reason(signature, target, streams=streams)
+    reason = check_operands(signature, target, streams=streams)
     if reason is not None:
         return Verdict(reason)
     verdict = first_reason(rule.limits, signature, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.add16 import emit_add16, wide_sum_fits
 from openneutron.compiler.kernels.common import is_wide, not_empty
@@ -20,7 +22,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _HEAD_ROOM = 20  # bits by which inputs are shifted up before rescaling, as in the reference
@@ -58,7 +59,7 @@ ABI = register(
 
 
 def _factors(op: OpSignature) -> tuple[float, float, float]:
-    """Real multipliers of inputs and output (docs/numerics.md, Real multipliers)."""
+    """Return the real multipliers of inputs and output (docs/numerics.md, Real multipliers)."""
     x1, x2 = data_inputs(op)
     twice = f32(2.0 * max(x1.scale, x2.scale))
     return x1.scale / twice, x2.scale / twice, twice / f32((1 << _HEAD_ROOM) * op.outputs[0].scale)
@@ -77,7 +78,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
     "ADD", "SUB", limits=(not_empty, two_inputs, one_activation_type, broadcasts, known_activation, output_not_too_fine)
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, Add, sub and mul."""
+    """Emit the kernel with the integer parameters of docs/numerics.md, Add, sub and mul."""
     if is_wide(state.signature):
         emit_add16(state)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from openneutron.compiler.kernels.elementwise import data_inputs, emit_binary, output_range
 from openneutron.compiler.legalizer import Legalizer
@@ -10,7 +11,6 @@ from openneutron.compiler.numbers.multipliers import multiplier
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, no
 
 _HEAD_ROOM = 15  # bits by which inputs are shifted up before rescaling, as in the reference
@@ -46,14 +46,14 @@ ABI = register(
 
 
 def _factors(op: OpSignature) -> tuple[float, float, float]:
-    """Real multipliers of inputs and output, in double (docs/numerics.md, 16-bit activations)."""
+    """Return the real multipliers of inputs and output, in double (docs/numerics.md, 16-bit activations)."""
     x1, x2 = data_inputs(op)
     twice = 2.0 * max(x1.scale, x2.scale)
     return x1.scale / twice, x2.scale / twice, twice / ((1 << _HEAD_ROOM) * op.outputs[0].scale)
 
 
 def _shifts(op: OpSignature) -> tuple[int, int] | None:
-    """Shifts of the inputs to the output's scale where LiteRT takes that way: all scales are powers of two."""
+    """Return shifts from the inputs' scales to the output's where LiteRT uses them: if all scales are powers of two."""
     scales = [tensor.scale for tensor in (*data_inputs(op), op.outputs[0])]
     if not getattr(op.options, "potScaleInt16", True) or any(math.frexp(scale)[0] != 0.5 for scale in scales):
         return None

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import BYTES, not_empty
-from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import constant_argument, folded, numbers
+from openneutron.compiler.kernels.elementwise import reshape
+from openneutron.compiler.kernels.movement import constant_argument, fold_around, numbers
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -60,12 +60,12 @@ def axis_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("ARG_MAX", "ARG_MIN", limits=(types_fit, not_empty, constant_argument, axis_fits))
 def legalize(state: Legalizer) -> None:
-    """Scales play no part."""
+    """Emit the kernel; scales do not matter."""
     x, axes = state.signature.inputs[0], numbers(state.signature, 1)
     assert x is not None and axes is not None
-    inner, axis = folded(x.shape, axes[0] % len(x.shape))
+    inner, axis = fold_around(x.shape, axes[0] % len(x.shape))
     n, h, w, c = (1 if at == axis else size for at, size in enumerate(inner))
-    source, output = reshaped(state, state.value(0), inner), reshaped(state, state.output(), (n, h, w, c))
+    source, output = reshape(state, state.value(0), inner), reshape(state, state.output(), (n, h, w, c))
     demand: dict[int, RowDemand] | None = None if axis == 1 else {0: RowDemand()}
     if state.graph.values[source].data is not None:
         demand = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -9,7 +11,7 @@ from openneutron.compiler.kernels.common import (
     not_empty,
     pool_dimensions,
     pool_window,
-    required,
+    require_input,
     same_activations,
     window_matches,
 )
@@ -18,7 +20,6 @@ from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MAX_TAPS = {1: 1 << 22, 2: 1 << 15}  # by bytes per element: what the firmware sums in INT32
@@ -53,7 +54,7 @@ ABI = register(
 
 @limit("a window may cover at most 4194304 elements of the image, of INT16 at most 32768")
 def taps_sum_in_int32(op: OpSignature, target: Target) -> Verdict:
-    x = required(op, 0)
+    x = require_input(op, 0)
     taps = min(op.options.filterHeight, x.shape[1]) * min(op.options.filterWidth, x.shape[2])
     return OK if taps <= _MAX_TAPS[x.dtype.itemsize] else no(f"it covers {taps}", hint="pool in two steps")
 
@@ -63,7 +64,7 @@ def taps_sum_in_int32(op: OpSignature, target: Target) -> Verdict:
     limits=(pool_dimensions, not_empty, same_activations, activation_is_clamp, window_matches, taps_sum_in_int32),
 )
 def legalize(state: Legalizer) -> None:
-    """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""
+    """Emit the kernel of docs/numerics.md, Pooling; it averages stored values, whatever the output's quantization is."""
     window = pool_window(state.signature)
     low, high = clamp_of(state.signature)
     params = AvgPool2dParams(

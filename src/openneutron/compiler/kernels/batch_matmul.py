@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import is_wide, not_empty, quantized, range_of, required
+from openneutron.compiler.kernels.common import check_quantized, is_wide, not_empty, range_of, require_input
+from openneutron.compiler.kernels.wide import MOST_SUM
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, multiplier, reduced_multipliers
@@ -16,11 +18,11 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MAX_RANK = 5  # LiteRT's own
 _WIDE_LEFT_SHIFT = 7  # of the reference's multiplication of 64-bit sums
+_LARGEST_PRODUCT = 1 << 30  # of two INT16 values: -2^15 times -2^15
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ ABI = register(
 @limit("both inputs and the output must all be INT8 or all INT16, quantized per tensor, INT16 with zero point 0")
 def signed_operands(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.input(1), op.outputs[0]):
-        verdict = quantized(tensor, (op.outputs[0].dtype,) if is_wide(op) else (DType.INT8,))
+        verdict = check_quantized(tensor, (op.outputs[0].dtype,) if is_wide(op) else (DType.INT8,))
         if not verdict:
             return verdict
     return OK
@@ -65,7 +67,7 @@ def signed_operands(op: OpSignature, target: Target) -> Verdict:
 
 @limit("inputs must be 2-D to 5-D, with equal inner sizes and batches that broadcast")
 def shapes_multiply(op: OpSignature, target: Target) -> Verdict:
-    left, right, y = required(op, 0).shape, required(op, 1).shape, op.outputs[0].shape
+    left, right, y = require_input(op, 0).shape, require_input(op, 1).shape, op.outputs[0].shape
     message = f"inputs {list(left)} and {list(right)}, output {list(y)}"
     if op.options is None or not (2 <= len(left) <= _MAX_RANK and 2 <= len(right) <= _MAX_RANK):
         return no(message)
@@ -87,16 +89,24 @@ def shift_fits(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
+@limit("with INT16, sums of the largest products must stay below 2^47")
+def sums_fit(op: OpSignature, target: Target) -> Verdict:
+    depth = require_input(op, 0).shape[-2 if op.options is not None and op.options.adjX else -1]
+    if not is_wide(op) or depth * _LARGEST_PRODUCT < MOST_SUM:
+        return OK
+    return no(f"{depth} products reach {depth * _LARGEST_PRODUCT}", hint="split the product")
+
+
 def _factor(op: OpSignature) -> float:
     with np.errstate(over="ignore"):
-        product = float(np.float32(required(op, 0).scale) * np.float32(required(op, 1).scale))
+        product = float(np.float32(require_input(op, 0).scale) * np.float32(require_input(op, 1).scale))
     return product / op.outputs[0].scale
 
 
-@serves("BATCH_MATMUL", limits=(signed_operands, not_empty, shapes_multiply, shift_fits))
+@serves("BATCH_MATMUL", limits=(signed_operands, not_empty, shapes_multiply, shift_fits, sums_fit))
 def legalize(state: Legalizer) -> None:
-    """As in docs/numerics.md, Batch matrix product; batches fold into (outer × inner, rows of the operand)."""
-    left, right, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
+    """Emit the kernel of docs/numerics.md, Batch matrix product; batches are folded into (outer × inner, rows)."""
+    left, right, y = require_input(state.signature, 0), require_input(state.signature, 1), state.signature.outputs[0]
 
     def five(shape: tuple[int, ...]) -> tuple[int, ...]:
         return (1,) * (_MAX_RANK - len(shape)) + shape

@@ -18,14 +18,14 @@ from openneutron.verdict import OK, Verdict, limit, no
 
 
 def _arguments(op: OpSignature) -> tuple[list[int], list[tuple[int, int]]]:
-    """Block sizes, and (before, after) of each block's padding or crop."""
+    """Return block sizes, and (before, after) of each block's padding or crop."""
     blocks, borders = numbers(op, 1), numbers(op, 2)
     assert blocks is not None and borders is not None
     return blocks, list(zip(borders[::2], borders[1::2], strict=True))
 
 
 def _wide_shape(op: OpSignature) -> tuple[int, ...]:
-    """Shape of the side that is not in blocks, with padding or before cropping."""
+    """Return the shape of the side that is not in blocks, with padding or before cropping."""
     blocks, borders = _arguments(op)
     x = op.inputs[0]
     assert x is not None
@@ -63,7 +63,7 @@ def blocks_divide(op: OpSignature, target: Target) -> Verdict:
 
 
 def _loops(wide: tuple[int, ...], blocks: list[int], to_batch: bool) -> list[Loop]:
-    """Loops between [n, (s, b) …, rest] and [b …, n, s …, rest]."""
+    """Return the loops between [n, (s, b) …, rest] and [b …, n, s …, rest]."""
     count, rest = len(blocks), prod(wide[1 + len(blocks) :])
     steps = [size // block for size, block in zip(wide[1:], blocks, strict=False)]
     spread: list[int] = [wide[0]]
@@ -81,7 +81,7 @@ def _loops(wide: tuple[int, ...], blocks: list[int], to_batch: bool) -> list[Loo
 
 @serves("SPACE_TO_BATCH_ND", limits=(same_moved_type, not_empty, constant_arguments, same_quantization, blocks_divide))
 def legalize_to_batch(state: Legalizer) -> None:
-    """Pad with the output's zero point where asked, then one copy."""
+    """Emit a pad with the output's zero point if needed, then one copy."""
     op = state.signature
     blocks, borders = _arguments(op)
     x, y = op.inputs[0], op.outputs[0]
@@ -98,7 +98,7 @@ def legalize_to_batch(state: Legalizer) -> None:
 
 @serves("BATCH_TO_SPACE_ND", limits=(same_moved_type, not_empty, constant_arguments, same_quantization, blocks_divide))
 def legalize_to_space(state: Legalizer) -> None:
-    """One copy, then a crop where asked."""
+    """Emit one copy, then a crop if needed."""
     op = state.signature
     blocks, borders = _arguments(op)
     wide, loops = _wide_shape(op), _loops(_wide_shape(op), blocks, to_batch=False)

@@ -1,4 +1,4 @@
-"""What several kernels share: limits, each written once as the rule users see, and their weights as integers."""
+"""Shared by several kernels: limits, each with the rule that users read, and conversion of weights to integers."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _UINT8_OFFSET = 128  # turns a UINT8 weight into an INT8 one; its zero point mov
 _BIAS_TOLERANCE = 0.02  # of an output step per step of the bias: the bound LiteRT itself applies where it checks
 
 
-def required(op: OpSignature, index: int) -> TensorSignature:
-    """Input `index`, which the limits have found to be present."""
+def require_input(op: OpSignature, index: int) -> TensorSignature:
+    """Return input `index`, which the limits have already found present."""
     tensor = op.input(index)
     assert tensor is not None
     return tensor
 
 
 def range_of(dtype: DType) -> tuple[int, int]:
-    """Smallest and largest stored value of a type of 8 or 16 bits."""
+    """Return the smallest and largest stored value of a type of 8 or 16 bits."""
     return _RANGES[dtype]
 
 
 def is_wide(op: OpSignature) -> bool:
-    """Does the operator make 16-bit activations?"""
+    """Return whether the operator has 16-bit output activations."""
     return op.outputs[0].dtype is DType.INT16
 
 
-def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
-    """Is the tensor there and of one of these types, with one usable scale and a zero point its type can hold?"""
+def check_quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES) -> Verdict:
+    """Check that the tensor exists and has one of these types, one usable scale and a valid zero point."""
     if tensor is None:
         return no("a required input is absent")
     if tensor.dtype not in dtypes:
@@ -75,17 +75,17 @@ def quantized(tensor: TensorSignature | None, dtypes: tuple[DType, ...] = BYTES)
 @limit("input and output must be INT8, UINT8 or INT16, of one type, quantized per tensor, INT16 with zero point 0")
 def same_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
-        verdict = quantized(tensor, ACTIVATIONS)
+        verdict = check_quantized(tensor, ACTIVATIONS)
         if not verdict:
             return verdict
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     return OK if x.dtype is y.dtype else no(f"input is {x.dtype}, output {y.dtype}", hint="insert a QUANTIZE")
 
 
 @limit("input and output must be INT8, quantized per tensor")
 def int8_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
-        verdict = quantized(tensor, (DType.INT8,))
+        verdict = check_quantized(tensor, (DType.INT8,))
         if not verdict:
             return verdict
     return OK
@@ -94,7 +94,7 @@ def int8_activations(op: OpSignature, target: Target) -> Verdict:
 @limit("input and output must both be INT8 or both INT16, quantized per tensor, INT16 with zero point 0")
 def signed_activations(op: OpSignature, target: Target) -> Verdict:
     for tensor in (op.input(0), op.outputs[0]):
-        verdict = quantized(tensor, (DType.INT16,) if is_wide(op) else (DType.INT8,))
+        verdict = check_quantized(tensor, (DType.INT16,) if is_wide(op) else (DType.INT8,))
         if not verdict:
             return verdict
     return OK
@@ -126,7 +126,7 @@ def pool_dimensions(op: OpSignature, target: Target) -> Verdict:
 
 @limit("weights must be constant, of the type of the input (INT8 for 16-bit activations), and quantized")
 def static_weights(op: OpSignature, target: Target) -> Verdict:
-    x, w = required(op, 0), op.input(1)
+    x, w = require_input(op, 0), op.input(1)
     if w is None or not w.constant:
         return no("weights are computed at run time", hint="make the weights constant")
     if w.dtype is not (DType.INT8 if x.dtype is DType.INT16 else x.dtype):
@@ -138,7 +138,7 @@ def static_weights(op: OpSignature, target: Target) -> Verdict:
 
 @limit("INT8 weights must have zero point 0; UINT8 weights must be quantized per tensor")
 def weights_zero_allowed(op: OpSignature, target: Target) -> Verdict:
-    w = required(op, 1)
+    w = require_input(op, 1)
     assert w.quantization is not None
     if w.dtype is DType.UINT8 and min(w.quantization.scale) < 0:
         return no("UINT8 weights have a negative scale", hint="quantize to INT8")
@@ -151,7 +151,7 @@ def weights_zero_allowed(op: OpSignature, target: Target) -> Verdict:
 
 @limit("weights have one scale, or one per output channel along the output axis of the filter")
 def weights_scales_match(op: OpSignature, target: Target) -> Verdict:
-    w = required(op, 1)
+    w = require_input(op, 1)
     assert w.quantization is not None
     count, channels = len(w.quantization.scale), op.outputs[0].shape[-1]
     if count not in (1, channels):
@@ -168,7 +168,7 @@ def bias_given(op: OpSignature, target: Target) -> Verdict:
 
 
 def narrow_sums(op: OpSignature) -> bool:
-    """Does the reference sum 16-bit activations in INT32? It does where the operator's bias type is INT32."""
+    """Return whether the reference sums 16-bit activations in INT32: it does if the operator's bias type is INT32."""
     return getattr(op.options, "quantizedBiasType", 0) == _INT32_BIAS
 
 
@@ -195,7 +195,7 @@ def bias_fits(op: OpSignature, target: Target) -> Verdict:
 
 @limit("the bias scale must equal input scale times weight scale within 0.02 output steps")
 def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
-    x, w, y, bias = required(op, 0), required(op, 1), op.outputs[0], op.input(2)
+    x, w, y, bias = require_input(op, 0), require_input(op, 1), op.outputs[0], op.input(2)
     # A bias without scale is taken to be in accumulator steps, which is how LiteRT reads every bias.
     if bias is None or bias.quantization is None or not any(bias.quantization.scale) or w.quantization is None:
         return OK
@@ -214,7 +214,7 @@ def bias_scale_matches(op: OpSignature, target: Target) -> Verdict:
 
 @limit("input scale times weight scale over output scale must stay below 2^30, of INT16 below 2^7")
 def requantize_shifts_fit(op: OpSignature, target: Target) -> Verdict:
-    largest = float(np.abs(factors(required(op, 0), required(op, 1), op.outputs[0])).max())
+    largest = float(np.abs(factors(require_input(op, 0), require_input(op, 1), op.outputs[0])).max())
     if not math.isfinite(largest):
         return no("the factor is infinite", hint="calibrate on real data")
     _, shift = multiplier(largest)
@@ -236,9 +236,9 @@ def activation_is_clamp(op: OpSignature, target: Target) -> Verdict:
 def window_matches(op: OpSignature, target: Target) -> Verdict:
     if op.options is None:
         return no("the operator has no options", hint="the file is incomplete: convert the model again")
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     pool = hasattr(op.options, "filterHeight")
-    size = (op.options.filterHeight, op.options.filterWidth) if pool else required(op, 1).shape[1:3]
+    size = (op.options.filterHeight, op.options.filterWidth) if pool else require_input(op, 1).shape[1:3]
     steps = (op.options.strideH, op.options.strideW)
     dilation = (getattr(op.options, "dilationHFactor", 1), getattr(op.options, "dilationWFactor", 1))
     if not all(1 <= number <= WINDOW_MAX for number in (*size, *steps, *dilation)):
@@ -252,18 +252,18 @@ def window_matches(op: OpSignature, target: Target) -> Verdict:
 
 
 def pool_window(op: OpSignature) -> Window:
-    """The window of a pool whose limits hold."""
-    x = required(op, 0)
+    """Return the window of a pool whose limits hold."""
+    x = require_input(op, 0)
     return window_of(op.options, (op.options.filterHeight, op.options.filterWidth), (x.shape[1], x.shape[2]))
 
 
 def value_range(tensor: TensorSignature) -> tuple[int, int]:
-    """Smallest and largest value of the tensor's type."""
+    """Return the smallest and largest value of the tensor's type."""
     return range_of(tensor.dtype)
 
 
 def clamp_of(op: OpSignature) -> tuple[int, int]:
-    """The range of the fused activation in the output's steps."""
+    """Return the range of the fused activation in the output's steps."""
     y = op.outputs[0]
     activation = op.options.fusedActivationFunction if op.options is not None else 0
     return activation_range(activation, y.scale, y.zero_point, value_range(y))
@@ -285,12 +285,12 @@ def factors(x: TensorSignature, w: TensorSignature, y: TensorSignature) -> npt.N
 def fixed_point(
     x: TensorSignature, w: TensorSignature, y: TensorSignature
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Multipliers and shifts for `Rounding.DOUBLE`, of every output channel or one for all."""
+    """Return multipliers and shifts for `Rounding.DOUBLE`: one per output channel, or one for all."""
     return multipliers(factors(x, w, y))
 
 
 def weights_as_int8(data: npt.NDArray[np.generic], w: TensorSignature) -> tuple[npt.NDArray[np.int8], int]:
-    """The weights as the array stores them, and the zero point that remains."""
+    """Return the weights as INT8, and their remaining zero point."""
     if w.dtype is DType.UINT8:
         return (data.astype(np.int16) - _UINT8_OFFSET).astype(np.int8), w.zero_point - _UINT8_OFFSET
     return data.astype(np.int8, copy=False), w.zero_point

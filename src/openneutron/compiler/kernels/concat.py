@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from openneutron.compiler.kernels import lut, serves
 from openneutron.compiler.kernels import slice as slice_kernel
-from openneutron.compiler.kernels.common import not_empty, quantized
-from openneutron.compiler.kernels.elementwise import reshaped
-from openneutron.compiler.kernels.movement import all_moved_type, folded, same_q
+from openneutron.compiler.kernels.common import check_quantized, not_empty
+from openneutron.compiler.kernels.elementwise import reshape
+from openneutron.compiler.kernels.movement import all_moved_type, fold_around, same_q
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers import tables
@@ -21,7 +21,7 @@ Shape4 = tuple[int, int, int, int]
 
 
 def part_of(state: Legalizer, root: int, whole: Shape4, axis: int, first: int, count: int, name: str) -> int:
-    """A value that lives in `root`, seen as `whole`: elements [first, first + count) along `axis`."""
+    """Return a value that is part of `root`, seen as `whole`: elements [first, first + count) along `axis`."""
     v = state.graph.values[root]
     strides = [step * ITEM_BYTES[v.dtype] for step in dense(whole)]
     shape = (*whole[:axis], count, *whole[axis + 1 :])
@@ -30,8 +30,8 @@ def part_of(state: Legalizer, root: int, whole: Shape4, axis: int, first: int, c
 
 
 def emit_part(state: Legalizer, source: int, part: int) -> None:
-    """Copy a value into a part of the same number of elements."""
-    x = reshaped(state, source, state.graph.values[part].shape)
+    """Emit a copy of a value to a part with the same number of elements."""
+    x = reshape(state, source, state.graph.values[part].shape)
     constant = state.graph.values[x].data is not None
     params = slice_kernel.SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
     state.emit(Node(slice_kernel.ABI.name, [x, part], part, params, demand={} if constant else {0: RowDemand()}))
@@ -82,7 +82,7 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
                 hint="insert a QUANTIZE in front",
             )
         for tensor in (x, y):
-            verdict = quantized(tensor)
+            verdict = check_quantized(tensor)
             if not verdict:
                 return verdict
     return OK
@@ -90,10 +90,10 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
 
 @serves("CONCATENATION", limits=(all_moved_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
 def legalize(state: Legalizer) -> None:
-    """One node per input; UINT8 inputs of other parameters pass a table (docs/numerics.md, Concatenation)."""
+    """Emit one node per input; UINT8 inputs with other parameters pass a table (docs/numerics.md, Concatenation)."""
     op = state.signature
     y = op.outputs[0]
-    whole, axis = folded(y.shape, _axis(op) % len(y.shape))
+    whole, axis = fold_around(y.shape, _axis(op) % len(y.shape))
     first = 0
     for at, x in enumerate(op.inputs):
         assert x is not None
@@ -104,7 +104,7 @@ def legalize(state: Legalizer) -> None:
             emit_part(state, state.value(at), part)
             continue
         scaling = tables.Scaling(x.scale, x.zero_point, y.scale, y.zero_point, signed=False)
-        source = reshaped(state, state.value(at), state.graph.values[part].shape)
+        source = reshape(state, state.value(at), state.graph.values[part].shape)
         table = tables.requantized_in_float(scaling)
         demand = {} if state.graph.values[source].data is not None else {0: RowDemand()}
         state.emit(Node(lut.ABI.name, [source, table, part], part, lut.LutParams(ENTRIES), demand=demand))

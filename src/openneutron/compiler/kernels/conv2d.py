@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -16,7 +18,7 @@ from openneutron.compiler.kernels.common import (
     is_wide,
     not_empty,
     requantize_shifts_fit,
-    required,
+    require_input,
     same_activations,
     static_weights,
     weights_as_int8,
@@ -35,7 +37,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -74,7 +75,7 @@ ABI = register(
 
 @limit("input channels must be a multiple of the filter's channels, output channels of the groups")
 def groups_divide(op: OpSignature, target: Target) -> Verdict:
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    x, w, y = require_input(op, 0), require_input(op, 1), op.outputs[0]
     cin, per_group, cout = x.shape[3], w.shape[3], w.shape[0]
     if cin % per_group or cout % (cin // per_group) or y.shape[3] != cout:
         return no(f"{cin} input channels, filter {list(w.shape)}, {y.shape[3]} output channels")
@@ -83,7 +84,7 @@ def groups_divide(op: OpSignature, target: Target) -> Verdict:
 
 @limit("taps times input channels, rounded up to the dot-product length, must not exceed 65535")
 def reduction_fits(op: OpSignature, target: Target) -> Verdict:
-    w = required(op, 1)
+    w = require_input(op, 1)
     length = w.shape[1] * w.shape[2] * -(-w.shape[3] // target.length) * target.length
     return OK if length <= 65_535 else no(f"it is {length}", hint="use a smaller kernel or split the channels")
 
@@ -110,7 +111,7 @@ def reduction_fits(op: OpSignature, target: Target) -> Verdict:
 )
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, Convolution; one input channel per group is a depth-wise convolution."""
-    x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
+    x, w, y = require_input(state.signature, 0), require_input(state.signature, 1), state.signature.outputs[0]
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     cout, kernel_h, kernel_w, cin = weights.shape
     groups = x.shape[3] // cin

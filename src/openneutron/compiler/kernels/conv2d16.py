@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.kernels.common import clamp_of, required
+from openneutron.compiler.kernels.common import clamp_of, require_input
 from openneutron.compiler.kernels.wide import WIDE_MEANING, wide_table
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.geometry import Window
 from openneutron.compiler.numbers.packing import pack_grouped
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def emit_conv2d16(
     state: Legalizer, weights: npt.NDArray[np.int8], bias: npt.NDArray[np.int64], window: Window, groups: int
 ) -> None:
     """Emit the kernel for weights [Cout, h, w, Cin / groups] (docs/numerics.md, 16-bit activations)."""
-    x, y = required(state.signature, 0), state.signature.outputs[0]
+    x, y = require_input(state.signature, 0), state.signature.outputs[0]
     cout, kernel_h, kernel_w, cin = weights.shape
     assert cin * groups == x.shape[3]
     table = wide_table(state.signature, bias, state.target)

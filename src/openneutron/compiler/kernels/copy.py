@@ -7,14 +7,14 @@ and steps along the four dimensions are the `slice` kernel's.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.legalizer import Legalizer
-from openneutron.compiler.numbers.strides import Loop, is_plain, merged
+from openneutron.compiler.numbers.strides import Loop, is_plain, merge_loops
 from openneutron.errors import InternalError
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, no
 
 RANK = 6  # nested loops of the firmware; block rearrangements of images need six
@@ -46,14 +46,14 @@ ABI = register(
 
 
 def loops_fit(loops: Sequence[Loop]) -> Verdict:
-    """Can these loops, once merged, be one copy?"""
-    count = len(merged(loops))
+    """Return whether these loops, once merged, fit one copy."""
+    count = len(merge_loops(loops))
     return OK if count <= RANK else no(f"it needs {count} nested loops", hint="reshape to fewer dimensions first")
 
 
 def copy_params(loops: Sequence[Loop], input_offset: int = 0) -> CopyParams:
-    """Parameters of a copy; unused outer loops make one step."""
-    ordered = merged(loops)
+    """Return the parameters of a copy; unused outer loops have one iteration."""
+    ordered = merge_loops(loops)
     if len(ordered) > RANK:
         raise InternalError(f"a copy of {len(ordered)} loops passed its check")
     ordered = [Loop(1, 0, 0)] * (RANK - len(ordered)) + ordered
@@ -67,26 +67,22 @@ def copy_params(loops: Sequence[Loop], input_offset: int = 0) -> CopyParams:
 
 
 def emit_copy(state: Legalizer, source: int, output: int, loops: Sequence[Loop], input_offset: int = 0) -> None:
-    """One `copy` node between two densely held values."""
+    """Emit one `copy` node between two dense values."""
     state.emit(Node(ABI.name, [source, output], output, copy_params(loops, input_offset)))
 
 
 def emit_copy_or_view(state: Legalizer, loops: Sequence[Loop]) -> None:
-    """Input 0 to the output by loops; a view when everything stays where it is."""
+    """Emit a copy from input 0 to the output by loops, or a view when no element moves."""
     from openneutron.compiler.kernels.views import bind_view
 
-    if is_plain(merged(loops), prod(state.signature.outputs[0].shape)):
+    if is_plain(merge_loops(loops), prod(state.signature.outputs[0].shape)):
         bind_view(state)
     else:
         emit_copy(state, state.value(0), state.output(), loops)
 
 
 def copy_node(graph: KernelGraph, source: int, output: int) -> Node:
-    """A node that copies one value to another of the same type and size; either may be a strided alias.
-
-    Example:
-        >>> graph.nodes.append(copy_node(graph, view, graph.add_value(output)))
-    """
+    """Return a node that copies one value to another of the same type and size; either may be a strided alias."""
     loops: list[Loop] = []
     (n, h, w, _), strides = graph.values[source].shape, (_strides(graph, source), _strides(graph, output))
     for count, read, write in zip((n, h, w), *strides, strict=True):
@@ -96,7 +92,7 @@ def copy_node(graph: KernelGraph, source: int, output: int) -> Node:
 
 
 def _strides(graph: KernelGraph, value: int) -> tuple[int, int, int]:
-    """Elements between images, rows and pixels of a value."""
+    """Return the elements between images, rows and pixels of a value."""
     v = graph.values[value]
     if v.alias is not None:
         item = ITEM_BYTES[v.dtype]

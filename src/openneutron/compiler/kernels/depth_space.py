@@ -32,7 +32,7 @@ def block_divides(op: OpSignature, target: Target) -> Verdict:
 
 @serves("DEPTH_TO_SPACE", "SPACE_TO_DEPTH", limits=(same_byte_type, not_empty, block_divides))
 def legalize(state: Legalizer) -> None:
-    """One `copy` between [n, h, w, by, bx, c] and [n, h, by, w, bx, c]."""
+    """Emit one `copy` between [n, h, w, by, bx, c] and [n, h, by, w, bx, c]."""
     op = state.signature
     x, block = op.inputs[0], _block(op)
     assert x is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +18,7 @@ from openneutron.compiler.kernels.common import (
     is_wide,
     not_empty,
     requantize_shifts_fit,
-    required,
+    require_input,
     same_activations,
     static_weights,
     weights_as_int8,
@@ -34,7 +36,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -73,7 +74,7 @@ ABI = register(
 
 @limit("the filter must be [1, h, w, output channels], and output channels a multiple of input channels")
 def channels_multiply(op: OpSignature, target: Target) -> Verdict:
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    x, w, y = require_input(op, 0), require_input(op, 1), op.outputs[0]
     if w.shape[0] != 1 or y.shape[3] != w.shape[3] or w.shape[3] % x.shape[3]:
         return no(f"{x.shape[3]} input channels, filter {list(w.shape)}, {y.shape[3]} output channels")
     return OK
@@ -94,7 +95,7 @@ def emit_depthwise(
 
         emit_depthwise16(state, weights, bias, window)
         return
-    x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
+    x, w, y = require_input(state.signature, 0), require_input(state.signature, 1), state.signature.outputs[0]
     kernel_h, kernel_w, cout = weights.shape
     multipliers, shifts = fixed_point(x, w, y)
     taps = np.ascontiguousarray(weights.reshape(kernel_h * kernel_w, cout))
@@ -141,8 +142,8 @@ def emit_depthwise(
 )
 def legalize(state: Legalizer) -> None:
     """Integer parameters as in docs/numerics.md, Depth-wise convolution; the depth multiplier comes from the shapes."""
-    x = required(state.signature, 0)
-    weights, weights_zero = weights_as_int8(state.constant(1), required(state.signature, 1))
+    x = require_input(state.signature, 0)
+    weights, weights_zero = weights_as_int8(state.constant(1), require_input(state.signature, 1))
     _, kernel_h, kernel_w, cout = weights.shape
     bias = state.constant(2).astype(np.int64).reshape(-1) if state.has(2) else np.zeros(cout, np.int64)
     window = window_of(state.op.options, (kernel_h, kernel_w), (x.shape[1], x.shape[2]))

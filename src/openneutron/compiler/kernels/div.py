@@ -49,15 +49,12 @@ def quotients_fit(op: OpSignature, target: Target) -> Verdict:
 
 @serves("DIV", limits=(not_empty, two_inputs, one_divisor, one_byte_type, same_shape, known_activation, quotients_fit))
 def legalize(state: Legalizer) -> None:
-    """The table of x / constant in the reference's fixed point (docs/numerics.md, Division).
-
-    Where that one shifts by 32 bits and more the quotient is 0.
-    """
+    """Emit the table of x / constant, computed in the reference's fixed point (docs/numerics.md, Division)."""
     op = state.signature
     _, divisor = data_inputs(op)
     given = numbers(op, 1)
     assert given is not None
     emit_lut(
         state,
-        tables.divided(scaling_of(op), given[0] - divisor.zero_point, divisor.scale, output_range(op)),
+        tables.divide_table(scaling_of(op), given[0] - divisor.zero_point, divisor.scale, output_range(op)),
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from openneutron.compiler.kernels.common import ACTIVATIONS, BYTES, quantized, range_of
+from openneutron.compiler.kernels.common import ACTIVATIONS, BYTES, check_quantized, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
 from openneutron.compiler.l1 import ITEM_BYTES, Node, RowDemand, Value
 from openneutron.compiler.legalizer import Legalizer, shape4
-from openneutron.compiler.numbers.broadcast import broadcast, repeated
+from openneutron.compiler.numbers.broadcast import broadcast, inputs_to_repeat
 from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, activation_range, multiplier
 from openneutron.compiler.numbers.strides import Loop, dense
 from openneutron.compiler.numbers.tables import Scaling
@@ -21,19 +21,19 @@ from openneutron.verdict import OK, Verdict, limit, no
 
 
 def data_inputs(op: OpSignature) -> tuple[TensorSignature, ...]:
-    """The tensors an element-wise operator reads: the first two inputs, where given."""
+    """Return the tensors that an element-wise operator reads: the first two inputs, where given."""
     return tuple(tensor for tensor in op.inputs[:2] if tensor is not None)
 
 
 def scaling_of(op: OpSignature) -> Scaling:
-    """Scales and zero points around a unary operator."""
+    """Return scales and zero points of input and output of a unary operator."""
     x, y = op.inputs[0], op.outputs[0]
     assert x is not None
     return Scaling(x.scale, x.zero_point, y.scale, y.zero_point, signed=x.dtype is DType.INT8)
 
 
 def output_range(op: OpSignature) -> tuple[int, int]:
-    """Clamp of the fused activation, the type's range without one."""
+    """Return the clamp of the fused activation, or the type's range without one."""
     y = op.outputs[0]
     activation = getattr(op.options, "fusedActivationFunction", 0)
     return activation_range(activation, y.scale, y.zero_point, range_of(y.dtype))
@@ -54,7 +54,7 @@ def _one_type(op: OpSignature, types: tuple[DType, ...]) -> Verdict:
         return no("a required input is absent")
     y = op.outputs[0]
     for tensor in (*data_inputs(op), y):
-        verdict = quantized(tensor, types)
+        verdict = check_quantized(tensor, types)
         if not verdict:
             return verdict
         if tensor.dtype is not y.dtype:
@@ -89,14 +89,14 @@ def two_inputs(op: OpSignature, target: Target) -> Verdict:
 def broadcasts(op: OpSignature, target: Target) -> Verdict:
     y = op.outputs[0]
     shapes = tuple(tensor.shape for tensor in data_inputs(op))
-    first = repeated(shapes, y.shape)
+    first = inputs_to_repeat(shapes, y.shape)
     if first is None or not all(loops_fit(_repeating(shapes[at], y.shape)) for at in first):
         return no(f"shapes are {' and '.join(str(list(s)) for s in shapes)}", hint="insert a TILE or RESHAPE")
     return OK
 
 
 def _repeating(shape: tuple[int, ...], output: tuple[int, ...]) -> list[Loop]:
-    """Loops that write a tensor out in full."""
+    """Return loops that write a broadcast tensor out in full."""
     padded = (1,) * (len(output) - len(shape)) + tuple(shape)
     steps = zip(padded, output, dense(padded), dense(output), strict=True)
     return [Loop(out, read if size > 1 else 0, write) for size, out, read, write in steps]
@@ -116,8 +116,8 @@ def rescale_fits(op: OpSignature, target: Target) -> Verdict:
     return OK if shift <= MAX_LEFT_SHIFT else no(f"it is {x.scale / y.scale:g}", hint="calibrate on real data")
 
 
-def reshaped(state: Legalizer, value: int, shape: tuple[int, int, int, int]) -> int:
-    """The value under another 4-D shape: itself, a constant of that shape, or a view."""
+def reshape(state: Legalizer, value: int, shape: tuple[int, int, int, int]) -> int:
+    """Return the value in another 4-D shape: itself, a constant of that shape, or a view."""
     source = state.graph.values[value]
     if source.shape == shape:
         return value
@@ -132,10 +132,10 @@ def reshaped(state: Legalizer, value: int, shape: tuple[int, int, int, int]) -> 
 def emit_unary(
     state: Legalizer, kernel: str, constants: list[Any], params: Any, rounding: Rounding = Rounding.NONE
 ) -> None:
-    """One node from input 0 to the output, same shape; `constants` are the operands between them."""
+    """Emit one node from input 0 to the output of the same shape; `constants` are the operands between them."""
     x = state.value(0)
     output = state.output()
-    source = reshaped(state, x, state.graph.values[output].shape)
+    source = reshape(state, x, state.graph.values[output].shape)
     position = 1 + len(constants)
     assert position <= 2
     streams = state.graph.values[source].data is None
@@ -154,13 +154,10 @@ def emit_unary(
 
 
 def emit_binary(state: Legalizer, kernel: str, params: Any, rounding: Rounding = Rounding.NONE) -> None:
-    """One node from inputs 0 and 1 to the output, with broadcasting.
-
-    Inputs as tall as the output stream by rows with it; a height of 1 that repeats is held whole.
-    """
+    """Emit one node from inputs 0 and 1 to the output, with broadcasting."""
     given, full = [tensor.shape for tensor in data_inputs(state.signature)], state.signature.outputs[0].shape
     values = [state.value(at) for at in range(2)]
-    for at in repeated(tuple(given), full) or ():
+    for at in inputs_to_repeat(tuple(given), full) or ():
         source = state.graph.values[values[at]]
         name = f"{source.name} (repeated)"
         values[at] = state.temporary(name, shape4(full), source.dtype, source.scale, source.zero_point)
@@ -168,8 +165,8 @@ def emit_binary(state: Legalizer, kernel: str, params: Any, rounding: Rounding =
         given[at] = full
     shapes = broadcast(tuple(given), full)
     assert shapes is not None
-    inputs = [reshaped(state, values[at], shapes.inputs[at]) for at in range(2)]
-    output = reshaped(state, state.output(), shapes.output)
+    inputs = [reshape(state, values[at], shapes.inputs[at]) for at in range(2)]
+    output = reshape(state, state.output(), shapes.output)
     streams = [at for at in range(2) if state.graph.values[inputs[at]].data is None]
     state.emit(
         Node(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,8 +15,9 @@ from openneutron.compiler.kernels.common import (
     bias_scale_matches,
     clamp_of,
     is_wide,
+    narrow_sums,
     not_empty,
-    required,
+    require_input,
     same_activations,
     static_weights,
     weights_as_int8,
@@ -30,7 +32,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -60,7 +61,7 @@ ABI = register(
 
 @limit("weights must be [outputs, inputs] in the default format, the input a whole number of vectors")
 def shapes_agree(op: OpSignature, target: Target) -> Verdict:
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    x, w, y = require_input(op, 0), require_input(op, 1), op.outputs[0]
     if len(w.shape) != 2 or (op.options is not None and op.options.weightsFormat != 0):
         return no(f"weights are {list(w.shape)}{'' if len(w.shape) != 2 else ' in a shuffled format'}")
     outputs, inputs = w.shape
@@ -74,7 +75,7 @@ def shapes_agree(op: OpSignature, target: Target) -> Verdict:
 
 @limit("only INT8 weights with one scale may have a zero point, and none with INT16; UINT8 weights must have one scale")
 def weights_zero_per_tensor(op: OpSignature, target: Target) -> Verdict:
-    w = required(op, 1)
+    w = require_input(op, 1)
     assert w.quantization is not None
     if is_wide(op) and any(w.quantization.zero_point):
         return no("the weights of 16-bit activations have a zero point", hint="quantize weights symmetrically")
@@ -85,19 +86,26 @@ def weights_zero_per_tensor(op: OpSignature, target: Target) -> Verdict:
     return no("per-channel weights have a zero point") if any(w.quantization.zero_point) else OK
 
 
-@limit("the largest possible dot product must stay within INT32 output steps")
+@limit("the largest possible dot product and the bias must stay within INT32 output steps")
 def result_fits(op: OpSignature, target: Target) -> Verdict:
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    x, w, y, bias = require_input(op, 0), require_input(op, 1), op.outputs[0], op.input(2)
     assert w.quantization is not None
     # Both factors of each product have at most 8 bits plus a zero point, or 16 and 8 bits.
     largest = 32768 * 128 if is_wide(op) else 255 * 255
-    reach = max(map(abs, w.quantization.scale)) * x.scale / y.scale * w.shape[1] * largest
+    factors = np.abs(np.asarray(w.quantization.scale)) * x.scale / y.scale
+    products = w.shape[1] * largest
+    reach = factors.max() * products
+    if bias is not None and bias.magnitudes is not None:
+        sums = products + bias.magnitudes
+        if not is_wide(op) or narrow_sums(op):
+            sums = np.minimum(sums, 2.0**31)  # sums of 32 bits wrap
+        reach = max(reach, (factors * sums).max(initial=0.0))
     return OK if reach < 2.0**31 else no(f"it reaches {reach:.3g} steps", hint="calibrate on real data")
 
 
 @limit("where a weight scale is negative, a multiplier of 31 bits must replace every factor")
 def negative_factors_proved(op: OpSignature, target: Target) -> Verdict:
-    w = required(op, 1)
+    w = require_input(op, 1)
     assert w.quantization is not None
     if min(w.quantization.scale) >= 0:
         return OK
@@ -111,16 +119,16 @@ def negative_factors_proved(op: OpSignature, target: Target) -> Verdict:
 
 
 def _exact(op: OpSignature) -> ExactTable:
-    """Multipliers of all output channels."""
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    """Return the multipliers of all output channels."""
+    x, w, y = require_input(op, 0), require_input(op, 1), op.outputs[0]
     assert w.quantization is not None
     low, high = clamp_of(op)
     reals = tuple(x.scale * scale / y.scale for scale in w.quantization.scale)
-    return _proved(reals * w.shape[0] if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
+    return _exact_table(reals * w.shape[0] if len(reals) == 1 else reals, low - y.zero_point, high - y.zero_point)
 
 
 @lru_cache(maxsize=64)  # a layer is asked about when it is checked, compiled, and planned by stock rules
-def _proved(reals: tuple[float, ...], low: int, high: int) -> ExactTable:
+def _exact_table(reals: tuple[float, ...], low: int, high: int) -> ExactTable:
     return exact_multipliers(reals, low, high)
 
 
@@ -142,8 +150,8 @@ def _proved(reals: tuple[float, ...], low: int, high: int) -> ExactTable:
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, Fully connected: multipliers proved equal to double arithmetic."""
-    x, w, y = required(state.signature, 0), required(state.signature, 1), state.signature.outputs[0]
+    """Emit the kernel of docs/numerics.md, Fully connected; its multipliers are proved equal to double arithmetic."""
+    x, w, y = require_input(state.signature, 0), require_input(state.signature, 1), state.signature.outputs[0]
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     outputs, inputs = weights.shape
     bias = state.constant(2).astype(np.int64).reshape(-1) if state.has(2) else np.zeros(outputs, np.int64)

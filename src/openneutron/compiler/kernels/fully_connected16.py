@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.packing import pack_dense
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
@@ -13,13 +14,12 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
 @dataclass(frozen=True)
 class GatherParams:
-    """Parameters of a `gather` call; all operands are held densely."""
+    """Parameters of a `gather` call; all operands are dense."""
 
     batches: int = param("leading elements that input and indices share", grows=2)
     outer: int = param("input elements between them and the axis", grows=4)
@@ -43,7 +43,7 @@ ABI = register(
 
 
 def _axes(op: OpSignature) -> tuple[int, int]:
-    """Axis and number of batch dimensions, as given."""
+    """Return axis and number of batch dimensions, as given."""
     return (int(op.options.axis), int(op.options.batchDims)) if op.options else (0, 0)
 
 
@@ -82,7 +82,7 @@ def indices_inside(op: OpSignature, target: Target) -> Verdict:
 
 @serves("GATHER", limits=(same_moved_type, not_empty, indices_type, axes_fit, indices_inside))
 def legalize(state: Legalizer) -> None:
-    """One node on whole tensors."""
+    """Emit one node on whole tensors."""
     x, indices = state.signature.inputs[0], state.signature.inputs[1]
     assert x is not None and indices is not None
     axis, batch = _axes(state.signature)

@@ -7,13 +7,14 @@ tensors, which persist from run to run.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, required
+from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, require_input
 from openneutron.compiler.l1 import Node, RowDemand, Value
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.numbers.multipliers import f32, multiplier
@@ -23,7 +24,6 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 # Positions of the operator's inputs; gates in LiteRT's order: input, forget, cell, output.
@@ -107,10 +107,10 @@ def gates_are_whole(op: OpSignature, target: Target) -> Verdict:
 
 @limit("shapes must be those of LiteRT: [cells, inputs], [cells, outputs], [cells], [outputs, cells]")
 def shapes_match(op: OpSignature, target: Target) -> Verdict:
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     if len(x.shape) != 3 or len(y.shape) != 3 or x.shape[:2] != y.shape[:2]:
         return no(f"input {list(x.shape)}, output {list(y.shape)}", hint="sequences have three dimensions")
-    cells, inputs, outputs = required(op, INPUT_WEIGHTS[3]).shape[0], x.shape[2], y.shape[2]
+    cells, inputs, outputs = require_input(op, INPUT_WEIGHTS[3]).shape[0], x.shape[2], y.shape[2]
     batch = x.shape[1 if op.options.timeMajor else 0]
     wanted: dict[int, tuple[int, ...]] = dict.fromkeys(INPUT_WEIGHTS, (cells, inputs))
     wanted |= dict.fromkeys(HIDDEN_WEIGHTS, (cells, outputs))
@@ -121,9 +121,9 @@ def shapes_match(op: OpSignature, target: Target) -> Verdict:
         if tensor is not None and tensor.shape != shape:
             return no(f"{tensor.name!r} is {list(tensor.shape)}, not {list(shape)}")
     for position, size in ((HIDDEN, batch * outputs), (CELL, batch * cells)):
-        if math.prod(required(op, position).shape) != size:
+        if math.prod(require_input(op, position).shape) != size:
             return no(
-                f"state {required(op, position).name!r} is {list(required(op, position).shape)}, not {size} elements"
+                f"state {require_input(op, position).name!r} is {list(require_input(op, position).shape)}, not {size} elements"
             )
     if op.input(PROJECTION) is None and cells != outputs:
         return no(f"{cells} cells give {outputs} outputs without a projection")
@@ -207,7 +207,7 @@ def _factor(*scales: float, over: float) -> tuple[int, int]:
 def _gate(state: Legalizer, gate: int, exponent: int) -> tuple[list[npt.NDArray[np.uint8]], npt.NDArray[np.int32]]:
     """Packed weights and table words of one gate."""
     op = state.signature
-    x, h = required(op, 0), required(op, HIDDEN)
+    x, h = require_input(op, 0), require_input(op, HIDDEN)
     units, length = state.target.units, state.target.length
     normalized = op.input(NORMS[1]) is not None
     scale = op.intermediates[gate].scale if normalized else _GATE_SCALE
@@ -218,7 +218,7 @@ def _gate(state: Legalizer, gate: int, exponent: int) -> tuple[list[npt.NDArray[
         if source is x and not normalized:
             bias += state.constant(BIASES[gate])
         packed.append(pack_dense(weights.reshape(weights.shape[0], 1, -1), units, length))
-        factors.append(_factor(required(op, position).scale, source.scale, over=scale))
+        factors.append(_factor(require_input(op, position).scale, source.scale, over=scale))
         sums.append(fold_zero_point(bias, weights, source.zero_point))
     peephole, coefficients, guard = (0, 0), (0, 0), 1
     vectors: list[Any] = []
@@ -229,7 +229,7 @@ def _gate(state: Legalizer, gate: int, exponent: int) -> tuple[list[npt.NDArray[
             peephole = _factor(2.0**exponent, weight.scale, over=scale)
         vectors.append(state.constant(position) if weight is not None else np.zeros(len(sums[0]), np.int64))
     if normalized:
-        norm = required(op, NORMS[gate])
+        norm = require_input(op, NORMS[gate])
         fixed, shift = multiplier(norm.scale)
         coefficients = fixed, shift + 12
         guard = max(1, int(f32(_GUARD * norm.scale)))
@@ -251,9 +251,9 @@ def _clip(real: float, scale: float, most: int) -> int:
 def legalize(state: Legalizer) -> None:
     """One node whose rows are the steps; sequences of a batch are images, or pixels where time comes first."""
     op = state.signature
-    x, y, hidden = required(op, 0), op.outputs[0], op.intermediates[4]
-    cells = required(op, INPUT_WEIGHTS[3]).shape[0]
-    exponent = math.frexp(required(op, CELL).scale)[1] - 1
+    x, y, hidden = require_input(op, 0), op.outputs[0], op.intermediates[4]
+    cells = require_input(op, INPUT_WEIGHTS[3]).shape[0]
+    exponent = math.frexp(require_input(op, CELL).scale)[1] - 1
     coupled, projected = op.input(INPUT_WEIGHTS[0]) is None, op.input(PROJECTION) is not None
     flags = COUPLED * coupled + PEEPHOLE * (op.input(PEEPHOLES[1]) is not None)
     flags += NORMALIZE * (op.input(NORMS[1]) is not None) + PROJECT * projected
@@ -275,11 +275,11 @@ def legalize(state: Legalizer) -> None:
         )
         weights.append(pack_dense(matrix.reshape(len(matrix), 1, -1), state.target.units, state.target.length))
         words.append(_words(fold_zero_point(bias, matrix, hidden_zero)))
-        projection = _factor(required(op, PROJECTION).scale, hidden.scale, over=y.scale)
+        projection = _factor(require_input(op, PROJECTION).scale, hidden.scale, over=y.scale)
     half = f32(f32(2.0**-15 / hidden.scale) * 2.0**-15)
     params = LstmParams(
         cells, flags, *multiplier(half), hidden_zero, *projection, y.zero_point, exponent,
-        _clip(op.options.cellClip, required(op, CELL).scale, 32767), _clip(op.options.projClip, y.scale, 127),
+        _clip(op.options.cellClip, require_input(op, CELL).scale, 32767), _clip(op.options.projClip, y.scale, 127),
     )  # fmt: skip
     steps, batch = (x.shape[0], x.shape[1]) if op.options.timeMajor else (x.shape[1], x.shape[0])
     shape = (1, steps, batch) if op.options.timeMajor else (batch, steps, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -24,7 +26,6 @@ from openneutron.litert.graph import DType
 from openneutron.litert.table_composite import CODE, ENTRIES, is_table
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -52,7 +53,7 @@ _RSQRT_MAX_SCALE = 4096.0
 
 
 def emit_lut(state: Legalizer, table: Table) -> None:
-    """One `lut` node from input 0 to the output."""
+    """Emit one `lut` node from input 0 to the output."""
     emit_unary(state, ABI.name, [table], LutParams(ENTRIES))
 
 
@@ -105,7 +106,7 @@ _INT8 = (not_empty, int8_activations, same_shape)
 
 @serves("LOGISTIC", "TANH", limits=(*_WIDE, function_scale))
 def legalize_function(state: Legalizer) -> None:
-    """Table of 1 / (1 + e^-x) or of the hyperbolic tangent; 16 bits interpolate in one."""
+    """Emit a table of 1 / (1 + e^-x) or tanh; 16-bit values are interpolated in one."""
     if is_wide(state.signature):
         emit_lut16(state)
         return
@@ -115,39 +116,39 @@ def legalize_function(state: Legalizer) -> None:
 
 @serves("ELU", limits=_INT8)
 def legalize_elu(state: Legalizer) -> None:
-    """Table of ELU."""
+    """Emit a table of ELU."""
     emit_lut(state, tables.float_table(tables.elu, scaling_of(state.signature)))
 
 
 @serves("GELU", limits=_ANY)
 def legalize_gelu(state: Legalizer) -> None:
-    """Table of GELU, exact or by tanh as the operator asks."""
+    """Emit a table of GELU, exact or by tanh as the operator requires."""
     function = tables.gelu_tanh if state.op.options and state.op.options.approximate else tables.gelu
     emit_lut(state, tables.float_table(function, scaling_of(state.signature)))
 
 
 @serves("EXP", limits=_INT8)
 def legalize_exp(state: Legalizer) -> None:
-    """Table of e^x."""
+    """Emit a table of e^x."""
     emit_lut(state, tables.float_table(tables.exp, scaling_of(state.signature)))
 
 
 @serves("LOG", limits=_INT8)
 def legalize_log(state: Legalizer) -> None:
-    """Table of the natural logarithm."""
+    """Emit a table of the natural logarithm."""
     scaling = scaling_of(state.signature)
     emit_lut(state, tables.float_table(tables.log_to(scaling), scaling))
 
 
 @serves("HARD_SWISH", limits=(*_ANY, hard_swish_shrinks))
 def legalize_hard_swish(state: Legalizer) -> None:
-    """Table from the reference's 16-bit fixed point."""
+    """Emit a table computed in the reference's 16-bit fixed point."""
     emit_lut(state, tables.hard_swish(scaling_of(state.signature)))
 
 
 @serves("LEAKY_RELU", limits=(*_WIDE, rescale_fits, slope_fits))
 def legalize_leaky_relu(state: Legalizer) -> None:
-    """Table of two slopes; 16 bits are computed one by one."""
+    """Emit a table of two slopes; 16-bit values are computed one by one."""
     alpha = state.op.options.alpha if state.op.options else 0.0
     if is_wide(state.signature):
         emit_leaky_relu16(state, alpha)
@@ -157,19 +158,19 @@ def legalize_leaky_relu(state: Legalizer) -> None:
 
 @serves("ABS", limits=(*_INT8, rescale_fits))
 def legalize_abs(state: Legalizer) -> None:
-    """Table of the magnitude."""
+    """Emit a table of the magnitude."""
     emit_lut(state, tables.absolute(scaling_of(state.signature)))
 
 
 @serves("SQRT", limits=_INT8)
 def legalize_sqrt(state: Legalizer) -> None:
-    """Table of the square root; inputs below zero give the smallest output."""
+    """Emit a table of the square root; inputs below zero give the smallest output."""
     emit_lut(state, tables.square_root(scaling_of(state.signature)))
 
 
 @serves("RSQRT", limits=(*_INT8, rsqrt_scale))
 def legalize_rsqrt(state: Legalizer) -> None:
-    """Table of the inverse square root; inputs below zero give the smallest output, zero the largest."""
+    """Emit a table of the inverse square root; inputs below zero give the smallest output, zero the largest."""
     emit_lut(state, tables.inverse_square_root(scaling_of(state.signature)))
 
 
@@ -189,11 +190,11 @@ def known_composite(op: OpSignature, target: Target) -> Verdict:
 
 @serves(CODE, limits=(known_composite, *_INT8))
 def legalize_table(state: Legalizer) -> None:
-    """The table as given, ordered by the stored byte taken as unsigned."""
+    """Emit the given table, reordered by the stored byte as an unsigned number."""
     emit_lut(state, np.roll(state.constant(1), ENTRIES // 2).view(np.uint8))
 
 
 @serves("NEG", limits=(*_INT8, negates_plainly))
 def legalize_neg(state: Legalizer) -> None:
-    """Table of -q."""
-    emit_lut(state, tables.negated(scaling_of(state.signature)))
+    """Emit a table of -q."""
+    emit_lut(state, tables.negate_table(scaling_of(state.signature)))

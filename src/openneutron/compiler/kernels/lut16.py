@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -12,7 +13,6 @@ from openneutron.compiler.kernels.elementwise import emit_unary
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, no
 
 ENTRIES = 256

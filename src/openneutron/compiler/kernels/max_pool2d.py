@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import (
     activation_is_clamp,
@@ -15,7 +17,6 @@ from openneutron.compiler.kernels.common import (
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ ABI = register(
     limits=(pool_dimensions, not_empty, same_activations, activation_is_clamp, window_matches),
 )
 def legalize(state: Legalizer) -> None:
-    """As in docs/numerics.md, Pooling: stored values are taken as they are, whatever the output's quantization."""
+    """Emit the kernel of docs/numerics.md, Pooling; it compares stored values, whatever the output's quantization is."""
     window = pool_window(state.signature)
     low, high = clamp_of(state.signature)
     params = MaxPool2dParams(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.elementwise import broadcasts, emit_binary, two_inputs
 from openneutron.compiler.kernels.movement import all_moved_type
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -33,5 +34,5 @@ ABI = register(
 
 @serves("MAXIMUM", "MINIMUM", limits=(not_empty, two_inputs, all_moved_type, broadcasts))
 def legalize(state: Legalizer) -> None:
-    """As the reference does, scales are not looked at (docs/numerics.md, Minimum and maximum)."""
+    """Emit the kernel, which ignores scales like the reference (docs/numerics.md, Minimum and maximum)."""
     emit_binary(state, ABI.name, MinmaxParams(int(state.op.code == "MINIMUM")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
-from openneutron.compiler.kernels.elementwise import reshaped
+from openneutron.compiler.kernels.elementwise import reshape
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_moved_type, same_quantization
 from openneutron.compiler.kernels.resize_nearest import emit_picks
 from openneutron.compiler.kernels.views import bind_view
@@ -17,17 +17,12 @@ _REFLECT = 0  # schema's MirrorPadMode: REFLECT does not repeat the edge, SYMMET
 
 
 def _edge(op: OpSignature) -> int:
-    """Elements at each edge that are not repeated."""
+    """Return the number of elements at each edge that are not repeated."""
     return 1 if op.options is None or op.options.mode == _REFLECT else 0
 
 
-def mirrored(size: int, before: int, after: int, edge: int) -> list[int]:
-    """Source index of each position of a padded dimension.
-
-    Example:
-        >>> mirrored(3, 2, 1, 1)
-        [2, 1, 0, 1, 2, 1]
-    """
+def mirror_indices(size: int, before: int, after: int, edge: int) -> list[int]:
+    """Return the source index of each position of a padded dimension."""
     front = list(range(before - 1 + edge, edge - 1, -1))
     back = [size - 1 - edge - i for i in range(after)]
     return [*front, *range(size), *back]
@@ -49,11 +44,11 @@ def paddings_fit(op: OpSignature, target: Target) -> Verdict:
 
 @serves("MIRROR_PAD", limits=(same_moved_type, not_empty, constant_argument, same_quantization, paddings_fit))
 def legalize(state: Legalizer) -> None:
-    """One node where only rows and columns of an image are padded, else one per padded dimension."""
+    """Emit one node if only rows and columns of an image are padded, else one per padded dimension."""
     op = state.signature
     x, y, borders = op.inputs[0], op.outputs[0], numbers(op, 1)
     assert x is not None and borders is not None
-    tables = [mirrored(n, borders[2 * k], borders[2 * k + 1], _edge(op)) for k, n in enumerate(x.shape)]
+    tables = [mirror_indices(n, borders[2 * k], borders[2 * k + 1], _edge(op)) for k, n in enumerate(x.shape)]
     axes = [axis for axis, size in enumerate(x.shape) if len(tables[axis]) != size]
     if not axes:
         bind_view(state)
@@ -72,9 +67,9 @@ def legalize(state: Legalizer) -> None:
         wide = around(tuple(shape), axis)
         v = state.graph.values[source]
         made = (
-            reshaped(state, state.output(), wide)
+            reshape(state, state.output(), wide)
             if axis == axes[-1]
             else state.temporary(f"{y.name} (mirrored)", wide, v.dtype, v.scale, v.zero_point)
         )
-        emit_picks(state, reshaped(state, source, narrow), made, list(range(narrow[1])), tables[axis])
+        emit_picks(state, reshape(state, source, narrow), made, list(range(narrow[1])), tables[axis])
         source = made

@@ -39,19 +39,19 @@ def _one_type(tensors: tuple[TensorSignature, ...], types: tuple[DType, ...]) ->
     for tensor in tensors:
         if tensor.dtype not in types:
             return no(
-                f"tensor {tensor.name!r} is {tensor.dtype}", hint=f"LiteRT and the NPU move {_listed(types)} here"
+                f"tensor {tensor.name!r} is {tensor.dtype}", hint=f"LiteRT and the NPU move {_list_types(types)} here"
             )
         if tensor.dtype is not tensors[-1].dtype:
             return no(f"tensor {tensor.name!r} is {tensor.dtype}, the output {tensors[-1].dtype}")
     return OK
 
 
-def _listed(types: tuple[DType, ...]) -> str:
+def _list_types(types: tuple[DType, ...]) -> str:
     return " and ".join(str(one).upper() for one in types)
 
 
 def same_q(a: TensorSignature, b: TensorSignature) -> bool:
-    """True when two tensors have equal scale and zero point."""
+    """Return whether two tensors have equal scale and zero point."""
     return (a.scale, a.zero_point) == (b.scale, b.zero_point)
 
 
@@ -68,7 +68,7 @@ def same_quantization(op: OpSignature, target: Target) -> Verdict:
 
 
 def numbers(op: OpSignature, position: int) -> list[int] | None:
-    """The values of a small constant integer input, flattened; None when they are not known."""
+    """Return the values of a small constant integer input, flattened; None when they are not known."""
     tensor = op.input(position)
     if tensor is None or tensor.values is None:
         return None
@@ -95,15 +95,12 @@ def constant_arguments(op: OpSignature, target: Target) -> Verdict:
 
 
 def around(shape: tuple[int, ...], axis: int) -> Shape4:
-    """[1, everything before the axis, the axis, everything after it]."""
+    """Return [1, everything before the axis, the axis, everything after it]."""
     return 1, prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
 
 
-def folded(shape: tuple[int, ...], axis: int) -> tuple[Shape4, int]:
-    """A 4-D form of the shape that keeps `axis` a dimension of its own, and where it is then.
-
-    Up to rank 4 the natural one, so that rows stay rows.
-    """
+def fold_around(shape: tuple[int, ...], axis: int) -> tuple[Shape4, int]:
+    """Return a 4-D form of the shape that keeps `axis` a dimension of its own, and its position there."""
     if len(shape) <= 4:
         return shape4(shape), axis + 4 - len(shape)
     return around(shape, axis), 2

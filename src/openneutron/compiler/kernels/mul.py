@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -21,7 +23,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -52,7 +53,7 @@ ABI = register(
 
 
 def _factor(op: OpSignature) -> float:
-    """Product and quotient in float32 (docs/numerics.md, Real multipliers)."""
+    """Return the product of the input scales over the output's, in float32 (docs/numerics.md, Real multipliers)."""
     x1, x2 = data_inputs(op)
     return float(np.float32(x1.scale) * np.float32(x2.scale) / np.float32(op.outputs[0].scale))
 
@@ -66,7 +67,7 @@ def product_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("MUL", limits=(not_empty, two_inputs, one_activation_type, broadcasts, known_activation, product_fits))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, Add, sub and mul."""
+    """Emit the kernel with the integer parameters of docs/numerics.md, Add, sub and mul."""
     op = state.signature
     x1, x2 = data_inputs(op)
     m, shift = multiplier(_factor(op))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.concat import emit_part, part_of
-from openneutron.compiler.kernels.elementwise import reshaped
+from openneutron.compiler.kernels.elementwise import reshape
 from openneutron.compiler.kernels.movement import all_moved_type, around, same_moved_type, same_q, same_quantization
 from openneutron.compiler.kernels.slice import Cut, emit_slice
 from openneutron.compiler.legalizer import Legalizer
@@ -47,7 +47,7 @@ def unpacks(op: OpSignature, target: Target) -> Verdict:
 
 @serves("PACK", limits=(all_moved_type, not_empty, packs, same_quantization))
 def legalize(state: Legalizer) -> None:
-    """One node per input, writing its slice."""
+    """Emit one node per input, which writes its slice."""
     y = state.signature.outputs[0]
     whole = around(y.shape, _axis(state.signature) % len(y.shape))
     for at in range(len(state.op.inputs)):
@@ -57,11 +57,11 @@ def legalize(state: Legalizer) -> None:
 
 @serves("UNPACK", limits=(same_moved_type, not_empty, unpacks))
 def legalize_unpack(state: Legalizer) -> None:
-    """One node per output, reading its slice."""
+    """Emit one node per output, which reads its slice."""
     x = state.signature.inputs[0]
     assert x is not None
     n, outer, size, inner = around(x.shape, _axis(state.signature) % len(x.shape))
-    source = reshaped(state, state.value(0), (n, outer, size, inner))
+    source = reshape(state, state.value(0), (n, outer, size, inner))
     for at in range(len(state.op.outputs)):
         cuts = [Cut(1, 0, 1, 1), Cut(outer, 0, 1, outer), Cut(size, at, 1, 1), Cut(inner, 0, 1, inner)]
         emit_slice(state, source, state.output(at), cuts)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
-from openneutron.compiler.kernels.elementwise import reshaped
+from openneutron.compiler.kernels.elementwise import reshape
 from openneutron.compiler.kernels.movement import around, constant_argument, numbers, same_moved_type, same_q
 from openneutron.compiler.kernels.views import bind_view
 from openneutron.compiler.l1 import Node, RowDemand
@@ -14,7 +15,6 @@ from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -73,7 +73,7 @@ def emit_pad(
     state: Legalizer, source: int, output: int, inner: Sequence[int], outer: Sequence[int], before: Sequence[int],
     value: int,
 ) -> None:  # fmt: skip
-    """`source` of shape `inner` into `output` of shape `outer`; above rank 4 one padded dimension at a time."""
+    """Emit a pad of `source` (shape `inner`) to `output` (shape `outer`); above rank 4 one node per padded dimension."""
     if len(outer) <= 4:
         missing = (0,) * (4 - len(outer))
         _emit_four(state, source, output, shape4(tuple(inner)), shape4(tuple(outer)), (*missing, *before), value)
@@ -95,7 +95,7 @@ def _emit_four(
     state: Legalizer, source: int, output: int, inner: tuple[int, int, int, int], outer: tuple[int, int, int, int],
     before: tuple[int, ...], value: int,
 ) -> None:  # fmt: skip
-    x, y = reshaped(state, source, inner), reshaped(state, output, outer)
+    x, y = reshape(state, source, inner), reshape(state, output, outer)
     n, h, w, c = before
     constant = state.graph.values[x].data is not None
     demand = {} if constant else {0: RowDemand(1, 1, h, 1)}
@@ -117,11 +117,11 @@ _COMMON = (same_moved_type, not_empty, constant_argument, paddings_fit)
 
 @serves("PAD", limits=(*_COMMON, zero_point_fits))
 def legalize(state: Legalizer) -> None:
-    """The frame has the output's zero point (docs/numerics.md, Padding and reshape)."""
+    """Emit a pad with the output's zero point (docs/numerics.md, Padding and reshape)."""
     _legalize(state, state.signature.outputs[0].zero_point)
 
 
 @serves("PADV2", limits=(*_COMMON, value_fits))
 def legalize_with_value(state: Legalizer) -> None:
-    """The frame has the stored value of the third input."""
+    """Emit a pad with the stored value of the third input."""
     _legalize(state, int(state.constant(2).reshape(-1)[0]))

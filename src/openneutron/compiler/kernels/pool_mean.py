@@ -6,10 +6,11 @@ without one it divides as AVERAGE_POOL_2D does, halves away from zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,6 @@ ABI = register(
 
 
 def pool_mean(sums: int, height: int, output: int, params: PoolMeanParams, rounding: Rounding) -> Node:
-    """The node that reads the last row of the accumulator `sums`."""
+    """Return the node that reads the last row of the accumulator `sums`."""
     demand = {0: RowDemand(before=-(height - 1))}
     return Node(ABI.name, [sums, None, output], output, params, rounding, demand=demand)

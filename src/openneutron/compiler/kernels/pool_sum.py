@@ -6,10 +6,11 @@ held in one row of storage (the value is an accumulator).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand, Value
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import ElementType
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ ABI = register(
 
 
 def pool_sum(graph: KernelGraph, source: int) -> tuple[Node, int]:
-    """The node that sums all pixels of `source` and its accumulator value."""
+    """Return the node that sums all pixels of `source`, and its accumulator value."""
     _, height, width, channels = graph.values[source].shape
     name = f"{graph.values[source].name} (sums)"
     total = graph.add_value(Value(name, (1, height, 1, channels), ElementType.INT32, accumulator=True))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -12,7 +14,7 @@ from openneutron.compiler.kernels.elementwise import (
     emit_binary,
     one_byte_type,
     rescale_fits,
-    reshaped,
+    reshape,
     same_shape,
     two_inputs,
 )
@@ -23,7 +25,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import ElementType, Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -69,7 +70,7 @@ def slope_fits(op: OpSignature, target: Target) -> Verdict:
 
 
 def emit_leaky_relu16(state: Legalizer, alpha: float) -> None:
-    """LEAKY_RELU of 16 bits: a constant slope of 1 or -1 whose scale is the magnitude of alpha."""
+    """Emit 16-bit LEAKY_RELU with a constant slope of 1 or -1 whose scale is the magnitude of alpha."""
     x, y = state.signature.inputs[0], state.signature.outputs[0]
     assert x is not None
     m, shift = multiplier(float(np.float32(x.scale) / np.float32(y.scale)))
@@ -78,7 +79,7 @@ def emit_leaky_relu16(state: Legalizer, alpha: float) -> None:
     sign = np.full((1, 1, 1, 1), -1 if alpha < 0 else 1, np.int16)
     slope = state.graph.add_value(Value(f"{y.name} slope", (1, 1, 1, 1), ElementType.INT16, 1.0, 0, data=sign))
     output = state.output()
-    source = reshaped(state, state.value(0), state.graph.values[output].shape)
+    source = reshape(state, state.value(0), state.graph.values[output].shape)
     low, high = range_of(y.dtype)
     streams = state.graph.values[source].data is None
     state.emit(
@@ -96,7 +97,7 @@ def emit_leaky_relu16(state: Legalizer, alpha: float) -> None:
 
 @serves("PRELU", limits=(not_empty, two_inputs, one_byte_type, same_shape, broadcasts, rescale_fits, slope_fits))
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, PReLU and squared difference."""
+    """Emit the kernel with the integer parameters of docs/numerics.md, PReLU and squared difference."""
     op = state.signature
     x, slope = data_inputs(op)
     y = op.outputs[0]

@@ -1,7 +1,8 @@
-"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN over any axes, in place of their strides: nothing is transposed."""
+"""MEAN, SUM, REDUCE_MAX and REDUCE_MIN over any axes; a copy reorders dimensions only if more than four groups remain."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty, range_of
 from openneutron.compiler.kernels.copy import emit_copy, loops_fit
-from openneutron.compiler.kernels.elementwise import one_byte_input, one_input_type, rescale_fits, reshaped
+from openneutron.compiler.kernels.elementwise import one_byte_input, one_input_type, rescale_fits, reshape
 from openneutron.compiler.kernels.movement import Shape4, constant_argument, numbers, same_moved_type, same_quantization
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer, shape4
@@ -21,7 +22,6 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _MODES = {"MEAN": 0, "SUM": 0, "REDUCE_MAX": 1, "REDUCE_MIN": 2}
@@ -80,7 +80,7 @@ def _axes(op: OpSignature) -> set[int] | None:
 
 
 def _plan(op: OpSignature) -> _Plan:
-    """Natural up to rank 4; above it adjacent dimensions of one kind are joined."""
+    """Return the reduction in four dimensions; above rank 4, adjacent dimensions are merged if both or neither are reduced."""
     x, axes = op.inputs[0], _axes(op)
     assert x is not None and axes is not None
     groups: list[tuple[bool, int]] = [(axis in axes, size) for axis, size in enumerate(x.shape)]
@@ -95,7 +95,7 @@ def _plan(op: OpSignature) -> _Plan:
                 short.append((reduced, size))
         groups = short
     if len(groups) > 4:
-        return _gathered(groups)
+        return _plan_gather(groups)
     groups = [(False, 1)] * (4 - len(groups)) + groups
     return _Plan(
         shape4(tuple(size for _, size in groups)),
@@ -104,8 +104,8 @@ def _plan(op: OpSignature) -> _Plan:
     )
 
 
-def _gathered(groups: list[tuple[bool, int]]) -> _Plan:
-    """Kept dimensions first, then all reduced ones as channels."""
+def _plan_gather(groups: list[tuple[bool, int]]) -> _Plan:
+    """Return a plan that first moves kept dimensions to the front; all reduced ones then are the channels."""
     sizes = [size for _, size in groups]
     order = sorted(range(len(groups)), key=lambda at: groups[at][0])
     reads, writes = dense(sizes), dense([sizes[at] for at in order])
@@ -132,7 +132,7 @@ def axes_fit(op: OpSignature, target: Target) -> Verdict:
 
 
 def mean_multiplier(real: float, count: int) -> tuple[int, int]:
-    """Multiplier and shift of a mean of `count`: the division is folded into the multiplier (docs/numerics.md, Reductions)."""
+    """Return multiplier and shift of a mean of `count`, with the division folded in (docs/numerics.md, Reductions)."""
     m, shift = multiplier(real)
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     return (m << bits) // count, shift - bits
@@ -184,7 +184,7 @@ def _legalize(
         value = state.graph.values[source]
         source = state.temporary(f"{y.name} (gathered)", plan.inner, value.dtype, value.scale, value.zero_point)
         emit_copy(state, state.value(0), source, plan.gather)
-    x, output = reshaped(state, source, plan.inner), reshaped(state, state.output(), plan.outer)
+    x, output = reshape(state, source, plan.inner), reshape(state, state.output(), plan.outer)
     mask = sum(1 << axis for axis in plan.axes)
     params = ReduceParams(mask, _MODES[op.code], offset, *factor, y.zero_point, low, high)
     demand: dict[int, RowDemand] | None = None if 1 in plan.axes else {0: RowDemand()}
@@ -198,7 +198,7 @@ _SHAPES = (not_empty, constant_argument, axes_fit)
 
 @serves("MEAN", limits=(one_input_type, *_SHAPES, rescale_fits))
 def legalize_mean(state: Legalizer) -> None:
-    """Quotient of scales in double, the number of elements folded into the multiplier (docs/numerics.md, Reductions)."""
+    """Emit a mean with the division by the number of elements folded into the multiplier (docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
     factor = mean_multiplier(x.scale / state.signature.outputs[0].scale, count)
     _legalize(state, factor, -x.zero_point * count, Rounding.DOUBLE)
@@ -214,7 +214,7 @@ def sum_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("SUM", limits=(one_byte_input, *_SHAPES, rescale_fits, sum_fits))
 def legalize_sum(state: Legalizer) -> None:
-    """INT8 by LiteRT's default kernel, as thresholds; UINT8 by its reference kernel (docs/numerics.md, Reductions)."""
+    """Emit a sum: INT8 by LiteRT's default kernel as thresholds, UINT8 by its reference (docs/numerics.md, Reductions)."""
     x, count = _input_and_count(state)
     if x.dtype is DType.INT8:
         _legalize(state, (0, 0), 0, Rounding.NONE, sum_steps(x, state.signature.outputs[0], count))
@@ -225,5 +225,5 @@ def legalize_sum(state: Legalizer) -> None:
 
 @serves("REDUCE_MAX", "REDUCE_MIN", limits=(same_moved_type, *_SHAPES, same_quantization))
 def legalize_extreme(state: Legalizer) -> None:
-    """Stored values are compared, so scales must agree."""
+    """Emit a maximum or minimum of stored values; the scales must agree."""
     _legalize(state, (0, 0), 0, Rounding.NONE)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import ACTIVATIONS, not_empty, quantized, range_of
+from openneutron.compiler.kernels.common import ACTIVATIONS, check_quantized, not_empty, range_of
 from openneutron.compiler.kernels.elementwise import (
     emit_unary,
     one_activation_type,
@@ -23,7 +24,6 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -59,7 +59,7 @@ def known_types(op: OpSignature, target: Target) -> Verdict:
         if tensor.dtype is DType.FLOAT32:
             hint = "convert the model with INT8 inputs, and float operators to INT8 ones"
             return no(f"tensor {tensor.name!r} is float32", hint=hint)
-        verdict = quantized(tensor, ACTIVATIONS)
+        verdict = check_quantized(tensor, ACTIVATIONS)
         if not verdict:
             return verdict
     types = {op.inputs[0].dtype, op.outputs[0].dtype} if op.inputs[0] else set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _ONE = 1024  # 10 fractional bits, as in the reference
@@ -45,14 +45,14 @@ ABI = register(
 
 
 def scale_of(size: int, wanted: int, align_corners: bool) -> int:
-    """Input steps per output step in 1/1024, rounded (docs/numerics.md, Resize)."""
+    """Return input pixels per output pixel in 1/1024, rounded (docs/numerics.md, Resize)."""
     if align_corners and wanted > 1:
         size, wanted = size - 1, wanted - 1
     return (_ONE * size + wanted // 2) // wanted
 
 
 def demand_of(height: int, wanted: int, scale: int, half_pixel: bool) -> RowDemand:
-    """Covers the two input rows of every output row."""
+    """Return a demand that covers the two input rows of every output row."""
     rows: list[tuple[int, int]] = []
     for y in range(wanted):
         t = y * scale + (scale // 2 - _ONE // 2 if half_pixel else 0)
@@ -62,19 +62,19 @@ def demand_of(height: int, wanted: int, scale: int, half_pixel: bool) -> RowDema
 
 
 def real_scale_of(size: int, wanted: int, align_corners: bool) -> np.float32:
-    """Input steps per output step in float32, for UINT8."""
+    """Return input pixels per output pixel in float32, for UINT8."""
     if align_corners and wanted > 1:
         size, wanted = size - 1, wanted - 1
     return np.float32(size) / np.float32(wanted)
 
 
 def float_bits(value: np.float32) -> int:
-    """A float32 as the INT32 of the same bits."""
+    """Return the INT32 with the bits of a float32."""
     return int(value.view(np.int32))
 
 
 def real_rows(height: int, wanted: int, scale: np.float32, half_pixel: bool) -> list[tuple[int, int]]:
-    """The two input rows of every output row of UINT8, found in float32."""
+    """Return the two input rows of every output row of UINT8, computed in float32."""
     rows: list[tuple[int, int]] = []
     for y in range(wanted):
         t = (np.float32(y) + np.float32(0.5)) * scale - np.float32(0.5) if half_pixel else np.float32(y) * scale
@@ -84,7 +84,7 @@ def real_rows(height: int, wanted: int, scale: np.float32, half_pixel: bool) -> 
 
 
 def demand_of_rows(height: int, rows: Sequence[tuple[int, int]]) -> RowDemand:
-    """The tightest demand of this form that covers a lower and an upper input row for every output row."""
+    """Return the tightest demand of this form that covers both input rows of every output row."""
     wanted = len(rows)
     stride, divide = (height, wanted) if height % wanted else (height // wanted, 1)
     if wanted % height == 0:
@@ -102,7 +102,7 @@ def one_convention(op: OpSignature, target: Target) -> Verdict:
 
 @serves("RESIZE_BILINEAR", limits=(not_empty, same_activations, resizes_images, one_convention))
 def legalize(state: Legalizer) -> None:
-    """Steps between pixels in integers, for UINT8 in float32; scales and zero points of the tensors play no part."""
+    """Emit the kernel; steps between pixels are integers, for UINT8 float32. Scales and zero points do not matter."""
     x, y, options = state.signature.inputs[0], state.signature.outputs[0], state.op.options
     assert x is not None
     align, half = (bool(options.alignCorners), bool(options.halfPixelCenters)) if options else (False, False)

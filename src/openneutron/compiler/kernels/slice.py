@@ -6,19 +6,19 @@ Writing into a larger tensor is the same kernel with an output that is an alias 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.copy import RANK, emit_copy
-from openneutron.compiler.kernels.elementwise import reshaped
+from openneutron.compiler.kernels.elementwise import reshape
 from openneutron.compiler.kernels.movement import constant_arguments, known_numbers, numbers, same_moved_type
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
-from openneutron.compiler.numbers.strides import Loop, dense, merged
+from openneutron.compiler.numbers.strides import Loop, dense, merge_loops
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 
@@ -53,8 +53,8 @@ class Cut:
     count: int
 
 
-def joined(cuts: Sequence[Cut]) -> list[Cut]:
-    """The same slice in fewer dimensions: a whole dimension joins the one before it where that one has step 1."""
+def join_cuts(cuts: Sequence[Cut]) -> list[Cut]:
+    """Merge dimensions of a slice: a whole dimension joins the one before it if that one has step 1."""
     result: list[Cut] = []
     for cut in cuts:
         if cut.size == 1:
@@ -75,18 +75,18 @@ def _loops(cuts: Sequence[Cut]) -> tuple[list[Loop], int]:
 
 
 def cuts_fit(cuts: Sequence[Cut]) -> Verdict:
-    """Can this slice be one kernel call?"""
-    if len(cuts) <= 4 or len(joined(cuts)) <= 4:
+    """Return whether this slice fits one kernel call."""
+    if len(cuts) <= 4 or len(join_cuts(cuts)) <= 4:
         return OK
     loops, _ = _loops(cuts)
-    count = len(merged(loops))
+    count = len(merge_loops(loops))
     return OK if count <= RANK else no(f"it needs {count} nested loops", hint="reshape to fewer dimensions first")
 
 
 def emit_slice(state: Legalizer, source: int, output: int, cuts: Sequence[Cut]) -> None:
     """Copy the cuts of `source` to `output`; up to rank 4, or joined to it, by a kernel that streams by rows."""
     if len(cuts) > 4:
-        shorter = joined(cuts)
+        shorter = join_cuts(cuts)
         if len(shorter) > 4:
             loops, offset = _loops(cuts)
             emit_copy(state, source, output, loops, offset)
@@ -94,8 +94,8 @@ def emit_slice(state: Legalizer, source: int, output: int, cuts: Sequence[Cut]) 
         cuts = shorter
     four = [Cut(1, 0, 1, 1)] * (4 - len(cuts)) + [c if c.count > 1 else Cut(c.size, c.first, 1, 1) for c in cuts]
     n, h, w, c = four
-    x = reshaped(state, source, (n.size, h.size, w.size, c.size))
-    y = reshaped(state, output, (n.count, h.count, w.count, c.count))
+    x = reshape(state, source, (n.size, h.size, w.size, c.size))
+    y = reshape(state, output, (n.count, h.count, w.count, c.count))
     params = SliceParams(tuple(cut.first for cut in four), tuple(cut.step for cut in four))
     demand: dict[int, RowDemand] | None = {0: RowDemand(h.step, 1, -h.first, 1)} if h.step > 0 else None
     if demand and state.graph.values[x].data is not None:
@@ -110,11 +110,7 @@ def _slice_cuts(op: OpSignature) -> list[Cut]:
 
 
 def _strided_cuts(op: OpSignature) -> list[Cut] | None:
-    """One cut per input dimension; None when the masks and the rank do not go together.
-
-    Bits of a mask count the entries of begin/end/strides: ellipsis stands for all dimensions that are not named, a
-    new-axis entry for none.
-    """
+    """Return one cut per input dimension; None when the masks contradict the rank."""
     x, options = op.inputs[0], op.options
     begin, end, strides = numbers(op, 1), numbers(op, 2), numbers(op, 3)
     assert x is not None and begin is not None and end is not None and strides is not None
@@ -191,13 +187,13 @@ def slice_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("SLICE", limits=(same_moved_type, not_empty, constant_arguments, slice_fits))
 def legalize(state: Legalizer) -> None:
-    """One `slice` node."""
+    """Emit one `slice` node."""
     emit_slice(state, state.value(0), state.output(), _slice_cuts(state.signature))
 
 
 @serves("STRIDED_SLICE", limits=(same_moved_type, not_empty, strided_slice_fits))
 def legalize_strided(state: Legalizer) -> None:
-    """One `slice` node; new and shrunk axes only change the output's shape."""
+    """Emit one `slice` node; new and shrunk axes only change the output's shape."""
     cuts = _strided_cuts(state.signature)
     assert cuts is not None
     emit_slice(state, state.value(0), state.output(), cuts)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import is_wide, not_empty, required, same_activations, value_range
+from openneutron.compiler.kernels.common import is_wide, not_empty, require_input, same_activations, value_range
 from openneutron.compiler.kernels.softmax16 import emit_softmax16, wide_softmax_fits
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
@@ -17,7 +18,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _INPUT_BITS = 26  # fraction bits of the scaled difference, Q5.26 (docs/numerics.md, Softmax)
@@ -94,7 +94,7 @@ def _input_factor(beta: float, scale: float) -> float:
 
 @limit("input and output must have the same shape")
 def shapes_equal(op: OpSignature, target: Target) -> Verdict:
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     if not x.shape or x.shape != y.shape:
         return no(f"input {list(x.shape)}, output {list(y.shape)}")
     return OK
@@ -124,11 +124,11 @@ def beta_positive(op: OpSignature, target: Target) -> Verdict:
     limits=(not_empty, same_activations, shapes_equal, beta_positive, output_is_probability),
 )
 def legalize(state: Legalizer) -> None:
-    """As in docs/numerics.md, Softmax; it also says what holds where the reference aborts."""
+    """Return integer parameters (docs/numerics.md, Softmax), also for inputs on which the reference aborts."""
     if is_wide(state.signature):
         emit_softmax16(state)
         return
-    x, y = required(state.signature, 0), state.signature.outputs[0]
+    x, y = require_input(state.signature, 0), state.signature.outputs[0]
     low, high = value_range(y)
     state.emit(
         Node(

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.kernels.common import required
+from openneutron.compiler.kernels.common import require_input
 from openneutron.compiler.l1 import Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import f32, multiplier, round_half_away
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, no
 
 _RANGE = 65535  # steps of 16 bits
@@ -65,7 +65,7 @@ def _table(function: Callable[[float], float], low: float, high: float) -> list[
 
 @cache
 def softmax_tables() -> npt.NDArray[np.uint8]:
-    """Both tables, one after the other."""
+    """Return both tables, one after the other."""
     tables = _table(math.exp, -_REACH, 0.0) + _table(lambda x: 1.0 / (1.0 + x), 0.0, 1.0)
     return np.asarray(tables, "<i2").view(np.uint8)
 
@@ -76,7 +76,7 @@ def _factor(beta: float, scale: float) -> float:
 
 def wide_softmax_fits(op: OpSignature) -> Verdict:
     """Can SOFTMAX of 16 bits be computed between these scales?"""
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     if abs(y.scale - _PROBABILITY) > _SCALE_TOLERANCE * _PROBABILITY:
         return no(f"the output scale is {y.scale:.6g}, LiteRT demands 2^-15", hint="fix the output's quantization")
     if multiplier(_factor(float(op.options.beta), x.scale))[1] > _MOST_SHIFT:
@@ -86,7 +86,7 @@ def wide_softmax_fits(op: OpSignature) -> Verdict:
 
 def emit_softmax16(state: Legalizer) -> None:
     """Emit the current SOFTMAX (docs/numerics.md, 16-bit activations)."""
-    x = required(state.signature, 0)
+    x = require_input(state.signature, 0)
     m, shift = multiplier(_factor(float(state.op.options.beta), x.scale))
     state.emit(
         Node(

@@ -13,7 +13,7 @@ from openneutron.verdict import OK, Verdict, limit, no
 
 
 def _data(op: OpSignature) -> tuple[TensorSignature | None, list[int] | None]:
-    """The tensor that is split and the axis: SPLIT has them as (axis, data), SPLIT_V as (data, sizes, axis)."""
+    """Return the tensor that is split and the axis: SPLIT's inputs are (axis, data), SPLIT_V's are (data, sizes, axis)."""
     return (op.input(1), numbers(op, 0)) if op.code == "SPLIT" else (op.input(0), numbers(op, 2))
 
 
@@ -53,7 +53,7 @@ def outputs_follow(op: OpSignature, target: Target) -> Verdict:
 
 @serves("SPLIT", "SPLIT_V", limits=(not_empty, one_type, outputs_follow))
 def legalize(state: Legalizer) -> None:
-    """One `slice` node per output."""
+    """Emit one `slice` node per output."""
     x, axes = _data(state.signature)
     assert x is not None and axes is not None
     axis = axes[0] % len(x.shape)

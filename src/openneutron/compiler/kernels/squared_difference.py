@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import int8_activations, not_empty, range_of
 from openneutron.compiler.kernels.elementwise import broadcasts, data_inputs, emit_binary, one_byte_type, two_inputs
@@ -11,7 +13,6 @@ from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 _HEAD_ROOM = 7  # bits by which inputs are shifted up before rescaling, as in the reference
@@ -48,7 +49,7 @@ ABI = register(
 
 
 def _factors(op: OpSignature) -> tuple[float, float, float]:
-    """Real multipliers of inputs and output (docs/numerics.md, PReLU and squared difference)."""
+    """Return the real multipliers of inputs and output (docs/numerics.md, PReLU and squared difference)."""
     x1, x2 = data_inputs(op)
     twice = f32(2.0 * max(x1.scale, x2.scale))
     return x1.scale / twice, x2.scale / twice, twice * twice / ((1 << (2 * _HEAD_ROOM)) * op.outputs[0].scale)
@@ -66,7 +67,7 @@ def output_not_too_fine(op: OpSignature, target: Target) -> Verdict:
     limits=(not_empty, two_inputs, int8_activations, one_byte_type, broadcasts, output_not_too_fine),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, PReLU and squared difference."""
+    """Emit the kernel with the integer parameters of docs/numerics.md, PReLU and squared difference."""
     op = state.signature
     x1, x2 = data_inputs(op)
     (m1, s1), (m2, s2), (mo, so) = (multiplier(factor) for factor in _factors(op))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
-from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, required
+from openneutron.compiler.kernels.common import QUANTIZE_HINT, int8_activations, not_empty, require_input
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers.multipliers import MAX_LEFT_SHIFT, f32, multiplier
@@ -15,7 +17,6 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
 FEATURE, TIME, BIAS, MEMORY = 1, 2, 3, 4  # positions of the operator's inputs
@@ -54,7 +55,7 @@ ABI = register(
 @limit("weights must be constant: INT8 for features, INT16 in time, of one scale and zero point 0")
 def weights_fit(op: OpSignature, target: Target) -> Verdict:
     for position, dtype in ((FEATURE, DType.INT8), (TIME, DType.INT16)):
-        w = required(op, position)
+        w = require_input(op, position)
         if not w.constant or w.dtype is not dtype:
             hint = "LiteRT computes SVDF with 16-bit weights in time" if position == TIME else QUANTIZE_HINT
             return no(f"{w.name!r} is {w.dtype}{'' if w.constant else ', computed at run time'}", hint=hint)
@@ -79,13 +80,13 @@ def memory_fits(op: OpSignature, target: Target) -> Verdict:
 @limit("shapes must be [batch, inputs], [filters, inputs], [filters, steps], [units], [batch, filters x steps]")
 def shapes_match(op: OpSignature, target: Target) -> Verdict:
     x, y, feature, time, bias = (
-        required(op, 0),
+        require_input(op, 0),
         op.outputs[0],
-        required(op, FEATURE),
-        required(op, TIME),
+        require_input(op, FEATURE),
+        require_input(op, TIME),
         op.input(BIAS),
     )
-    memory, rank = required(op, MEMORY), op.options.rank
+    memory, rank = require_input(op, MEMORY), op.options.rank
     if any(len(one.shape) != 2 for one in (x, y, feature, time, memory)) or rank < 1:
         return no(f"input {list(x.shape)}, features {list(feature.shape)}, memory {list(memory.shape)}, rank {rank}")
     filters, steps = time.shape
@@ -107,17 +108,17 @@ def options_fit(op: OpSignature, target: Target) -> Verdict:
 
 
 def _factors(op: OpSignature) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Multipliers of filters and units; products and quotients are float32 in LiteRT."""
-    memory = required(op, MEMORY).scale
-    first = f32(f32(required(op, 0).scale * required(op, FEATURE).scale) / memory)
-    return multiplier(first), multiplier(f32(f32(memory * required(op, TIME).scale) / op.outputs[0].scale))
+    """Return the multipliers of filters and units; products and quotients are float32 in LiteRT."""
+    memory = require_input(op, MEMORY).scale
+    first = f32(f32(require_input(op, 0).scale * require_input(op, FEATURE).scale) / memory)
+    return multiplier(first), multiplier(f32(f32(memory * require_input(op, TIME).scale) / op.outputs[0].scale))
 
 
 @serves("SVDF", limits=(int8_activations, not_empty, weights_fit, memory_fits, shapes_match, options_fit))
 def legalize(state: Legalizer) -> None:
-    """One node on one row: a step is a run, so what it remembers is state."""
+    """Emit one node on one row: each run is one step, so the memory is a state."""
     op = state.signature
-    x, y = required(op, 0), op.outputs[0]
+    x, y = require_input(op, 0), op.outputs[0]
     feature, time = np.asarray(state.constant(FEATURE), np.int8), np.asarray(state.constant(TIME), np.int16)
     filters, steps = time.shape
     folded = fold_zero_point(np.zeros(filters, np.int64), feature, x.zero_point).astype(np.int32)

@@ -36,7 +36,7 @@ def multiples_fit(op: OpSignature, target: Target) -> Verdict:
 
 
 def _emit_one_by_one(state: Legalizer) -> None:
-    """A copy for each repeated dimension, the innermost first so that the large ones come last."""
+    """Emit one copy per repeated dimension, the innermost first so that the large copies come last."""
     x, times, y = state.signature.inputs[0], numbers(state.signature, 1), state.signature.outputs[0]
     assert x is not None and times is not None
     source, shape = state.value(0), list(x.shape)
@@ -57,7 +57,7 @@ def _emit_one_by_one(state: Legalizer) -> None:
 
 @serves("TILE", limits=(same_moved_type, not_empty, constant_argument, multiples_fit))
 def legalize(state: Legalizer) -> None:
-    """One `copy` node whose repeating loops do not advance in the input; several where they nest too deeply."""
+    """Emit one `copy` node whose repeating loops do not advance in the input, or several if they nest too deeply."""
     loops = _loops(state.signature)
     if loops_fit(loops):
         emit_copy_or_view(state, loops)

@@ -34,5 +34,5 @@ def permutation_fits(op: OpSignature, target: Target) -> Verdict:
 
 @serves("TRANSPOSE", limits=(same_moved_type, not_empty, constant_argument, permutation_fits))
 def legalize(state: Legalizer) -> None:
-    """One `copy` node with the input's strides in the output's order."""
+    """Emit one `copy` node with the input's strides in the output's order."""
     emit_copy_or_view(state, _loops(state.signature))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 from openneutron.compiler.kernels import serves
@@ -15,7 +17,7 @@ from openneutron.compiler.kernels.common import (
     is_wide,
     not_empty,
     requantize_shifts_fit,
-    required,
+    require_input,
     same_activations,
     static_weights,
     weights_as_int8,
@@ -34,7 +36,6 @@ from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass, replace
 from openneutron.verdict import OK, Limit, Verdict, limit, no
 
 
@@ -69,11 +70,11 @@ ABI = register(
 
 
 def as_convolution(op: OpSignature) -> OpSignature:
-    """The signature with inputs in the order of the other convolutions: data, filter, bias."""
+    """Return the signature with inputs in the order of other convolutions: data, filter, bias."""
     return replace(op, inputs=(op.input(2), op.input(1), op.input(3)))
 
 
-def _shared(one: Limit) -> Limit:
+def _on_convolution(one: Limit) -> Limit:
     return Limit(one.code, one.rule, lambda op, target: one.check(as_convolution(op), target))
 
 
@@ -89,7 +90,7 @@ def output_shape_constant(op: OpSignature, target: Target) -> Verdict:
 
 @limit("filter must be [output channels, h, w, input channels]")
 def filter_matches(op: OpSignature, target: Target) -> Verdict:
-    x, w, y = required(op, 2), required(op, 1), op.outputs[0]
+    x, w, y = require_input(op, 2), require_input(op, 1), op.outputs[0]
     if (w.shape[0], w.shape[3]) != (y.shape[3], x.shape[3]) or x.shape[0] != y.shape[0]:
         return no(f"input {list(x.shape)}, filter {list(w.shape)}, output {list(y.shape)}")
     return OK
@@ -99,7 +100,7 @@ def filter_matches(op: OpSignature, target: Target) -> Verdict:
 def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
     if op.options is None:
         return no("the operator has no options", hint="the file is incomplete: convert the model again")
-    x, w, y = required(op, 2), required(op, 1), op.outputs[0]
+    x, w, y = require_input(op, 2), require_input(op, 1), op.outputs[0]
     if not all(1 <= v <= WINDOW_MAX for v in (*w.shape[1:3], op.options.strideH, op.options.strideW)):
         return no(f"filter {list(w.shape)}, stride {[op.options.strideH, op.options.strideW]}")
     window = transposed_window(op.options, (w.shape[1], w.shape[2]), (y.shape[1], y.shape[2]))
@@ -113,17 +114,19 @@ def forward_size_matches(op: OpSignature, target: Target) -> Verdict:
     limits=(
         output_shape_constant,
         *map(
-            _shared,
+            _on_convolution,
             (four_dimensions, not_empty, same_activations, static_weights, weights_zero_allowed, weights_scales_match),
         ),
         filter_matches,
-        *map(_shared, (bias_fits, bias_scale_matches, requantize_shifts_fit, wide_sums_fit, activation_is_clamp)),
+        *map(
+            _on_convolution, (bias_fits, bias_scale_matches, requantize_shifts_fit, wide_sums_fit, activation_is_clamp)
+        ),
         forward_size_matches,
     ),
 )
 def legalize(state: Legalizer) -> None:
-    """Integer parameters as in docs/numerics.md, Transposed convolution."""
-    x, w, y = required(state.signature, 2), required(state.signature, 1), state.signature.outputs[0]
+    """Emit the kernel with the integer parameters of docs/numerics.md, Transposed convolution."""
+    x, w, y = require_input(state.signature, 2), require_input(state.signature, 1), state.signature.outputs[0]
     weights, weights_zero = weights_as_int8(state.constant(1), w)
     cout, kernel_h, kernel_w, cin = weights.shape
     bias = state.constant(3).astype(np.int64).reshape(-1) if state.has(3) else np.zeros(cout, np.int64)

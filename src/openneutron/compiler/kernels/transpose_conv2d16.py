@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.kernels.common import clamp_of, required
+from openneutron.compiler.kernels.common import clamp_of, require_input
 from openneutron.compiler.kernels.wide import WIDE_MEANING, wide_table
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
@@ -13,7 +15,6 @@ from openneutron.compiler.numbers.geometry import Window, transposed_demand
 from openneutron.compiler.numbers.packing import pack_dense
 from openneutron.compiler.signature import OpSignature
 from openneutron.microcode.abi import KernelAbi, param, register
-from openneutron.records import dataclass
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def emit_transpose16(
     table = wide_table(op, bias, state.target)
     low, high = clamp_of(op)
     packed = pack_dense(weights.reshape(cout, kernel_h * kernel_w, cin), state.target.units, state.target.length)
-    n, height, width, _ = required(op, 0).shape
+    n, height, width, _ = require_input(op, 0).shape
     state.emit(
         Node(
             kernel=ABI.name,

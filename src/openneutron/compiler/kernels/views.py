@@ -41,7 +41,7 @@ def same_quantization(op: OpSignature, target: Target) -> Verdict:
 
 
 def bind_view(state: Legalizer) -> None:
-    """Let the output be the bytes of input 0 under its own shape; constants stay constants."""
+    """Make the output an alias of input 0 in its own shape; constants stay constants."""
     source = state.graph.values[state.value(0)]
     tensor = state.source.tensors[state.op.outputs[0]]
     y = state.signature.outputs[0]
@@ -59,18 +59,18 @@ def bind_view(state: Legalizer) -> None:
         state.bind(0, state.graph.add_value(made))
         return
     value = state.view(state.value(0), shape, tensor.name, state.op.outputs[0])
-    # Foreign models may give a view other parameters than its input; its bytes mean what the output says.
+    # A view may have other quantization parameters than its input; the bytes then have those of the output.
     state.graph.values[value].scale, state.graph.values[value].zero_point = y.scale, y.zero_point
     state.bind(0, value)
 
 
 @serves("RESHAPE", "SQUEEZE", limits=(same_moved_type, not_empty, shape_known, same_size))
 def legalize(state: Legalizer) -> None:
-    """The output is an alias of the input."""
+    """Make the output an alias of the input."""
     bind_view(state)
 
 
 @serves("EXPAND_DIMS", limits=(same_moved_type, not_empty, shape_known, same_size, same_quantization))
 def legalize_expand_dims(state: Legalizer) -> None:
-    """The output is an alias of the input."""
+    """Make the output an alias of the input."""
     bind_view(state)

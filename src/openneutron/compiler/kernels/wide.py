@@ -1,11 +1,13 @@
-"""What the array's kernels for 16-bit activations share: the channel table in the rounding that LiteRT's kernel has."""
+"""The channel table of kernels for 16-bit activations, in the rounding mode of LiteRT's kernel."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.kernels.common import factors, narrow_sums, required
+from openneutron.compiler.kernels.common import factors, narrow_sums, require_input
 from openneutron.compiler.numbers.multipliers import (
     mantissa_words,
     multipliers,
@@ -15,12 +17,12 @@ from openneutron.compiler.numbers.multipliers import (
 from openneutron.compiler.signature import OpSignature
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 from openneutron.verdict import OK, Verdict, limit, no
 
-# Of a sum of products: 64-bit sums of the reference must stay below 2^47, and become doubles without rounding.
-_SUM_BITS = 47
-_PRODUCT_BITS = 22  # 16 bits times 8
+# Of a sum of products and its bias: the reference multiplies 64-bit sums below 2^47 by 16 bits without overflow, and they
+# become doubles without rounding.
+MOST_SUM = 1 << 47
+_LARGEST_PRODUCT = 1 << 22  # -2^15 times -2^7
 WIDE_MEANING = "weights of 8 bits, table of low bias, multiplier, shift and high bias per channel"
 
 
@@ -34,11 +36,8 @@ class WideTable:
 
 
 def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, exact: bool = False) -> WideTable:
-    """The table of every output channel; `exact` rounds the double product, as FULLY_CONNECTED does.
-
-    `op` has its inputs in the order data, filter, bias.
-    """
-    x, w, y = required(op, 0), required(op, 1), op.outputs[0]
+    """Return the table of all output channels; `exact` rounds the double product, as FULLY_CONNECTED does."""
+    x, w, y = require_input(op, 0), require_input(op, 1), op.outputs[0]
     reals = factors(x, w, y)
     narrow = narrow_sums(op)
     if exact:
@@ -50,13 +49,18 @@ def wide_table(op: OpSignature, bias: npt.NDArray[np.int64], target: Target, *, 
     return WideTable(wide_channel_table(bias, m, shifts, target.units), rounding, int(narrow))
 
 
-@limit("with INT16, sums of the largest products must stay below 2^47, and weight scales be positive")
+@limit("with INT16, sums of the largest products and the bias must stay below 2^47, and weight scales be positive")
 def wide_sums_fit(op: OpSignature, target: Target) -> Verdict:
-    x, w = required(op, 0), required(op, 1)
+    x, w, bias = require_input(op, 0), require_input(op, 1), op.input(2)
     if x.dtype.itemsize == 1:
         return OK
     if w.quantization is not None and min(w.quantization.scale) <= 0:
         return no("a weight scale is negative", hint="negate the weights of that channel instead")
     depth = int(np.prod(w.shape)) // op.outputs[0].shape[-1]
-    bits = _PRODUCT_BITS + depth.bit_length()
-    return OK if bits < _SUM_BITS else no(f"{depth} products take {bits} bits", hint="split the layer")
+    products = depth * _LARGEST_PRODUCT
+    if products >= MOST_SUM:
+        return no(f"{depth} products reach {products}", hint="split the layer")
+    if bias is None or bias.magnitudes is None or products + bias.magnitudes.max(initial=0) < MOST_SUM:
+        return OK
+    largest = int(bias.magnitudes.max())
+    return no(f"bias {bias.name!r} reaches {largest}, the products {products}", hint="calibrate on real data")

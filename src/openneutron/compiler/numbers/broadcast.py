@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from openneutron.compiler.legalizer import shape4
-from openneutron.records import dataclass
 
 Shape4 = tuple[int, int, int, int]
 
@@ -48,11 +49,11 @@ def broadcast(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> B
     return Broadcast(tuple(shape4(tuple(shape)) for shape in sizes), shape4(tuple(size for _, size in groups)))
 
 
-def repeated(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> tuple[int, ...] | None:
+def inputs_to_repeat(inputs: tuple[tuple[int, ...], ...], output: tuple[int, ...]) -> tuple[int, ...] | None:
     """Which of two inputs must be written out in full before the rest is a broadcast; None when nothing helps.
 
     Example:
-        >>> repeated(((2, 1, 2, 1, 2), (2, 2, 2, 2, 2)), (2, 2, 2, 2, 2))
+        >>> inputs_to_repeat(((2, 1, 2, 1, 2), (2, 2, 2, 2, 2)), (2, 2, 2, 2, 2))
         (0,)
     """
     for chosen in ((), (1,), (0,), (0, 1)):

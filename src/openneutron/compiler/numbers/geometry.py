@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from openneutron.compiler.l1 import RowDemand
-from openneutron.records import dataclass
 
 SAME, VALID = 0, 1  # schema's Padding
 # Kernel, stride and dilation in the firmware's own check; far above what any network uses.
@@ -52,12 +52,7 @@ class Window:
 
 
 def axis(size: int, kernel: int, stride: int, dilation: int, padding: int) -> tuple[int, int]:
-    """(output size, padding before) along one axis; output size may be ≤ 0 for a kernel larger than a VALID input.
-
-    Example:
-        >>> axis(32, 3, 2, 1, SAME)
-        (16, 0)
-    """
+    """Return (output size, padding before) along one axis; the size may be ≤ 0 for a kernel larger than a VALID input."""
     extent = (kernel - 1) * dilation + 1
     out = -(-size // stride) if padding == SAME else (size + stride - extent) // stride
     total = max((out - 1) * stride + extent - size, 0)
@@ -65,7 +60,7 @@ def axis(size: int, kernel: int, stride: int, dilation: int, padding: int) -> tu
 
 
 def window_of(options: Any, kernel: tuple[int, int], image: tuple[int, int]) -> Window:
-    """The window that a schema options object (conv, depth-wise, pool) means for this kernel and image size."""
+    """Return the window that an operator's options (conv, depth-wise, pool) define for this kernel and image size."""
     dilation_h = getattr(options, "dilationHFactor", 1)
     dilation_w = getattr(options, "dilationWFactor", 1)
     out_h, top = axis(image[0], kernel[0], options.strideH, dilation_h, options.padding)
@@ -76,7 +71,10 @@ def window_of(options: Any, kernel: tuple[int, int], image: tuple[int, int]) -> 
 
 
 def transposed_window(options: Any, kernel: tuple[int, int], output: tuple[int, int]) -> Window:
-    """The window of a transposed convolution: the forward one from its output; `out_h`, `out_w` are the data's size."""
+    """Return the window of a transposed convolution, seen as the forward one that starts at its output.
+
+    `out_h` and `out_w` are the size of the transposed convolution's input.
+    """
     out_h, top = axis(output[0], kernel[0], options.strideH, 1, options.padding)
     out_w, left = axis(output[1], kernel[1], options.strideW, 1, options.padding)
     return Window(kernel[0], kernel[1], options.strideH, options.strideW, 1, 1, top, left, out_h, out_w)

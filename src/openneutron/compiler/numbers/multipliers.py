@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.microcode.table import Rounding
-from openneutron.records import dataclass
 
 INT8_RANGE = (-128, 127)
 UINT8_RANGE = (0, 255)

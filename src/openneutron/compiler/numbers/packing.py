@@ -7,12 +7,7 @@ import numpy.typing as npt
 
 
 def pack_dense(weights: npt.NDArray[np.int8], units: int, length: int) -> npt.NDArray[np.uint8]:
-    """[Cout, taps, Cin] → blocks of M output channels × N inputs, zero-padded; see `docs/format.md`.
-
-    Example:
-        >>> pack_dense(np.zeros((32, 25, 3), np.int8), 8, 8).size   # 4 groups x 25 taps x 1 x 8 x 8
-        6400
-    """
+    """Pack [Cout, taps, Cin] to blocks of M output channels × N inputs, zero-padded; see `docs/format.md`."""
     cout, taps, cin = weights.shape
     groups, blocks = -(-cout // units), -(-cin // length)
     padded = weights
@@ -27,7 +22,7 @@ def pack_dense(weights: npt.NDArray[np.int8], units: int, length: int) -> npt.ND
 def unpack_dense(
     packed: npt.NDArray[np.uint8], shape: tuple[int, int, int], units: int, length: int
 ) -> npt.NDArray[np.int8]:
-    """The inverse of `pack_dense` for weights of `shape` [Cout, taps, Cin]."""
+    """Undo `pack_dense` for weights of `shape` [Cout, taps, Cin]."""
     cout, taps, cin = shape
     groups, blocks = -(-cout // units), -(-cin // length)
     ordered = packed.view(np.int8).reshape(groups, taps, blocks, units, length).transpose(0, 3, 1, 2, 4)
@@ -35,14 +30,14 @@ def unpack_dense(
 
 
 def pack_grouped(weights: npt.NDArray[np.int8], groups: int, units: int, length: int) -> npt.NDArray[np.uint8]:
-    """[Cout, taps, Cin/groups] → one `pack_dense` per channel group, one after the other."""
+    """Pack [Cout, taps, Cin/groups] by one `pack_dense` per channel group, one after the other."""
     per_group = weights.shape[0] // groups
     parts = [pack_dense(weights[g * per_group : (g + 1) * per_group], units, length) for g in range(groups)]
     return np.concatenate(parts) if groups > 1 else parts[0]
 
 
 def pack_depthwise(weights: npt.NDArray[np.int8], units: int) -> npt.NDArray[np.uint8]:
-    """[taps, C] → [C/M][taps][M], zero-padded."""
+    """Pack [taps, C] to [C/M][taps][M], zero-padded."""
     taps, channels = weights.shape
     groups = -(-channels // units)
     padded = np.zeros((taps, groups * units), np.int8)
@@ -54,7 +49,7 @@ def pack_depthwise(weights: npt.NDArray[np.int8], units: int) -> npt.NDArray[np.
 def fold_zero_point(
     bias: npt.NDArray[np.int64], weights: npt.NDArray[np.int8], zero_point: int, weights_zero: int = 0
 ) -> npt.NDArray[np.int64]:
-    """Bias with -z_in * Σ(w - z_w) added, wrapped to INT32 as the accumulator wraps; `weights` has Cout first."""
+    """Return the bias plus -z_in * Σ(w - z_w), wrapped to INT32 like the accumulator; `weights` has Cout first."""
     flat = weights.reshape(weights.shape[0], -1)
     # In half the time of INT64 sums; what wraps here wraps below anyway.
     sums = flat.sum(axis=1, dtype=np.int32).astype(np.int64) - weights_zero * flat.shape[1]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from openneutron.records import dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ def dense(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-def merged(loops: Sequence[Loop]) -> list[Loop]:
+def merge_loops(loops: Sequence[Loop]) -> list[Loop]:
     """The same copy with fewer loops: outer loops first, loops of one step dropped, continuing ones joined.
 
     Example:
-        >>> merged([Loop(2, 12, 12), Loop(1, 99, 99), Loop(3, 4, 4), Loop(4, 1, 1)])
+        >>> merge_loops([Loop(2, 12, 12), Loop(1, 99, 99), Loop(3, 4, 4), Loop(4, 1, 1)])
         [Loop(count=24, read=1, write=1)]
     """
     joined: list[Loop] = []
@@ -54,7 +53,7 @@ def is_plain(loops: Sequence[Loop], size: int) -> bool:
     return len(loops) == 1 and (loops[0].count, loops[0].read, loops[0].write) == (size, 1, 1)
 
 
-def composed(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None:
+def compose_loops(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None:
     """The loops of `second` reading what `first` read, None where no loops do that.
 
     `first` must write its whole output, each element once. The digits of an output element's number, in the radices of
@@ -62,7 +61,7 @@ def composed(first: Sequence[Loop], second: Sequence[Loop]) -> list[Loop] | None
 
     Example:
         >>> flip = [Loop(2, 1, 3), Loop(3, 2, 1)]
-        >>> composed(flip, [Loop(3, 1, 2), Loop(2, 3, 1)])
+        >>> compose_loops(flip, [Loop(3, 1, 2), Loop(2, 3, 1)])
         [Loop(count=3, read=2, write=2), Loop(count=2, read=1, write=1)]
     """
     digits = sorted((loop for loop in first if loop.count > 1), key=lambda one: one.write)

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from openneutron.compiler.numbers.multipliers import multiplier
-from openneutron.records import dataclass
 
 Table = npt.NDArray[np.uint8]
 F32 = np.float32
@@ -110,7 +110,7 @@ def gelu_tanh(x: np.float32) -> np.float32:
 
 
 def log_to(scaling: Scaling) -> Callable[[np.float32], np.float32]:
-    """Natural logarithm; what has none becomes the smallest output."""
+    """Return the natural logarithm as a function; inputs without a logarithm give the smallest output."""
     least = F32(scaling.limits[0] - scaling.out_zero) * F32(scaling.out_scale)
     return lambda x: least if x <= 0 else _libm(math.log, x)
 
@@ -120,8 +120,8 @@ def mbqm(x: int, m: int, shift: int) -> int:
     return _rdp(_srdhm(_wrap(x << max(shift, 0)), m), max(-shift, 0))
 
 
-def requantized(zero_in: int, m: int, shift: int, zero_out: int, clamp: tuple[int, int], *, signed: bool) -> Table:
-    """What the `requantize` kernel computes, for every stored byte; `signed` is about the input."""
+def requantize_table(zero_in: int, m: int, shift: int, zero_out: int, clamp: tuple[int, int], *, signed: bool) -> Table:
+    """Return the result of the `requantize` kernel for every stored byte; `signed` refers to the input."""
     table = np.zeros(256, np.uint8)
     for stored in range(-128, 128) if signed else range(256):
         rescaled = mbqm(stored - zero_in, m, shift) + zero_out
@@ -130,7 +130,7 @@ def requantized(zero_in: int, m: int, shift: int, zero_out: int, clamp: tuple[in
 
 
 def leaky_relu(scaling: Scaling, alpha: float) -> Table:
-    """Two slopes, each with its own multiplier; a negative alpha is applied as its magnitude."""
+    """Return a table of two slopes, each with its own multiplier; a negative alpha is applied as its magnitude."""
     plain = multiplier(float(F32(scaling.in_scale) / F32(scaling.out_scale)))
     slope = float(F32(F32(scaling.in_scale) * F32(alpha)) / F32(scaling.out_scale))
     scaled = multiplier(abs(slope))
@@ -144,7 +144,7 @@ def leaky_relu(scaling: Scaling, alpha: float) -> Table:
 
 
 def absolute(scaling: Scaling) -> Table:
-    """Magnitude; equal scales are not multiplied at all."""
+    """Return a table of the magnitude; with equal scales nothing is multiplied."""
     factor = multiplier(float(F32(scaling.in_scale) / F32(scaling.out_scale)))
 
     def entry(stored: int) -> int:
@@ -155,7 +155,10 @@ def absolute(scaling: Scaling) -> Table:
 
 
 def square_root(scaling: Scaling) -> Table:
-    """Truncated, not rounded, as the reference does. Inputs below zero, on which the reference fails, give the least."""
+    """Return a table of the truncated square root, as the reference computes it.
+
+    Inputs below zero, on which the reference fails, give the smallest output.
+    """
 
     def entry(stored: int) -> int:
         v = stored - scaling.in_zero
@@ -173,7 +176,10 @@ def inverse_root_factor(scaling: Scaling) -> tuple[int, int]:
 
 
 def inverse_square_root(scaling: Scaling) -> Table:
-    """Newton's iteration in fixed point. 1/sqrt(0) is the largest output, inputs below zero give the least."""
+    """Return a table of 1/sqrt(x) by Newton's iteration in fixed point.
+
+    1/sqrt(0) is the largest output, inputs below zero give the smallest.
+    """
     m, shift = inverse_root_factor(scaling)
 
     def entry(stored: int) -> int:
@@ -193,7 +199,7 @@ def hard_swish_factors(scaling: Scaling) -> tuple[tuple[int, int], tuple[int, in
 
 
 def hard_swish(scaling: Scaling) -> Table:
-    """x * relu6(x + 3) / 6 in 16-bit fixed point."""
+    """Return a table of x * relu6(x + 3) / 6, computed in 16-bit fixed point."""
     (out_m, out_exponent), (relu_m, relu_exponent) = hard_swish_factors(scaling)
     out_m, relu_m = _narrow(out_m), _narrow(relu_m)
 
@@ -216,13 +222,13 @@ def hard_swish(scaling: Scaling) -> Table:
     return table_of(entry, scaling)
 
 
-def negated(scaling: Scaling) -> Table:
+def negate_table(scaling: Scaling) -> Table:
     """The stored value with its sign changed, which wraps at -128."""
     return table_of(lambda stored: _wrap8(-stored), scaling)
 
 
 def requantized_in_float(scaling: Scaling) -> Table:
-    """CONCATENATION of UINT8 brings a part to the output's scale in float32 (docs/numerics.md, Concatenation)."""
+    """Return the table that CONCATENATION of UINT8 rescales a part with, in float32 (docs/numerics.md, Concatenation)."""
     factor = F32(scaling.in_scale) * F32(F32(1.0) / F32(scaling.out_scale))
     bias = F32(-scaling.in_zero) * factor
 
@@ -240,8 +246,8 @@ def quotient_shift(a: int, b: int, shift: int) -> int:
     return magnitude.bit_length() - 1 + _leading_sign_bits(a) - shift
 
 
-def divided(scaling: Scaling, divisor: int, divisor_scale: float, clamp: tuple[int, int]) -> Table:
-    """DIV by one constant; `divisor` has its zero point taken off and is not 0."""
+def divide_table(scaling: Scaling, divisor: int, divisor_scale: float, clamp: tuple[int, int]) -> Table:
+    """Return a table of DIV by one constant; `divisor` is the constant minus its zero point, and not 0."""
     m, shift = quotient_factor(scaling, divisor_scale)
 
     def entry(stored: int) -> int:

@@ -9,11 +9,12 @@ calls' own set-up.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node, Value
 from openneutron.machine.targets import Target
-from openneutron.records import replace
 
 # Without TCM: large enough that a copy's start-up vanishes (200 of 26,000 cycles), small beside any activation memory.
 CHUNK_BYTES = 65_536

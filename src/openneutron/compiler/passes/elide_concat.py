@@ -1,4 +1,4 @@
-"""Let producers write straight into the tensor they would be copied into.
+"""Let producers write directly into the tensor that their output is copied into.
 
 Before:  a = conv2d(x); part of y = slice(a) (a plain copy); …
 After:   part of y = conv2d(x)
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.names import abi_of
 from openneutron.machine.targets import Target
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Let readers look at a part of a tensor where it lies instead of copying it out.
+"""Let readers read a part of a tensor in place instead of a copy of it.
 
 Before:  a = slice(x, channels 8 to 16); y = conv2d(a)
 After:   y = conv2d(channels 8 to 16 of x)
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
-from openneutron.compiler.names import abi_of
 from openneutron.machine.targets import Target
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _strides(graph: KernelGraph, value: int) -> Alias:
-    """Where a value lies, densely stored ones included."""
+    """Return a value's place as an alias, also for densely stored values."""
     v = graph.values[value]
     if v.alias is not None:
         return v.alias

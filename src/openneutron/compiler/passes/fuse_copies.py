@@ -1,4 +1,4 @@
-"""A copy of a copy becomes one, or none when the two put everything back: transposes cancel.
+"""Merge a copy of a copy into one copy, or into a view when the two cancel, as transposes do.
 
 Before:  a = copy(x, NHWC to NCHW); b = copy(a, NCHW to NHWC); y = conv2d(b)
 After:   y = conv2d(x)
@@ -11,12 +11,12 @@ from math import prod
 
 from openneutron.compiler.kernels.copy import RANK, CopyParams, copy_params
 from openneutron.compiler.l1 import Alias, KernelGraph, Node
-from openneutron.compiler.numbers.strides import Loop, composed, is_plain, merged
+from openneutron.compiler.numbers.strides import Loop, compose_loops, is_plain, merge_loops
 from openneutron.machine.targets import Target
 
 
 def fuse_copies(graph: KernelGraph, target: Target) -> int:
-    """Let copies of copies read what the first one read; those that change nothing become views. Views are dense here."""
+    """Make copies of copies read the input of the first; one that changes nothing becomes a view. Views are dense here."""
     writers = {node.output: node for node in graph.nodes}
     removed: set[int] = set()
     count = 0
@@ -50,13 +50,13 @@ def _whole(graph: KernelGraph, first: Node, read: int) -> bool:
 
 
 def _both(first: CopyParams, second: CopyParams) -> Sequence[Loop] | None:
-    """The loops of one copy that does what two did; None where there is none of few enough loops."""
+    """Return the loops of one copy that replaces two, or None where it would need too many loops."""
     if any((first.input_offset, first.output_offset, second.input_offset, second.output_offset)):
         return None
-    loops = composed(_loops(first), _loops(second))
+    loops = compose_loops(_loops(first), _loops(second))
     if loops is None:
         return None
-    joined = merged(loops)
+    joined = merge_loops(loops)
     return joined if len(joined) <= RANK else None
 
 

@@ -1,17 +1,17 @@
-"""Fuse a table into the kernel in front of it, after its requantize: the function costs no pass over memory.
+"""Fuse a table into the kernel in front of it, which applies it after requantizing: this saves a pass over memory.
 
 Before:  a = conv2d(x); b = lut(a, table)         (nobody else reads a)
 After:   b = conv2d(x, lut=table)
 
-A kernel that applies a table already, or is one, gets the table of both in a row.
+If that kernel is a table or applies one already, the two tables are composed into one.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.names import abi_of
 from openneutron.machine.targets import Target
 
 _OPTIONAL = "lut?"

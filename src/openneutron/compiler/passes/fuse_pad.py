@@ -1,4 +1,4 @@
-"""Fuse padding with zero points into the convolutions behind it: they skip taps outside the image anyway.
+"""Fuse padding with zero points into the convolutions that read it: they skip taps outside the image anyway.
 
 Before:  p = pad(x, 1 row above, 1 column left, …); y = conv2d(p, pad_top=0)
 After:   y = conv2d(x, pad_top=1, pad_left=1)
@@ -6,11 +6,11 @@ After:   y = conv2d(x, pad_top=1, pad_left=1)
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from openneutron.compiler.l1 import KernelGraph, Node, RowDemand
 from openneutron.machine.targets import Target
-from openneutron.records import replace
 
 if TYPE_CHECKING:
     from openneutron.compiler.kernels.pad import PadParams

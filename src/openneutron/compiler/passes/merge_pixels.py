@@ -1,4 +1,4 @@
-"""Fill the dot-product length of convolutions with few input channels by seeing m neighbouring pixels as one.
+"""Use the full dot-product length for convolutions with few input channels by merging m neighbouring pixels into one.
 
 Before:  y [H, W, Cout] = conv2d(x [H, W, 3], 5 x 5)
 After:   the same bytes as y' [H, W/2, 2 Cout] = conv2d(x' [H, W/2, 6], 5 x 3), weights spread and zero-padded
@@ -9,17 +9,17 @@ faster (docs/compiler.md, Passes).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.compiler.cost import CostModel, home
+from openneutron.compiler.cost import CostModel, home_region
 from openneutron.compiler.l1 import KernelGraph, Node
 from openneutron.compiler.numbers.multipliers import channel_table
 from openneutron.compiler.numbers.packing import pack_dense, unpack_dense
 from openneutron.machine.targets import Target
-from openneutron.records import replace
 
 if TYPE_CHECKING:
     from openneutron.compiler.kernels.conv2d import Conv2dParams
@@ -44,7 +44,7 @@ def _spread(
     return spread.reshape(outputs * cout, kernel_h, columns, merge * cin), columns, -start
 
 
-def _merged(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node | None:
+def _merge(graph: KernelGraph, node: Node, target: Target, merge: int) -> Node | None:
     """The node with `merge` input pixels as one, or None where the widths do not divide."""
     p: Conv2dParams = node.params
     source, packed, table = node.operands[0], node.operands[1], node.operands[2]
@@ -89,13 +89,13 @@ def merge_pixels(graph: KernelGraph, target: Target) -> int:
         if not _candidate(graph, node, target):
             continue
         height = graph.values[node.output].shape[1]
-        best, least = node, CostModel(graph, target, local=home(target)).cycles(at, height)
+        best, least = node, CostModel(graph, target, local=home_region(target)).cycles(at, height)
         for merge in range(2, MAX_MERGE + 1):
-            made = _merged(graph, node, target, merge)
+            made = _merge(graph, node, target, merge)
             if made is None:
                 continue
             graph.nodes[at] = made
-            cycles = CostModel(graph, target, local=home(target)).cycles(at, height)
+            cycles = CostModel(graph, target, local=home_region(target)).cycles(at, height)
             if cycles < least:
                 best, least = made, cycles
         graph.nodes[at] = best

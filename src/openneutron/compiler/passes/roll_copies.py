@@ -1,4 +1,4 @@
-"""Roll copies of one row after another into one loop.
+"""Replace copies of one row after another by one loop.
 
 Before:  y[0] = copy(a[0]); y[1] = copy(a[1]); …      what is left of stacking the results of rolled steps
 After:   loop over t:  y[t] = copy(a[t])
@@ -12,10 +12,13 @@ from openneutron.machine.targets import Target
 
 
 def roll_copies(graph: KernelGraph, target: Target) -> int:
-    """Replace runs of copies that move along both of their tensors by loops; returns how many."""
+    """Replace runs of copies that move along both of their tensors by loops; return the number of loops."""
 
     def tensors(node: Node) -> tuple[int, ...] | None:
-        """Copies between other tensors are of another kind: both directions of a layer may be stacked one behind the other."""
+        """Return the roots of the copied tensors: only copies between the same tensors form a loop.
+
+        Both directions of a layer may be stacked one after the other; they become two loops.
+        """
         return tuple(map(graph.root, (*node.inputs(), node.output))) if node.kernel == "slice" else None
 
     return roll(graph, tensors, least_size=1)

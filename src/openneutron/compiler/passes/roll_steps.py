@@ -1,12 +1,12 @@
-"""Roll equal steps into one body that the microcode's LOOP repeats.
+"""Replace repeated steps by one loop body; the row index counts steps.
 
 Before:  h1 = fc(h0); y1 = add(x[1], h1); h2 = fc(y1); y2 = add(x[2], h2); …      one copy of the body per step
 After:   loop over t:  h = fc(y[t-1]); y[t] = add(x[t], h)                         one body; rows are steps
 
-A converter that unrolls a recurrent layer writes the same operators again and again, with the same weights and scales.
-Each node of the body becomes one whose rows are the steps. What moves along with the steps (x) is read row by row; what a step
-hands to the next (y) is one tensor, of which the body reads a row and writes the next. Steps whose numbers differ stay as
-they are, so do nodes in front and behind.
+A converter that unrolls a recurrent layer writes the same operators for every step, with the same weights and scales. Each node
+of the body becomes one node whose rows are the steps. Inputs that advance with the steps (x) are read row by row. A value that
+a step passes to the next (y) is one tensor, of which the body reads a row and writes the next one. Steps with different scales
+or weights stay unchanged, as do the nodes before and after them.
 """
 
 from __future__ import annotations

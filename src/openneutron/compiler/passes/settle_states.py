@@ -1,4 +1,4 @@
-"""Let no run overwrite a state that it still has to read.
+"""Copy states at the end of a run where writing them earlier would overwrite a value that is still read.
 
 Before:  s' = conv(x); y = add(s, s')          (s and s' are the same bytes: a state before and after the run)
 After:   t = conv(x); y = add(s, t); s' = copy(t)
@@ -12,7 +12,7 @@ from openneutron.machine.targets import Target
 
 
 def settle_states(graph: KernelGraph, target: Target) -> int:
-    """Copy at the end what would be written too early; what is written in time is written in one call."""
+    """Add a copy for each state that would be written too early; returns how many."""
     copies = 0
     for state in graph.states:
         if state.output < 0:
@@ -29,6 +29,6 @@ def settle_states(graph: KernelGraph, target: Target) -> int:
             writers = [len(graph.nodes) - 1]
             copies += 1
         for at in writers:
-            # Streamed in one segment with a reader it would overtake it after all.
+            # Not streamed: in one segment with a reader it would overwrite rows before they are read.
             graph.nodes[at].demand = None
     return copies

@@ -1,10 +1,10 @@
-"""Let global pools stream: sums are kept per channel while rows arrive, and rounded once at the end.
+"""Make global pools streamable: add up each channel while rows arrive, and round once at the end.
 
 Before:  y = avg_pool2d(x) over the whole image, or reduce(x) as the mean over height and width
 After:   s = pool_sum(x) (one row of INT32); y = pool_mean(s)
 
-Exact: the sums are the same integers, the rounding is the same formula on them. Rows cost their set-up one by one, so this
-is done for the largest value of a graph, which decides its memory, and for others where a budget asks for every byte.
+Exact: the sums are the same integers, rounded by the same formula. Each row costs a call's set-up, so only the largest value of
+a graph is treated, which decides its memory, and others where memory is short.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_PIXELS = {1: (1 << 31) // 256 - 1, 2: (1 << 31) // 65536 - 1}  # by bytes p
 
 
 def _params(graph: KernelGraph, node: Node) -> PoolMeanParams | None:
-    """What rounds the sums of an `avg_pool2d` or `reduce` over a whole image; None for other windows and axes."""
+    """Return the rounding parameters of an `avg_pool2d` or `reduce` over a whole image; None for other windows and axes."""
     source, output = node.operands[0], graph.values[node.output]
     assert isinstance(source, int)
     n, h, w, _ = graph.values[source].shape

@@ -1,4 +1,4 @@
-"""Turn a rescaling into a table where a kernel in front of it can apply one: a pass over memory less.
+"""Replace a rescaling by a table where the kernel in front of it can apply one: this saves a pass over memory.
 
 Before:  a = conv2d(x); b = requantize(a)         (nobody else reads a)
 After:   a = conv2d(x); b = lut(a, table)         (which fuse_lut moves into the convolution)
@@ -40,11 +40,11 @@ def tabulate(graph: KernelGraph, target: Target) -> int:
 def _become_table(node: Node, source: int, *, signed: bool) -> None:
     # Tables are imported where one is made: most models have no rescaling that could become one.
     from openneutron.compiler.kernels.lut import ABI, LutParams
-    from openneutron.compiler.numbers.tables import requantized
+    from openneutron.compiler.numbers.tables import requantize_table
     from openneutron.litert.table_composite import ENTRIES
 
     p: RequantizeParams = node.params
     clamp = (p.clamp_low, p.clamp_high)
-    table = requantized(p.input_zero, p.multiplier, p.shift, p.output_zero, clamp, signed=signed)
+    table = requantize_table(p.input_zero, p.multiplier, p.shift, p.output_zero, clamp, signed=signed)
     node.kernel, node.params, node.rounding = ABI.name, LutParams(ENTRIES), Rounding.NONE
     node.operands = [source, table, node.output]

@@ -1,1 +1,1 @@
-"""From kernel nodes to a schedule in memory: segments, stripes, order, allocation."""
+"""Plans a kernel graph: chooses segments and stripe heights, schedules calls, and allocates memory."""

@@ -1,20 +1,19 @@
-"""Allocate: offsets for scratch and prefetch buffers, rectangles of time x bytes.
+"""Allocates scratch, prefetch and TCM buffers: gives each an offset so that buffers alive at the same time do not clash.
 
-Best of several greedy orders, each placing a buffer at the lowest offset that is free during its life, then hill climbing
-on the order. A segment's dying input and its output may share bytes as far as `Overlap` allows (diagonal placement, as in
-DMO and vMCU). The largest sum of live bytes, less what pairs of them may share, is a lower bound: reaching it proves the
-result optimal, and the search ends there.
-`--optimize max` lets CP-SAT improve on greedy.
+Several greedy orders are tried, each placing a buffer at the lowest offset that is free during its live range; then hill
+climbing changes the best order. A segment's dying input and its output may share bytes as far as `Overlap` allows (diagonal
+placement, as in DMO and vMCU). The largest sum of live bytes, minus the bytes that pairs may share, is a lower bound: reaching
+it proves the result optimal and ends the search. With `--optimize max` CP-SAT improves the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 
 from openneutron.compiler.l2 import Buffer, Overlap, TaskList
 from openneutron.microcode.table import Region
-from openneutron.records import replace
 
 
 class Effort(Enum):
@@ -38,7 +37,7 @@ _ORDERS: tuple[Callable[[Buffer], tuple[int, ...]], ...] = (
 
 
 def lower_bound(buffers: Sequence[Buffer], overlaps: Iterable[Overlap] = ()) -> int:
-    """Largest sum of bytes alive at one position, less what each two of them may share: no placement is lower.
+    """Return the largest sum of live bytes at one position, minus the bytes that pairs may share: no placement is lower.
 
     A union is at least the sum of its parts less the intersections of all pairs of them.
     """
@@ -64,7 +63,7 @@ def lower_bound(buffers: Sequence[Buffer], overlaps: Iterable[Overlap] = ()) -> 
 
 
 class _Pairs:
-    """Overlaps by the two buffers they join."""
+    """Overlaps, found by either of their two buffers."""
 
     def __init__(self, overlaps: Sequence[Overlap], index: dict[int, int]) -> None:
         self.each: list[Overlap] = []
@@ -80,14 +79,14 @@ class _Pairs:
 
     @staticmethod
     def forbidden(pair: Overlap, placing: int, size: int, low: int, high: int) -> tuple[int, int]:
-        """Offsets strictly between these two bounds clash with the other buffer of the pair, at [low, high)."""
+        """Return two bounds: offsets strictly between them clash with the other buffer of the pair, at [low, high)."""
         if placing == pair.born:
             return (low - size, high + pair.distance - size) if pair.upward else (low - pair.distance, high)
         return (high - pair.distance - size, high) if pair.upward else (low - size, low + pair.distance)
 
 
 def _neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """For each buffer those alive at the same time, by one sweep over their births."""
+    """Return for each buffer those alive at the same time, by one sweep over their starts."""
     found: list[list[int]] = [[] for _ in buffers]
     alive: list[int] = []
     for at in sorted(range(len(buffers)), key=lambda i: (buffers[i].first, i)):
@@ -102,7 +101,7 @@ def _neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
 def _place(
     buffers: Sequence[Buffer], order: Sequence[int], pairs: _Pairs, neighbours: list[list[int]]
 ) -> tuple[int, list[int]]:
-    """Lowest free offset for each buffer in turn; (height reached, offsets)."""
+    """Place each buffer in turn at the lowest free offset; returns (height, offsets)."""
     offsets = [-1] * len(buffers)
     sizes = [b.size for b in buffers]
     top = 0
@@ -119,7 +118,7 @@ def _place(
                 low, high = offsets[other], offsets[other] + sizes[other]
                 pair = partners.get(other)
                 blocked.append((low - size, high) if pair is None else pairs.forbidden(pair, at, size, low, high))
-                if pair is not None and pair.exact:
+                if pair is not None and pair.exact and blocked[-1][0] < low < blocked[-1][1]:
                     allowed.append(low)
         blocked.sort()
         offset = _lowest(blocked)
@@ -142,9 +141,9 @@ def _climb(
     start: tuple[int, list[int]],
     least: int,
 ) -> tuple[int, list[int]]:
-    """Hill climbing on the order: what reaches the top, or lies under it, is placed earlier (as Vela does).
+    """Improve the order by hill climbing: buffers at the top, or below one, are placed earlier (as Vela does).
 
-    A fixed number of steps, or until the `least` height is reached, and a generator of its own: the same result everywhere.
+    It stops after a fixed number of steps, or at the `least` height. Its own random generator makes results reproducible.
     """
     if start[0] <= least or len(buffers) > CLIMB_LIMIT:
         return start

@@ -1,4 +1,4 @@
-"""A lower bound on the cycles of a kernel graph, by the machine model itself: what no schedule can beat.
+"""A lower bound on the cycles of a kernel graph: no schedule is faster by the machine model.
 
 Proof. The array runs one call at a time; a call makes whole rows of one node, and its price depends on how many, not on which
 (`nm_encoded_call_cost`). Whole tensors, stripes, segments, parts of an iteration, either direction: whatever the schedule, its
@@ -8,9 +8,8 @@ such list, which dynamic programming finds:
     least(0) = 0,  least(n) = min over r = 1 ... n of price(r) + least(n - r)
 
 A call of more than n rows is no cheaper than one of n, since no part of a price falls with the rows, so r stops there. The sum
-over the nodes leaves out only copies, and that values may lie where they are dearer to reach; weights are loaded as they are
-stored, which no copy of them makes cheaper. What a pass makes of a node, such
-as pixels merged, is part of the graph.
+over the nodes omits copies, and the higher cost of values in slower memory. Weights are priced in the bytes they are stored in,
+and a copy of them is never cheaper to load. Changes by passes, such as merged pixels, are part of the graph.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from openneutron.compiler.cost import CostModel, home
+from openneutron.compiler.cost import CostModel, home_region
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.machine.targets import Target
 
 
 def _rows_read(graph: KernelGraph) -> list[int]:
-    """For each node how many rows of its output, from the top, anyone reads: a stream never makes those below."""
+    """Return for each node how many rows of its output are read, from the top: a stream never makes the rows below."""
     read = {root: graph.values[root].shape[1] for value in graph.outputs for root in (value, graph.root(value))}
     found = [0] * len(graph.nodes)
     for at in range(len(graph.nodes) - 1, -1, -1):
@@ -44,7 +43,7 @@ def _rows_read(graph: KernelGraph) -> list[int]:
 
 
 def _least(costs: CostModel, node: int, rows: int) -> int:
-    """Fewest cycles of calls that make so many rows of a node; see the module's text."""
+    """Return the fewest cycles of calls that together make this many rows of a node; see the proof above."""
     prices = np.array([costs.cycles(node, count) for count in range(1, rows + 1)], np.int64)
     least = np.zeros(rows + 1, np.int64)
     for count in range(1, rows + 1):
@@ -53,10 +52,12 @@ def _least(costs: CostModel, node: int, rows: int) -> int:
 
 
 def cycle_bound(graph: KernelGraph, target: Target, stored: Mapping[int, int] | None = None) -> int:
-    """Cycles below which no schedule of this graph can come on this target, its constants stored as `Constants.stored` says.
+    """Return a number of cycles that no schedule of the graph can beat on the target.
+
+    `stored` are the bytes that constants are coded in, from `Constants.coded_sizes`.
 
     Example:
-        >>> unit.cycles / cycle_bound(unit.graph, target, unit.constants.stored())
+        >>> unit.cycles / cycle_bound(unit.graph, target, unit.constants.coded_sizes())
     """
-    costs = CostModel(graph, target, local=home(target), stored=stored or {})
+    costs = CostModel(graph, target, local=home_region(target), stored=stored or {})
     return sum(_least(costs, at, rows) for at, rows in enumerate(_rows_read(graph)))

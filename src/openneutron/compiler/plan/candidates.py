@@ -1,12 +1,13 @@
-"""Candidates: ways to run a few nodes, each with its scratch bytes and cycles, from which `tile` chooses.
+"""Candidates: ways to run one or more nodes, each with its scratch bytes and cycles. `tile` chooses among them.
 
-A node alone on whole tensors or in stripes; runs of nodes streamed together, grown backwards from their last node. A node
-whose stripes fit, at next to no cost, into the least memory that the graph can reach needs no streaming with others, so
-runs are grown only around nodes that do not fit. That least memory is found first, with segments of single rows.
+A candidate is one node on whole tensors, one node in stripes, or several nodes streamed together, grown backwards from the last
+one. The least memory that the graph can reach is found first, with segments of single rows. A node that fits into it alone, at
+hardly any cost, needs no streaming with others, so segments are grown only around the nodes that do not fit.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,22 +16,21 @@ import numpy.typing as npt
 
 from openneutron.compiler.cost import CostModel
 from openneutron.compiler.l1 import KernelGraph, Node
-from openneutron.compiler.plan.alike import kinds
-from openneutron.compiler.plan.body import Body
+from openneutron.compiler.plan.call_order import CallOrder
+from openneutron.compiler.plan.equivalence_classes import classify_nodes
 from openneutron.compiler.plan.footprint import Footprint
 from openneutron.compiler.plan.overlap import Sharing
 from openneutron.compiler.plan.segments import MAX_BODY, Stream, Structure, extend, loop_of
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass, field
 
 MAX_SEGMENT = (
     32  # nodes; longer segments were never chosen on the reference models (docs/compiler.md, Choosing segments)
 )
-IMPOSSIBLE = 1 << 61  # cycles of what cannot be; twice that still fits INT64
-FRINGE = 4  # nodes beside those that must be streamed with others: what they make or read may have to be streamed too
-ALONE_PRICE = (103, 100)  # cycles that stripes may cost a node that is to run alone
-DESCENT = (2, 3)  # least memory is looked for in steps of this ratio
+IMPOSSIBLE = 1 << 61  # cycles of an impossible candidate; twice as many still fit INT64
+FRINGE = 4  # neighbours of a node that must be streamed: their inputs and outputs may have to be streamed too
+ALONE_PRICE = (103, 100)  # cycles that stripes may add to a node that runs alone
+DESCENT = (2, 3)  # each step of the search for the least memory aims at this share
 HIDING_PIXELS = 24  # with this many per call or more, an 8x8 array hides the loading of weights
 # Pixels per call worth trying: below 16 the call overhead dominates, above 512 nothing changes.
 STRIPE_PIXELS = (16, HIDING_PIXELS, 32, 64, 128, 256, 512)
@@ -56,9 +56,9 @@ _Row = tuple[int, int, int, int, int]
 
 
 def lifetimes(graph: KernelGraph, *, with_ends: bool = False) -> dict[int, tuple[int, int]]:
-    """Scratch roots → (first node, last node) between which they hold data, were they stored whole.
+    """Return the live range (first node, last node) of each scratch root if it is stored whole.
 
-    With `with_ends` also the graph's inputs, which are there from -1 on, and its outputs, which stay to the end.
+    With `with_ends` also those of the graph's inputs, alive from -1 on, and of its outputs, alive to the end.
     """
     external = set(graph.inputs) | {graph.root(v) for v in graph.outputs}
     spans: dict[int, tuple[int, int]] = {}
@@ -77,7 +77,7 @@ def lifetimes(graph: KernelGraph, *, with_ends: bool = False) -> dict[int, tuple
 
 
 def _stripe_heights(height: int, width: int) -> list[int]:
-    """Rows per call worth trying: a few, and those that just fill, or just do not overflow, whole tiles of pixels."""
+    """Return the rows per call to try: a few small numbers, and those that just fill or just fit whole tiles of pixels."""
     rows = {
         *STRIPE_ROWS,
         *(-(-pixels // width) for pixels in STRIPE_PIXELS),
@@ -87,25 +87,25 @@ def _stripe_heights(height: int, width: int) -> list[int]:
 
 
 def _segment_heights(height: int, width: int) -> list[int]:
-    """Rows per iteration worth trying for several nodes: each costs a walk back over all of them."""
+    """Return the rows per iteration to try for several nodes; fewer, because each costs a walk back over all nodes."""
     rows = {*SEGMENT_ROWS, *(-(-pixels // width) for pixels in SEGMENT_PIXELS)}
     return sorted(r for r in rows if 0 < r < height)
 
 
 @dataclass
 class _Growth:
-    """What growing needs of a graph, computed once."""
+    """Grows segments of one graph, with everything about the graph computed once."""
 
     structure: Structure
     costs: CostModel
     spans: dict[int, tuple[int, int]]
     sizes: dict[int, int]
-    before: list[int]  # bytes of roots born before node n that are still needed at n
-    own: list[int]  # bytes of roots born at node n, and its workspace
+    before: list[int]  # bytes of values made before node n that are still alive at n
+    own: list[int]  # bytes of the value that node n makes first, and its workspace
     rows: list[int]  # bytes of a row of each value
-    shares: set[int]  # values whose bytes a sink may take over, or that may take over those of an input
-    fetched: list[int]  # bytes of each node's constants, if they are copied before use: a segment holds them all
-    room: int  # for constants outside the memory that values share: what the largest node's take is taken in any case
+    shares: set[int]  # values that may share bytes with another: a dying input with the output of its segment
+    fetched: list[int]  # bytes of constants to copy for each node; a segment holds those of all its nodes
+    room: int  # bytes for constants that count as free: the constants of the largest node are needed in any schedule
     _grown: dict[tuple[int, ...], tuple[int, list[_Row]]] = field(
         default_factory=dict
     )  # with the last node of the first
@@ -114,7 +114,7 @@ class _Growth:
     @classmethod
     def of(cls, graph: KernelGraph, costs: CostModel, fetch_constants: bool, with_ends: bool = False) -> _Growth:
         spans = lifetimes(graph, with_ends=with_ends)
-        # One place more for what outlives the last node, which is also where index -1 puts what comes before the first.
+        # One more place for values that outlive the last node; index -1 puts values from before the first node there too.
         born = [0] * (len(graph.nodes) + 1)
         dies = [0] * (len(graph.nodes) + 1)
         sizes = {root: align(graph.values[root].stored_bytes) for root in spans}
@@ -141,16 +141,16 @@ class _Growth:
     @cached_property
     def _kinds(self) -> list[int]:
         held = list(zip(self.before, self.own, self.fetched, strict=True))
-        return kinds(self.structure, self.spans, self.shares, held, self.costs.words)
+        return classify_nodes(self.structure, self.spans, self.shares, held, self.costs.words)
 
     def streams(self, node: int) -> bool:
         made = self.structure.graph.nodes[node]
         return made.demand is not None and self.structure.graph.values[made.output].shape[0] == 1
 
     def alone(self, node: int, stream: bool) -> list[_Row]:
-        """One node on whole tensors, and in stripes; the last node of a loop's body stands for all of it."""
+        """Return one node on whole tensors and in stripes; the last node of a loop's body stands for the whole loop."""
         if self.structure.graph.nodes[node].loop >= 0:
-            return [self._looped(node)]
+            return [self._loop_row(node)]
         shape = self.structure.graph.values[self.structure.graph.nodes[node].output].shape
         found = [
             (
@@ -166,13 +166,13 @@ class _Growth:
         return found
 
     def _stripes(self, node: int) -> list[_Row]:
-        """One node in stripes of fewer rows than its output has, which lies whole in memory all the same."""
+        """Return one node in stripes. Its output is still stored whole, but may share bytes with a dying input."""
         kind = self._kinds[node]
         if kind not in self._striped:
-            self._striped[kind] = self._striped_anew(node)
+            self._striped[kind] = self._price_stripes(node)
         return [(node, *row) for row in self._striped[kind]]
 
-    def _striped_anew(self, node: int) -> list[tuple[int, int, int, int]]:
+    def _price_stripes(self, node: int) -> list[tuple[int, int, int, int]]:
         graph = self.structure.graph
         made = graph.nodes[node]
         _, height, width, _ = graph.values[made.output].shape
@@ -186,11 +186,11 @@ class _Growth:
                 sharing = Sharing(graph, made.output, rows)
                 self._read(sharing, made, Stream(rows, 0, 0), node, node)
                 shared = sharing.most()
-            found.append((rows, 0, whole - shared, self.costs.striped(node, height, rows, 0)))
+            found.append((rows, 0, whole - shared, self.costs.price_stripes(node, height, rows, 0)))
         return found
 
-    def _looped(self, last: int) -> _Row:
-        """The whole loop that ends at `last`; a body's other nodes never end a segment."""
+    def _loop_row(self, last: int) -> _Row:
+        """Return the whole loop that ends at `last`; other nodes of its body never end a segment."""
         graph = self.structure.graph
         number = graph.nodes[last].loop
         if last + 1 < len(graph.nodes) and graph.nodes[last + 1].loop == number:
@@ -209,7 +209,7 @@ class _Growth:
         return first, 1, 0, memory, cycles
 
     def grow(self, stop: int, last: int, rows: int, pixels: int = 0, ceiling: int = 1 << 62) -> list[_Row]:
-        """Segments that end at `last` and start at `stop` or later, with this stripe height, smaller than `ceiling`."""
+        """Return segments of this stripe height that end at `last`, start at `stop` or later and need less than `ceiling`."""
         key = (rows, pixels, ceiling, *self._kinds[stop : last + 1])
         found = self._grown.get(key)
         if found is None:
@@ -221,7 +221,7 @@ class _Growth:
         structure = self.structure
         nodes, values = structure.graph.nodes, structure.graph.values
         found: list[_Row] = []
-        body = Body() if pixels else None
+        body = CallOrder() if pixels else None
         held = Footprint(structure, body, begun=last)
         divided = not pixels
         cycles = 0
@@ -240,11 +240,11 @@ class _Growth:
             self._hold(held, streams, first)
             if held.steady >= ceiling:
                 break
-            cycles += self.costs.striped(first, height, made.advance // made.parts, made.lead)
+            cycles += self.costs.price_stripes(first, height, made.advance // made.parts, made.lead)
             if sharing is not None:
                 self._read(sharing, node, made, first, last)
             if first > held.begun or not divided or (first == last and made.advance >= height):
-                continue  # rows without some of their parts, or the same as with one call per iteration or whole tensors
+                continue  # a writer of a joined value is missing, or an equal candidate exists
             memory = self.before[first] + held.peak(self.room)
             if memory >= ceiling:
                 continue
@@ -254,7 +254,7 @@ class _Growth:
         return found
 
     def _hold(self, held: Footprint, streams: dict[int, Stream], first: int) -> None:
-        """Count what a node put in front of a segment adds to it."""
+        """Count the bytes that a node adds when it is put in front of a segment."""
         node = self.structure.graph.nodes[first]
         if streams[node.output].ring:
             held.hold_ring(streams, node.output, self.rows)
@@ -267,7 +267,7 @@ class _Growth:
             held.hold_workspace(first, align(node.workspace))
 
     def _read(self, sharing: Sharing, node: Node, made: Stream, first: int, last: int) -> None:
-        """Note what a node put in front of a segment reads of values that die in it."""
+        """Record which rows of dying values a node reads that is put in front of a segment."""
         sharing.drop(self.structure.joined.get(node.output, node.output))
         assert node.demand is not None
         for position, demand in node.demand.items():
@@ -286,7 +286,7 @@ def candidates(
     fetch_constants: bool = False,
     room: int | None = None,
 ) -> list[Columns]:
-    """Every segment worth considering, for each last node in a fixed order.
+    """Return every segment to consider, by last node, in a fixed order.
 
     With `room`, the memory counts inputs and outputs too, each while it is needed, and runs are grown around every node
     that does not fit on its own into that many bytes; `cutting` asks for this.
@@ -297,24 +297,24 @@ def candidates(
         alone = [
             min(row[3] for row in rows if row[4] * ALONE_PRICE[1] <= rows[0][4] * ALONE_PRICE[0]) for rows in found
         ]
-        strides = _strided(growth.structure)
+        strides = _last_strided(growth.structure)
         floor = _floor(growth, found, alone, strides) if room is None else room
         for last, stop in enumerate(_reach(alone, floor)):
             if stop < last and growth.streams(last):
                 _, height, width, _ = graph.values[graph.nodes[last].output].shape
-                most = max(alone[stop : last + 1])  # more than every node needs alone is of no use
+                most = max(alone[stop : last + 1])  # a segment that needs more than each of its nodes alone is useless
                 for rows in _segment_heights(height, width):
                     found[last] += [row for row in growth.grow(stop, last, rows, ceiling=most) if row[0] < last]
                 if strides[last] > stop:
                     for rows in sorted({1, min(-(-HIDING_PIXELS // width), height)}):
-                        # One row of a wide map hides the weights anyway; upstream maps are wider still.
+                        # One row of a wide tensor hides the loading of weights anyway, and tensors upstream are wider still.
                         for pixels in (1, HIDING_PIXELS) if width < HIDING_PIXELS else (1,):
                             found[last] += growth.grow(stop, last, rows, pixels, most)
     return [np.array(rows, np.int64).T.copy() for rows in found]
 
 
 def _reach(alone: list[int], floor: int) -> list[int]:
-    """For each last node the first one worth growing to: some nodes beside one that does not fit alone, or itself."""
+    """Return for each last node the first node to grow to: a few nodes before one that does not fit alone, or itself."""
     reach: list[int] = []
     start, latest = 0, -FRINGE - 1  # of the current run: its first node, and the last of its nodes that do not fit
     for node, size in enumerate(alone):
@@ -326,8 +326,8 @@ def _reach(alone: list[int], floor: int) -> list[int]:
     return reach
 
 
-def _strided(structure: Structure) -> list[int]:
-    """For each node the last one up to it that takes fewer rows than it reads, -1 where there is none."""
+def _last_strided(structure: Structure) -> list[int]:
+    """Return for each node the last strided node up to it, which makes fewer rows than it reads; -1 where there is none."""
     found: list[int] = []
     for at, node in enumerate(structure.graph.nodes):
         steps = any(demand.stride > demand.divide for demand in (node.demand or {}).values())
@@ -336,7 +336,7 @@ def _strided(structure: Structure) -> list[int]:
 
 
 def _floor(growth: _Growth, found: list[list[_Row]], alone: list[int], strides: list[int]) -> int:
-    """The least memory that segments of single rows reach, looked for around ever more nodes."""
+    """Return the least memory that segments of single rows reach, growing them around more nodes in each step."""
     least = max(alone)
     smallest = [min(row[3] for row in rows) for rows in found]
     grown: dict[int, tuple[int, list[_Row]]] = {}
@@ -344,13 +344,13 @@ def _floor(growth: _Growth, found: list[list[_Row]], alone: list[int], strides: 
         aim = least * DESCENT[0] // DESCENT[1]
         for last, stop in enumerate(_reach(alone, aim)):
             if stop < grown.get(last, (last, []))[0] and growth.streams(last):
-                # Rows that several nodes fill are made in one call each, so such nodes grow without parts.
+                # Nodes that fill parts of the same rows make them in one call each, so such segments also grow without parts.
                 ways = {int(strides[last] > stop), *([0] if growth.structure.joined else [])}
                 grown[last] = (stop, [row for part in sorted(ways) for row in growth.grow(stop, last, 1, part, least)])
         peak = [0]
         for last, size in enumerate(smallest):
             peaks = [max(peak[last], size), *(max(peak[row[0]], row[3]) for row in grown.get(last, (0, []))[1])]
             peak.append(min(peaks))
-        if peak[-1] > aim or peak[-1] == 0:  # a graph of in-place operators on its own buffers needs none
+        if peak[-1] > aim or peak[-1] == 0:  # a graph of in-place operators on the caller's buffers needs none
             return min(peak[-1], least)
         least = peak[-1]

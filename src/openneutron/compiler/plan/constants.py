@@ -1,7 +1,8 @@
-"""The weights block of one graph: every constant at a 16-byte boundary, equal ones stored once."""
+"""Builds the weights block of a graph: every constant at a 16-byte boundary, equal ones stored once."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,16 +11,15 @@ import numpy.typing as npt
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.microcode.encode import align
 from openneutron.microcode.storage.sections import Section, Sizes
-from openneutron.records import dataclass, field
 
 _END = 64  # bytes by which constants of one length nearly always differ
 
 
 @dataclass
 class Constants:
-    """The block, and offsets by the identity of the array: a graph keeps its arrays alive, and schedules ask many times.
+    """The weights block, and the offset of each array by its `id`, which is stable because the graph keeps its arrays alive.
 
-    `sections` say how they are stored, none that they are plain.
+    `sections` say how the constants are coded; without sections all are plain.
     """
 
     block: bytes = b""
@@ -28,13 +28,13 @@ class Constants:
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def offset(self, data: npt.NDArray[Any]) -> int:
-        """Where the array lies in the block."""
+        """Return the array's offset in the block."""
         return self._offsets[id(data)]
 
-    def stored(self) -> dict[int, int]:
-        """Bytes that each array is coded in, by its identity; those of plain ones are missing."""
+    def coded_sizes(self) -> dict[int, int]:
+        """Return the coded size of each array by its `id`; plain arrays are left out."""
         sizes = Sizes(self.sections)
-        found = {key: sizes.stored(offset, self._sizes[key]) for key, offset in self._offsets.items()}
+        found = {key: sizes.coded_bytes(offset, self._sizes[key]) for key, offset in self._offsets.items()}
         return {key: size for key, size in found.items() if size}
 
 
@@ -42,7 +42,7 @@ def constants_of(graph: KernelGraph) -> Constants:
     """Gather the constants in the order of the nodes that use them."""
     parts: list[bytes | memoryview] = []
     size = 0
-    # By length and both ends: hashing all bytes would take longer than putting them together.
+    # Found by length and both ends: hashing all bytes would take longer than joining them.
     places: dict[tuple[int, bytes, bytes], list[tuple[npt.NDArray[np.uint8], int]]] = {}
     found = Constants()
     for node in graph.nodes:

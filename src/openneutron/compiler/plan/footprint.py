@@ -1,23 +1,24 @@
-"""Footprint: scratch bytes of a segment while it grows backwards from its last node.
+"""The scratch bytes of a segment, counted while it grows backwards from its last node.
 
-Some bytes are held in every iteration: rings that keep rows, whole tensors, constants copied before use. Others are held
-only around some calls: rows that nothing keeps to the next iteration, and workspaces.
+Some bytes are alive in every iteration: rings that keep rows, whole tensors, constants copied before use. Others are alive only
+around some calls: rows that are used within the iteration, and workspaces.
 """
 
 from __future__ import annotations
 
-from openneutron.compiler.plan.body import Body
+from dataclasses import dataclass, field
+
+from openneutron.compiler.plan.call_order import CallOrder
 from openneutron.compiler.plan.segments import Stream, Structure, slot_of
 from openneutron.microcode.encode import align
-from openneutron.records import dataclass, field
 
 
 @dataclass
 class Footprint:
-    """Bytes so far. With a `body` calls of a node repeat within an iteration, and it keeps account of each."""
+    """Bytes so far. With a `body` a node has several calls per iteration, and bytes are counted at each of them."""
 
     structure: Structure
-    body: Body | None
+    body: CallOrder | None
     begun: int  # the first node that writes a part of rows held here: no segment can begin behind it
     steady: int = 0
     constants: int = 0
@@ -26,7 +27,7 @@ class Footprint:
     _joined: set[int] = field(default_factory=set)  # values whose rows several nodes fill
 
     def hold_ring(self, streams: dict[int, Stream], value: int, row_bytes: list[int]) -> None:
-        """Count the ring of a value that was just put in front; `row_bytes` are those of every value."""
+        """Count the ring of a value whose node was put in front; `row_bytes` has the bytes of a row of every value."""
         made = streams[value]
         root = self.structure.joined.get(value)
         if root is not None:
@@ -40,7 +41,7 @@ class Footprint:
             return
         slot = slot_of(self.structure, streams, value)
         if slot >= 0 and not streams[slot].transient:
-            return  # its rows are those of a ring that is held anyway
+            return  # its rows lie in a ring that is counted already
         maker, handed_on = self.structure.maker(value), slot >= 0
         if self.body is not None:
             readers = {use.node for use in self.structure.uses[value]}
@@ -50,13 +51,13 @@ class Footprint:
             self._add(node, size)
 
     def hold_workspace(self, node: int, size: int) -> None:
-        """Count what each call of a node needs only while it runs."""
+        """Count bytes that each call of a node needs while it runs."""
         if self.body is not None:
             self.body.use(node, size)
         self._add(node, size)
 
     def peak(self, room: int) -> int:
-        """The most bytes at any call; `room` is set aside for constants in any case."""
+        """Return the most bytes at any call; constants count beyond `room`, which is reserved for them in any case."""
         passing = self._most if self.body is None else max(self.body.live)
         return self.steady + passing + max(self.constants - room, 0)
 

@@ -1,8 +1,8 @@
-"""Overlap: how far a segment's whole output may lie over its dying whole input.
+"""Computes how far the output of a segment may overlap an input that dies in it, both stored whole.
 
-Rows are made and released from one end. With the output placed `distance` bytes below the input, no row is written before
-every row it covers has been read for the last time: distance = max over calls of (end of the rows written so far - start of
-the first row still needed). Element-wise kernels may also work exactly in place.
+Rows are written and released from the same end. If the output starts `distance` bytes below the input, no row is written before
+all rows that it covers have been read for the last time: distance = max over calls of (end of the rows written so far - start
+of the first row still needed). Element-wise kernels may also work exactly in place.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from openneutron.microcode.encode import align
 
 
 def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int, int]]:
-    """Clipped output rows of a node in each iteration, counted from where the segment starts."""
+    """Return a node's output rows in each iteration, clipped to the tensor, counted from where the segment starts."""
     output = graph.nodes[node].output
     s, height = segment.streams[output], graph.values[output].shape[1]
     found = []
@@ -25,9 +25,9 @@ def _windows(graph: KernelGraph, segment: Segment, node: int) -> list[tuple[int,
 
 
 def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]:
-    """Per iteration, the lowest row of `value` that is read at the sink's call or after it, also as a part of it.
+    """Return per iteration the lowest row of `value`, or of parts of it, that is read by the sink's call or later.
 
-    The sink comes last in an iteration: what other nodes read in the same one is already read.
+    The sink comes last in an iteration, so the reads of other nodes in that iteration are over.
     """
     needed = [graph.values[value].shape[1]] * (segment.iterations + 1)
     for n in range(segment.first, segment.last + 1):
@@ -39,7 +39,7 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
             demand = (node.demand or {}).get(position)
             if demand is not None and segment.reverse:
                 rows = graph.values[node.output].shape[1]
-                demand = demand.mirrored(rows, height) if demand.divide == 1 else None
+                demand = demand.from_bottom(rows, height) if demand.divide == 1 else None
             for i, (first, last) in enumerate(_windows(graph, segment, n), 0 if n == segment.last else -1):
                 if first < last and i >= 0:
                     known = demand is not None and above is not None
@@ -51,7 +51,7 @@ def _first_needed(graph: KernelGraph, segment: Segment, value: int) -> list[int]
 
 
 def _rows_above(graph: KernelGraph, value: int, reverse: bool) -> int | None:
-    """Rows of the whole tensor before the first of this part, counted as the segment goes; None where rows are others."""
+    """Return the rows of the whole tensor before the first of this part, in the segment's direction; None if rows differ."""
     alias, (_, height, _, _) = graph.values[value].alias, graph.values[value].shape
     if alias is None:
         return 0
@@ -63,10 +63,10 @@ def _rows_above(graph: KernelGraph, value: int, reverse: bool) -> int | None:
 
 
 class Sharing:
-    """Bytes that the sink of a segment may share with one input that dies in it, while the segment grows backwards.
+    """Estimates the bytes that the sink of a segment may share with one dying input, while the segment grows backwards.
 
-    Asked for every candidate, so it looks at the first and last iterations only: between them both sides are straight
-    lines. `overlaps_of` gives the exact distance.
+    It runs for every candidate, so it looks only at the first and last iterations: written and released rows grow linearly
+    between them. `overlaps_of` gives the exact distance.
     """
 
     def __init__(self, graph: KernelGraph, sink: int, advance: int) -> None:
@@ -74,15 +74,15 @@ class Sharing:
         rows, row_bytes = graph.values[sink].shape[1], graph.values[sink].row_bytes
         self._size = rows * row_bytes
         stop = -(-rows // advance)
-        # Iterations, and the bytes that are written after them.
+        # Iterations, and the bytes that are written up to their end.
         self._turns = [
             (i, min((i + 1) * advance, rows) * row_bytes) for i in {0, min(1, stop - 1), max(stop - 2, 0), stop - 1}
         ]
         self._readings: dict[int, list[tuple[int, int, RowDemand]]] = {}  # value → (step, lead, rows needed) of each
-        self._shared: dict[int, int] = {}  # value → bytes, as long as no more of its readings are found
+        self._shared: dict[int, int] = {}  # value → shared bytes, a cache that a new reading clears
 
     def read(self, value: int, stream: Stream, demand: RowDemand, *, last: bool) -> None:
-        """Note a node's reading of a value; the sink reads `last`, all others before it writes in the same iteration."""
+        """Record that a node reads a value; `last` for the sink, which reads after all other nodes of an iteration."""
         lead = stream.lead if last else stream.lead + stream.advance
         self._readings.setdefault(value, []).append((stream.advance, lead, demand))
         self._shared.pop(value, None)
@@ -93,7 +93,7 @@ class Sharing:
             self._shared.pop(value, None)
 
     def most(self) -> int:
-        """The most bytes that are shared with any one input."""
+        """Return the most bytes that can be shared with one input."""
         for value in self._readings:
             if value not in self._shared:
                 self._shared[value] = self._with(value)
@@ -116,7 +116,7 @@ class Sharing:
 
 
 def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) -> list[Overlap]:
-    """Pairs of (input, output) buffers of this segment that may share bytes, provided that the input dies in it."""
+    """Return the pairs of input and output buffers of a segment that may share bytes, if the input dies in it."""
     sink = graph.nodes[segment.last].output
     out = graph.values[sink]
     if out.alias is not None or sink not in stored or out.shape[0] != 1 or out.accumulator:
@@ -143,7 +143,7 @@ def overlaps_of(graph: KernelGraph, segment: Segment, stored: dict[int, int]) ->
                 last_node.operands[p] == value for p in last_node.in_place if isinstance(last_node.operands[p], int)
             )
         )
-        # From the bottom, rows count from the tensor's end, which may lie a little before the buffer's aligned one.
+        # From the bottom up, rows count from the tensor's end, which may lie before the aligned end of its buffer.
         slack = align(out.bytes) - out.bytes if segment.reverse else 0
         found.append(Overlap(stored[value], stored[sink], align(max(distance, 0) + slack), in_place, segment.reverse))
     return found

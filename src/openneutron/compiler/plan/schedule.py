@@ -1,23 +1,24 @@
-"""Schedule: segments become L2 tasks over buffers; a segment of one iteration is plain calls, more become a LOOP.
+"""Turns segments into L2 tasks over buffers: one iteration becomes plain calls, several become a loop.
 
-With `fetch_constants` each segment's constants are copied to the prefetch buffer first: before it runs, or one segment ahead
-where the copy engine works beside the array.
+With `fetch_constants` each segment's constants are copied to a prefetch buffer before it runs, or while the segment before it
+runs on targets whose copy engine works in parallel to the array.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
+from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import ITEM_BYTES, KernelGraph, Node
 from openneutron.compiler.l2 import Buffer, Call, Dma, Loop, Operand, Task, TaskList, Wait
-from openneutron.compiler.names import abi_of
 from openneutron.compiler.plan.constants import Constants, constants_of
 from openneutron.compiler.plan.overlap import overlaps_of
 from openneutron.compiler.plan.segments import MAX_BODY, Segment, Stream, Structure, slot_of
 from openneutron.machine.targets import Target
 from openneutron.microcode.encode import align
 from openneutron.microcode.table import ElementType, Region
-from openneutron.records import dataclass, field
 
 # Positions in time: each segment has this many, one per call of its body, so that buffers of one call can share.
 STEPS = 2 * MAX_BODY
@@ -48,7 +49,7 @@ class _Builder:
         return len(self.out.buffers) - 1
 
     def touch(self, buffer: int, *, transient: bool = False) -> int:
-        """Extend a buffer's life over the current segment, or, if nothing is kept between iterations, the current step."""
+        """Extend a buffer's live range over the current segment, or only the current step for `transient` rows."""
         b = self.out.buffers[buffer]
         start = self.segment * STEPS
         first, last = (start + self.step, start + self.step) if transient else (start, start + STEPS - 1)
@@ -56,13 +57,13 @@ class _Builder:
         b.last = max(b.last, last)
         return buffer
 
-    def external(self, value: int, region: Region, k: int) -> int:
-        """The caller's buffer of input or output `k`."""
+    def add_caller_buffer(self, value: int, region: Region, k: int) -> int:
+        """Add the caller's buffer of input or output `k`."""
         v = self.graph.values[value]
         return self.add(Buffer(v.name, region, v.bytes, value, k, offset=0))
 
-    def kept(self, value: int, offset: int) -> int:
-        """The bytes of a state."""
+    def add_state_buffer(self, value: int, offset: int) -> int:
+        """Add the buffer of a state."""
         v = self.graph.values[value]
         return self.add(Buffer(v.name, Region.STATE, v.bytes, value, 0, offset=offset))
 
@@ -86,14 +87,14 @@ def _dense(b: _Builder, value: int, buffer: int, offset: int, ring: int) -> Oper
 
 
 def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]) -> Operand:
-    """A value as an operand: in its ring, in the weights block, or in its root's buffer through its alias."""
+    """Return a value as an operand: in its ring, in the weights block, or in the buffer of its root."""
     if value in rings:
         buffer, stream = rings[value]
         return _dense(b, value, b.touch(buffer, transient=stream.transient), 0, stream.ring)
     v = b.graph.values[value]
     root = b.graph.root(value)
     if v.alias is not None and root in rings:
-        # A part of each row, of which a few are held.
+        # A part of each row of a ring.
         buffer, stream = rings[root]
         place, (n, h, w, c) = v.alias, v.shape
         held = b.touch(buffer, transient=stream.transient)
@@ -110,9 +111,11 @@ def _value_operand(b: _Builder, value: int, rings: dict[int, tuple[int, Stream]]
     return Operand(buffer, offset + a.offset, a.plane, a.pitch, a.pixel, h, n, h, w, c, v.dtype)
 
 
-def _merged(node: Node, position: int, operand: Operand) -> Operand:
-    """The operand as the kernel sees it: some pixels as one, where the node asks for that."""
-    _, _, width, channels = node.seen(position, (operand.batch, operand.height, operand.width, operand.channels))
+def _merge_pixels(node: Node, position: int, operand: Operand) -> Operand:
+    """Return the operand in the shape that the kernel expects, with pixels merged where the node says so."""
+    _, _, width, channels = node.kernel_shape(
+        position, (operand.batch, operand.height, operand.width, operand.channels)
+    )
     if width == operand.width:
         return operand
     return operand._replace(width=width, channels=channels, pixel=channels * ITEM_BYTES[operand.dtype])
@@ -120,7 +123,7 @@ def _merged(node: Node, position: int, operand: Operand) -> Operand:
 
 @dataclass
 class _Prefetch:
-    """Constants of one segment on their way to SRAM: offset in the weights block → offset in the prefetch buffer."""
+    """The copies of a segment's constants to SRAM; `places` maps offsets in the weights block to those in the buffer."""
 
     buffer: int
     places: dict[int, int]
@@ -145,7 +148,7 @@ def _prefetch(b: _Builder, nodes: list[Node]) -> _Prefetch | None:
 
 
 def _merge(pieces: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Join copies whose source and target both continue (16-byte gaps included): one start-up cost instead of many."""
+    """Join copies that continue each other on both sides (alignment gaps included), so that start-up cost is paid once."""
     merged: list[tuple[int, int, int]] = []
     for source, target, size in pieces:
         if merged:
@@ -166,7 +169,7 @@ def _ring(b: _Builder, value: int, stream: Stream) -> int:
 def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Call]:
     held = {b.structure.joined.get(v, v): s for v, s in segment.streams.items() if s.ring and not s.transient}
     rings = {value: (_ring(b, value, s), s) for value, s in held.items()}
-    begun: set[tuple[int, int]] = set()  # transient rows that something written into them in advance has begun
+    begun: set[tuple[int, int]] = set()  # transient rows whose ring was made by a value that is overwritten in place
     calls: list[Call] = []
     for step, (n, part) in enumerate(segment.body):
         b.step = step
@@ -189,7 +192,7 @@ def _calls(b: _Builder, segment: Segment, fetched: _Prefetch | None) -> list[Cal
 def _operands(
     b: _Builder, n: int, rings: dict[int, tuple[int, Stream]], fetched: _Prefetch | None
 ) -> tuple[Operand | None, ...]:
-    """What a call of node `n` reads and writes, in the order of its kernel's interface."""
+    """Return the operands of a call of node `n`, in the order of its kernel's interface."""
     node = b.graph.nodes[n]
     found: list[Operand | None] = []
     for position, (role, operand) in enumerate(zip(abi_of(node.kernel).operands, node.operands, strict=True)):
@@ -199,14 +202,14 @@ def _operands(
         elif operand is None:
             found.append(None)
         elif isinstance(operand, int):
-            found.append(_merged(node, position, _value_operand(b, operand, rings)))
+            found.append(_merge_pixels(node, position, _value_operand(b, operand, rings)))
         else:
             found.append(_constant(b, operand, fetched))
     return tuple(found)
 
 
 def _constant(b: _Builder, data: np.ndarray, fetched: _Prefetch | None) -> Operand:
-    """A constant where it is read: in the weights block, or where its segment's copy of it lies."""
+    """Return a constant as an operand: in the weights block, or in its segment's prefetch buffer."""
     source = b.constants.offset(data)
     if fetched is None:
         return _flat(b.weights_buffer, source, data.size)
@@ -215,7 +218,7 @@ def _constant(b: _Builder, data: np.ndarray, fetched: _Prefetch | None) -> Opera
 
 @dataclass
 class _Group:
-    """A segment's tasks, and the copies that must be done before."""
+    """A segment's tasks, and the copies of constants that must complete before them."""
 
     body: list[Task]
     fetched: _Prefetch | None
@@ -234,7 +237,7 @@ def _group(b: _Builder, at: int, segment: Segment, *, fetch_constants: bool) -> 
 
 
 def _in_order(groups: list[_Group], *, ahead: bool) -> list[Task]:
-    """All tasks; with `ahead` each group's copies start before the group in front of it runs."""
+    """Return all tasks in order; with `ahead` a group's copies start before the tasks of the group in front of it."""
     tasks: list[Task] = []
     for at, group in enumerate(groups):
         if group.fetched is not None:
@@ -249,7 +252,7 @@ def _in_order(groups: list[_Group], *, ahead: bool) -> list[Task]:
 
 
 def _stage_in(b: _Builder, inputs: list[int], ends: list[int]) -> list[Task]:
-    """Copies of the caller's inputs into the TCM; inputs that nobody reads stay outside."""
+    """Return the copies of the caller's inputs into the TCM; inputs that nothing reads are not copied."""
     b.segment = 0
     used = [(value, end) for value, end in zip(inputs, ends, strict=True) if value in b.stored]
     copies: list[Task] = [
@@ -259,7 +262,7 @@ def _stage_in(b: _Builder, inputs: list[int], ends: list[int]) -> list[Task]:
 
 
 def _stage_out(b: _Builder, roots: list[int], starts: list[int]) -> list[Task]:
-    """Copies of the results from the TCM to the caller's outputs."""
+    """Return the copies of results from the TCM to the caller's outputs."""
     copies: list[Task] = [
         Dma(STAGE_CHANNEL, b.touch(b.stored[root]), 0, start, 0, b.graph.values[root].bytes)
         for root, start in zip(roots, starts, strict=True)
@@ -278,19 +281,19 @@ def schedule(
     structure: Structure | None = None,
     overlapping: bool = True,
 ) -> TaskList:
-    """Tasks and buffers of the whole graph; scratch offsets are still open, `allocate` sets them.
+    """Return the tasks and buffers of the whole graph; `allocate` sets the offsets later.
 
-    Unless `overlapping`, no output may lie over an input.
+    Without `overlapping` no output may share bytes with an input.
     """
     local = Region.TCM if tcm else Region.SCRATCH
     b = _Builder(graph, target, constants or constants_of(graph), local, structure or Structure.of(graph))
     b.weights_buffer = b.add(Buffer("weights", Region.WEIGHTS, 0, offset=0))
-    ends = [b.external(value, Region.INPUT, k) for k, value in enumerate(graph.caller_inputs)]
-    starts = [b.external(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.caller_outputs)]
+    ends = [b.add_caller_buffer(value, Region.INPUT, k) for k, value in enumerate(graph.caller_inputs)]
+    starts = [b.add_caller_buffer(graph.root(value), Region.OUTPUT, k) for k, value in enumerate(graph.caller_outputs)]
     for state, offset in zip(graph.states, graph.state_offsets(), strict=True):
-        ends.append(b.kept(graph.inputs[state.input], offset))
+        ends.append(b.add_state_buffer(graph.inputs[state.input], offset))
         if state.output >= 0:
-            starts.append(b.kept(graph.root(graph.outputs[state.output]), offset))
+            starts.append(b.add_state_buffer(graph.root(graph.outputs[state.output]), offset))
     if not tcm:
         b.stored.update(dict(zip(graph.inputs, ends, strict=True)))
         b.stored.update(zip(map(graph.root, graph.outputs), starts, strict=True))
@@ -299,15 +302,13 @@ def schedule(
         b.out.tasks += _stage_in(b, graph.inputs, ends)
     b.out.tasks += _in_order(groups, ahead=target.cost.dma_overlaps)
     if tcm:
-        b.segment = len(segments)  # after everything: no result may give way to another before it is copied out
+        b.segment = len(segments)  # after all segments, so that no result is overwritten before it is copied out
         results = [graph.root(value) for value in graph.outputs]
         kept = [graph.inputs[state.input] for state in graph.states if state.output < 0]
-        updated = [
-            value for value in kept if value in b.stored
-        ]  # no task reads the others: nobody needs what they lead to
+        updated = [value for value in kept if value in b.stored]  # a state that no task reads stays unchanged
         starts += [ends[graph.inputs.index(value)] for value in updated]
         b.out.tasks += _stage_out(b, [*results, *updated], starts)
-    # Only now are all uses known: a pair may share bytes only where the input's life ends in the segment that makes the output.
+    # All live ranges are known now: a pair may share bytes only if the input dies in the segment that makes the output.
     b.out.overlaps = [
         o
         for segment in (segments if overlapping else ())

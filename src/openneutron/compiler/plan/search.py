@@ -1,12 +1,13 @@
-"""Plan: turn tilings into allocated task lists and keep the one that holds the fewest bytes.
+"""Schedules and allocates the tilings on offer, and keeps the plan that needs the fewest bytes.
 
-The directions of streamed segments are settled here: rows run from the top down, or, every other time along a chain of
-segments whose output lies over their input, from the bottom up, so that the shared region does not drift.
+The directions of streamed segments are chosen here: all from the top down, or every other one from the bottom up. Along a chain
+of segments whose outputs overlap their inputs, alternating directions keep the shared bytes in one place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
@@ -19,7 +20,6 @@ from openneutron.compiler.plan.tile import Tiling, tile
 from openneutron.errors import UnsupportedError
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass, replace
 
 FINALISTS = 4  # plans that the solver improves; hill climbing ranks the rest well enough
 
@@ -33,8 +33,8 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[Segment]:
-    """Every other streamed segment along the order reversed, where its nodes allow it."""
+def _reverse_every_other(structure: Structure, segments: list[Segment], parity: int) -> list[Segment]:
+    """Return the segments with every other streamed one reversed, where its nodes allow that."""
     turned: list[Segment] = []
     count = parity
     for segment in segments:
@@ -53,9 +53,9 @@ def _turned(structure: Structure, segments: list[Segment], parity: int) -> list[
 
 def _variants(structure: Structure, segments: list[Segment]) -> Iterator[list[Segment]]:
     if any(segment.iterations > 1 for segment in segments):
-        # Turned ones first: they usually hold the least, and the first that holds no more than estimated is taken.
-        yield _turned(structure, segments, 1)
-        yield _turned(structure, segments, 0)
+        # Alternating directions first: they usually need the least, and the first that meets the estimate is taken.
+        yield _reverse_every_other(structure, segments, 1)
+        yield _reverse_every_other(structure, segments, 0)
     yield segments
 
 
@@ -68,28 +68,28 @@ def plan(
     scratch_budget: int | None,
     fetch_constants: bool,
 ) -> Plan:
-    """The best of the tilings on offer; an `UnsupportedError` says how many bytes are missing from a budget.
+    """Return the best plan; an `UnsupportedError` says how many bytes are missing from a budget.
 
-    On targets with a TCM everything is computed there where it fits, as fast as that allows: the TCM is the NPU's alone, so
-    nothing is gained by leaving some of it free. Else it is computed out of main memory, with a note.
+    On targets with a TCM all values live there if they fit, in the fastest schedule: only the NPU uses the TCM, so leaving
+    some of it free gains nothing. Otherwise values live in main memory, and a note says so.
     """
     if not target.tcm_bytes:
-        found = _planned(graph, target, constants, optimize, scratch_budget, fetch_constants, tcm=False)
+        found = _plan_in_region(graph, target, constants, optimize, scratch_budget, fetch_constants, tcm=False)
         room = target.sram_bytes - graph.io_bytes
         if found.tasks.held_bytes <= room:
             return found
-        return _planned(graph, target, constants, optimize, room, fetch_constants, tcm=False)
+        return _plan_in_region(graph, target, constants, optimize, room, fetch_constants, tcm=False)
     budget = target.tcm_bytes if scratch_budget is None else min(target.tcm_bytes, scratch_budget)
     try:
-        return _planned(graph, target, constants, optimize, budget, fetch_constants, tcm=True)
+        return _plan_in_region(graph, target, constants, optimize, budget, fetch_constants, tcm=True)
     except UnsupportedError as error:
         if scratch_budget is not None:
             raise
-        outside = _planned(graph, target, constants, optimize, None, fetch_constants=False, tcm=False)
+        outside = _plan_in_region(graph, target, constants, optimize, None, fetch_constants=False, tcm=False)
         return replace(outside, notes=(f"computed out of main memory, because for the TCM {error.message}",))
 
 
-def _planned(
+def _plan_in_region(
     graph: KernelGraph,
     target: Target,
     constants: Constants,
@@ -99,7 +99,7 @@ def _planned(
     *,
     tcm: bool,
 ) -> Plan:
-    """Tilings come with the least memory first, for a budget the fastest first: the search ends where none can do better."""
+    """Try the tilings in order (least memory first, with a budget the fastest first) until none can be better."""
     structure = Structure.of(graph)
     effort = Effort.GREEDY if optimize == "fast" else Effort.CLIMB
     plans: list[Plan] = []
@@ -111,7 +111,7 @@ def _planned(
         scratch_budget=scratch_budget,
         local=local,
         fetch_constants=fetch_constants,
-        stored=constants.stored(),
+        stored=constants.coded_sizes(),
     )
     for tiling in tilings:
         least = min((found.tasks.held_bytes for found in plans), default=None)

@@ -1,28 +1,28 @@
-"""Segments: runs of nodes streamed over line buffers, so that intermediates are a few rows instead of whole tensors.
+"""Segments: consecutive nodes streamed over line buffers, so that intermediates are a few rows instead of whole tensors.
 
 The equations are those of a uniform pipelined body: with a sink that makes h rows per iteration, a tensor T advances
 a = s·a_c rows, leads by l = max(s·l_c + e - s - p) and needs a + l - min(s·l_c - p) rows of ring, over its consumers c with
-stride s, extent e and top padding p. Fill and drain are the same body: calls clip their own rows. Where strides make an
-iteration long, nodes may make their rows in several calls (`body`): leads are the same, rings are shorter.
+stride s, extent e and top padding p. Fill and drain run the same body, because calls clip their rows. Where strides make an
+iteration long, nodes may make their rows in several calls (`call_order`): leads are the same, rings are shorter.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import KernelGraph, RowDemand
-from openneutron.compiler.plan.body import Body, Reader
+from openneutron.compiler.plan.call_order import CallOrder, Reader
 from openneutron.errors import InternalError
-from openneutron.records import dataclass, field
 
 MAX_BODY = 64  # calls in one iteration: a loop's microcode stays at some kilobytes
 
 
 class Stream(NamedTuple):
-    """How one value moves through a segment: rows per iteration, lead, rows held (0: the whole value is stored).
+    """How one value streams through a segment: rows per iteration, lead, rows in its ring (0: the whole value is stored).
 
-    A transient ring keeps nothing from one iteration to the next, so its memory is free between its calls. An iteration's
-    rows are made in `parts` calls; `fresh` are those that find a transient ring empty.
+    A transient ring keeps no rows from one iteration to the next, so its memory is free between its calls. An iteration's
+    rows are made in `parts` calls; `fresh` are the parts that find a transient ring empty.
     """
 
     advance: int
@@ -49,12 +49,10 @@ class Segment:
     streams: dict[int, Stream]
     body: tuple[tuple[int, int], ...]  # calls of one iteration: (node, which part of its rows)
     reverse: bool = False  # rows run from the bottom up; leads and iterations count rows from the bottom
-    pixels: int = (
-        0  # that a call should have at least, where rows are made in parts; 0: one call makes an iteration's rows
-    )
+    pixels: int = 0  # least pixels per call where rows are made in parts; 0: one call makes all rows of an iteration
 
     def first_row(self, value: int, height: int, part: int) -> int:
-        """First row that a part of the first iteration makes, not yet clipped to the tensor."""
+        """Return the first row that a part of the first iteration makes, not clipped to the tensor."""
         s = self.streams[value]
         first = self.start * s.advance + s.lead + part * s.rows
         return height - first - s.rows if self.reverse else first
@@ -70,7 +68,7 @@ class Use(NamedTuple):
 
 @dataclass
 class Structure:
-    """What segment search asks of a kernel graph, computed once."""
+    """Properties of a kernel graph that the search for segments needs, computed once."""
 
     graph: KernelGraph
     uses: dict[int, list[Use]] = field(default_factory=dict)  # value → its readings, in the order of the nodes
@@ -79,7 +77,7 @@ class Structure:
     makers: dict[int, int] = field(default_factory=dict)  # value → the node that makes it
     joined: dict[int, int] = field(default_factory=dict)  # a part of rows, or the value they belong to → that value
     begun: dict[int, int] = field(default_factory=dict)  # such a value → the first node that writes a part of it
-    segments: dict[tuple[int, ...], Segment] = field(default_factory=dict)  # those that `segment_of` has made
+    segments: dict[tuple[int, ...], Segment] = field(default_factory=dict)  # cache of `segment_of`
 
     @classmethod
     def of(cls, graph: KernelGraph) -> Structure:
@@ -97,9 +95,9 @@ class Structure:
         return made
 
     def _join(self) -> None:
-        """Find values that are written or read in parts of whole rows, as a concatenation of channels is.
+        """Find values whose rows are written or read in parts, such as a concatenation of channels.
 
-        All parts of a row lie in that row, so a ring can hold the rows of all of them, if all are written before any is read.
+        All parts of a row lie in that row, so one ring can hold all parts, if all are written before any is read.
         """
         graph = self.graph
         parts: dict[int, list[int]] = {}
@@ -122,7 +120,7 @@ class Structure:
             self.uses |= dict.fromkeys(family, uses)
 
     def open_before(self, value: int, node: int) -> bool:
-        """Whether a part of the value's rows is written before a node: then no segment from there on can hold them."""
+        """Return whether a part of the value's rows is written before a node: no segment that starts there can hold them."""
         root = self.joined.get(value)
         return root is not None and self.begun[root] < node
 
@@ -136,10 +134,10 @@ class Structure:
 
 
 def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int:
-    """The value into whose rows a transient one may be written, to be overwritten there in place; -1 where there is none.
+    """Return the value whose ring may hold a transient value, which is then overwritten in place; -1 where there is none.
 
-    Its only reader is an element-wise node, whose other inputs are made before it and whose rows it makes one for one: no
-    one reads the reader's ring between the two calls, so the row can be overwritten from the first of them on.
+    The only reader of the transient value is an element-wise node that makes one row per row and whose other inputs are made
+    before. Nothing reads the reader's ring between the two calls, so its row can hold the input first.
     """
     if value in structure.aliased or value in structure.joined:
         return -1  # others read parts of it
@@ -160,7 +158,7 @@ def slot_of(structure: Structure, streams: dict[int, Stream], value: int) -> int
 
 
 def whole(structure: Structure, node: int) -> Segment:
-    """One node on whole tensors."""
+    """Return a segment of one node that computes whole tensors in one call."""
     output = structure.graph.nodes[node].output
     height = structure.graph.values[output].shape[1]
     return Segment(node, node, 0, 1, {output: Stream(height, 0, 0)}, ((node, 0),))
@@ -168,11 +166,11 @@ def whole(structure: Structure, node: int) -> Segment:
 
 def extend(
     structure: Structure, streams: dict[int, Stream], node: int, last: int, rows: int, reverse: bool = False,
-    pixels: int = 0, body: Body | None = None,
+    pixels: int = 0, body: CallOrder | None = None,
 ) -> Stream | None:  # fmt: skip
-    """The stream of `node` put in front of a segment (node, last] with these streams; None where that is illegal.
+    """Return the stream of `node` when it is put in front of the segment (node, last]; None where that is illegal.
 
-    With a `body` the node's calls are woven into it, each of at least `pixels` pixels.
+    With a `body` the node's calls are inserted into it, each of at least `pixels` pixels.
     """
     graph = structure.graph
     made = graph.nodes[node]
@@ -199,7 +197,7 @@ def extend(
 def segment_of(
     structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
 ) -> Segment:
-    """The segment of nodes [first, last], known to be legal."""
+    """Return the segment of nodes [first, last]; an `InternalError` where it is not legal."""
     if structure.graph.nodes[first].loop >= 0:
         return loop_of(structure, first, last)
     key = (first, last, rows, reverse, pixels)
@@ -211,9 +209,9 @@ def segment_of(
 
 
 def loop_of(structure: Structure, first: int, last: int) -> Segment:
-    """The body of a loop as a segment: one row of everything per iteration, in the loop's direction.
+    """Return the body of a loop as a segment: one row of each value per iteration, in the loop's direction.
 
-    What only the body reads is held for one row; what others read, or the next iteration, is stored whole.
+    A value that only the body reads is held for one row; one that others or the next iteration read is stored whole.
     """
     graph = structure.graph
     stored = {graph.root(value) for value in structure.outputs}
@@ -233,12 +231,12 @@ def loop_of(structure: Structure, first: int, last: int) -> Segment:
 def try_segment(
     structure: Structure, first: int, last: int, rows: int, *, reverse: bool = False, pixels: int = 0
 ) -> Segment | None:
-    """The segment of nodes [first, last] with this stripe height; None where they do not stream so."""
+    """Return the segment of nodes [first, last] with this stripe height, or None where it is not legal."""
     graph = structure.graph
     if any(node.loop >= 0 for node in graph.nodes[first : last + 1]):
         return None  # a loop runs as `loop_of` says
     streams: dict[int, Stream] = {}
-    body = Body() if pixels else None
+    body = CallOrder() if pixels else None
     for node in range(last, first - 1, -1):
         made = extend(structure, streams, node, last, rows, reverse, pixels, body)
         if made is None or (body is not None and len(body.calls) > MAX_BODY):
@@ -268,20 +266,20 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         reader = streams[output]
         if divide != 1:
             if reverse or reader.advance * stride % divide:
-                return None  # an iteration must take whole rows of what is enlarged
+                return None  # an iteration must read whole rows of the enlarged value
             step = reader.advance * stride // divide
             newest = (reader.lead + reader.advance - 1) * stride // divide - before + extent - step
             first = reader.lead * stride // divide - before
         else:
             if reverse:
-                before = demand.mirrored(graph.values[output].shape[1], graph.values[value].shape[1]).before
+                before = demand.from_bottom(graph.values[output].shape[1], graph.values[value].shape[1]).before
             step = stride * reader.advance
             first = stride * reader.lead - before
             newest = first + extent - stride
         if advance == -1:
             advance, lead, oldest = step, newest, first
         elif advance != step:
-            return None  # its readers do not keep step
+            return None  # its readers advance at different rates
         else:
             lead, oldest = max(lead, newest), min(oldest, first)
     height = graph.values[value].shape[1]
@@ -291,7 +289,7 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
         return Stream(advance, lead, 0) if stop * advance + lead >= height else None
     needed = advance + lead - oldest
     if reverse:
-        # A call makes its rows from the top down all the same: the last may not push out the first it has just made.
+        # A call still makes its rows from the top down: its last row must not overwrite its first.
         needed = max(needed, advance)
     # An accumulator is read and written in every iteration, so it is never free between its calls.
     transient = needed == advance and not graph.values[value].accumulator and value not in structure.joined
@@ -300,9 +298,9 @@ def _stream_of(structure: Structure, value: int, last: int, streams: dict[int, S
 
 def _in_parts(
     structure: Structure, stream: Stream, node: int, last: int, streams: dict[int, Stream], reverse: bool,
-    pixels: int, body: Body,
+    pixels: int, body: CallOrder,
 ) -> Stream:  # fmt: skip
-    """The stream with its iteration's rows made in as many calls as have enough pixels, pulled by those that read them."""
+    """Return the stream with an iteration's rows made in several calls of enough pixels, each just before its readers."""
     graph = structure.graph
     value = graph.values[graph.nodes[node].output]
     rows = next(
@@ -314,7 +312,7 @@ def _in_parts(
         if reader <= last and demand is not None:
             reading = streams[output]
             if reverse:
-                demand = demand.mirrored(graph.values[output].shape[1], value.shape[1])
+                demand = demand.from_bottom(graph.values[output].shape[1], value.shape[1])
             readers.append(Reader(reader, reading.rows, reading.lead, demand))
     advance, lead, held, transient, *_ = stream
     parts = advance // rows

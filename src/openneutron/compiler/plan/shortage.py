@@ -1,4 +1,4 @@
-"""Shortage: what to say when no schedule fits a budget: how many bytes are missing, what takes them, what would help."""
+"""The error for graphs that fit no schedule: how many bytes are missing, which buffers take them, which options help."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from openneutron.errors import UnsupportedError
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import MAX_ENDS, Region
 
-_NAMED = 2  # buffers at the peak that are named; the rest is usually small
+_NAMED = 2  # buffers at the peak that the message names; the others are usually small
 _NAME_LENGTH = 48  # characters; converters join the names of all operators that they fused
 
 
 def _at_peak(tasks: TaskList) -> list[Buffer]:
-    """The buffers alive when the most bytes are, largest first."""
+    """Return the buffers that are alive at the peak, largest first."""
     placed = [b for b in tasks.buffers if b.first >= 0 and b.region in (Region.SCRATCH, Region.PREFETCH, Region.TCM)]
     changes: dict[int, int] = {}
     for b in placed:
@@ -28,14 +28,14 @@ def _at_peak(tasks: TaskList) -> list[Buffer]:
 
 
 class Shortage(UnsupportedError):
-    """No schedule fits: `needs` bytes are the least found, `ends` of them inputs and outputs."""
+    """No schedule fits. `needs` is the least number of bytes found, `ends` of them for inputs and outputs."""
 
     needs: int = 0
     ends: int = 0
 
 
 class TooManyEnds(Shortage):
-    """More inputs or outputs than an operand can name: a shortage that smaller pieces help against as well."""
+    """More inputs or outputs than an operand can name; cutting the graph helps, as it does with short memory."""
 
 
 def too_many_ends(inputs: int, outputs: int) -> TooManyEnds:

@@ -1,7 +1,7 @@
-"""Solve: allocation as a constraint problem, for `--optimize max`. OR-Tools CP-SAT, imported only here.
+"""Allocation as a constraint problem for `--optimize max`, solved by OR-Tools CP-SAT, which only this module imports.
 
-Deterministic: one worker, a fixed seed, a limit in deterministic time, variables made in order. The greedy height is the
-starting bound, so the answer is never worse; the solver's version is recorded in the identity block.
+Results are reproducible: one worker, a fixed seed, a limit in deterministic time, variables in a fixed order. The given height
+is an upper bound, so the result is never worse. The solver's version is recorded in the identity block.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from openneutron.microcode.table import ALIGNMENT
 
 # Deterministic seconds: enough to prove the optimum on sets of 300 buffers (docs/compiler.md, Allocation).
 LIMIT = 4.0
-_LARGEST = 600  # buffers; beyond this the model is built slower than it is worth
+_LARGEST = 600  # buffers; with more, building the model takes longer than the result is worth
 
 
 def solver_version() -> tuple[int, int, int]:
-    """OR-Tools' version, cut to what the identity block holds."""
+    """Return OR-Tools' major and minor version, and 0, as the identity block stores them."""
     with extra("`--optimize max`"):
         import ortools
 
@@ -28,7 +28,7 @@ def solver_version() -> tuple[int, int, int]:
 
 
 def _pairwise(model: Any, at: list[Any], sizes: list[int], i: int, j: int, pair: Overlap | None) -> None:
-    """Buffers alive together lie apart, or as their overlap allows; all in units of the alignment."""
+    """Constrain two buffers that are alive together to lie apart, or as their overlap allows, in units of the alignment."""
     choices = [(at[i] + sizes[i] <= at[j]), (at[j] + sizes[j] <= at[i])]
     if pair is not None:
         dying, born = pair.dying, pair.born
@@ -48,7 +48,7 @@ def _pairwise(model: Any, at: list[Any], sizes: list[int], i: int, j: int, pair:
 def solve(
     buffers: Sequence[Buffer], pairs: dict[tuple[int, int], Overlap], offsets: list[int], height: int
 ) -> tuple[int, list[int]]:
-    """Offsets at least as low as the given ones; (height, offsets)."""
+    """Return a height and offsets that are at least as good as the given ones."""
     if len(buffers) > _LARGEST or not buffers:
         return height, offsets
     with extra("`--optimize max`"):

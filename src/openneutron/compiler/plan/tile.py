@@ -1,14 +1,14 @@
-"""Tile: choose which runs of nodes become streamed segments and how many rows each call makes.
+"""Chooses which consecutive nodes become streamed segments and how many rows each call makes.
 
-Dynamic programming over the cut points of the topological order: for a budget of scratch bytes, the least cycles over
-segments x stripe heights whose memory fits. Cycles never grow with the budget, so the smallest budget that costs at most
-`SLACK` more than the fastest schedule is found by bisection. Weakness: memory is counted as the sum of live bytes, which
-the allocator may exceed by fragmentation.
+Dynamic programming over the cut points of the topological order finds, for a budget of scratch bytes, the segments and stripe
+heights with the fewest cycles. More budget never costs cycles, so bisection finds the smallest budget that costs at most
+`SLACK` more than the fastest schedule. Weakness: memory is the sum of live bytes; fragmentation may need more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -19,15 +19,14 @@ from openneutron.compiler.plan.candidates import IMPOSSIBLE, Candidate, Columns,
 from openneutron.compiler.plan.segments import Segment, Structure, segment_of, whole
 from openneutron.machine.targets import Target
 from openneutron.microcode.table import Region
-from openneutron.records import dataclass
 
-TRIES = 4  # tilings handed to the allocator: its fragmentation may reorder near neighbours
+TRIES = 4  # tilings to allocate: fragmentation may change the order of tilings that need similar memory
 SLACK = (105, 100)  # memory may cost at most 5 % of the cycles of the fastest schedule
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """Segments in order, their scratch bytes as estimated, and the (scratch bytes, cycles) points that were on offer."""
+    """Segments in order, their estimated scratch bytes, and the Pareto points (scratch bytes, cycles) that were found."""
 
     segments: list[Segment]
     memory: int = 0
@@ -35,7 +34,7 @@ class Tiling:
 
 
 class _Offers:
-    """The candidates of all last nodes side by side, from which the best are chosen for one budget after the other."""
+    """The candidates of all last nodes in one array, to choose the best ones for one budget after the other."""
 
     def __init__(self, found: list[Columns]) -> None:
         self._found = found
@@ -44,7 +43,7 @@ class _Offers:
         self._places = [(columns[0], slice(*at)) for columns, at in zip(found, pairwise(ends), strict=True)]
 
     def best(self, budget: int) -> tuple[int, list[Candidate]] | None:
-        """Least cycles within the budget, and the segments that give them, ties by order; None when nothing fits."""
+        """Return the fewest cycles within the budget and the candidates that give them, or None if nothing fits."""
         cycles = np.where(self._memory <= budget, self._cycles, IMPOSSIBLE)
         cost = np.full(len(self._found) + 1, IMPOSSIBLE, np.int64)
         cost[0] = 0
@@ -75,10 +74,10 @@ def tile(
     fetch_constants: bool = False,
     stored: Mapping[int, int] | None = None,
 ) -> list[Tiling]:
-    """Tilings of the whole graph worth allocating, most promising first; with a budget, fast ones that should fit it.
+    """Return tilings of the graph to allocate, most promising first; with a budget, fast ones that should fit it.
 
-    `stored` are the bytes that constants are coded in. The search itself prices weights as plain: layers of one shape are then
-    alike whatever their weights are, and coded ones make no choice slower. What is on offer is priced as stored.
+    `stored` are the coded sizes of constants. The search prices weights as plain, so that layers of one shape are in one
+    equivalence class whatever their weights are; the Pareto points that are returned count coded sizes.
 
     Example:
         >>> tiling, *others = tile(kernel_graph, targets.load("imxrt700"))
@@ -117,26 +116,26 @@ def tile(
         fitting = [at for at in range(low, len(budgets)) if budgets[at] <= scratch_budget]
         chosen = _distinct(best, [*reversed(fitting[-TRIES * TRIES :: TRIES]), low])
     met = [(budgets[at], *p) for at in sorted(tried) if (p := tried[at]) is not None]
-    # What is fetched is plain when the array loads it.
+    # Constants copied to SRAM are plain when the array loads them.
     coded = {} if fetch_constants or stored is None else stored
-    points = _pareto(_as_stored(structure, met, costs.coded(coded)))
+    points = _pareto(_price_as_stored(structure, met, costs.with_coded_sizes(coded)))
     return [_tiling(structure, items, points) for items in chosen]
 
 
-def _as_stored(
+def _price_as_stored(
     structure: Structure, met: list[tuple[int, int, list[Candidate]]], costs: CostModel
 ) -> Iterable[tuple[int, int]]:
-    """The budgets that were tried, with cycles by prices that count weights as they are stored."""
+    """Yield the budgets that were tried, with cycles that count weights in their coded size."""
     known: dict[Candidate, int] = {}
     for budget, cycles, items in met:
         if costs.stored:
-            known.update((item, priced(structure, item, costs)) for item in items if item not in known)
+            known.update((item, price_candidate(structure, item, costs)) for item in items if item not in known)
             cycles = sum(known[item] for item in items)
         yield budget, cycles
 
 
-def priced(structure: Structure, item: Candidate, costs: CostModel) -> int:
-    """Cycles of a candidate by prices other than those it was found with."""
+def price_candidate(structure: Structure, item: Candidate, costs: CostModel) -> int:
+    """Return the cycles of a candidate by another cost model than the one that found it."""
     graph = structure.graph
     heights = [graph.values[node.output].shape[1] for node in graph.nodes[item.first : item.last + 1]]
     if item.rows == 0:
@@ -146,13 +145,13 @@ def priced(structure: Structure, item: Candidate, costs: CostModel) -> int:
     if graph.nodes[item.first].loop >= 0:
         return segment.iterations * sum(costs.cycles(at, 1) for at in nodes)
     streams = [segment.streams[graph.nodes[at].output] for at in nodes]
-    return sum(costs.striped(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
+    return sum(costs.price_stripes(at, h, s.rows, s.lead) for at, h, s in zip(nodes, heights, streams, strict=True))
 
 
 def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: int, high: int) -> list[list[Candidate]]:
-    """The first few different choices for growing budgets from `low` on.
+    """Return the first few different choices for growing budgets from `low` on.
 
-    What is best for two budgets is best for all between them, ties going by order, so the next change is bisected.
+    A choice that is best for two budgets is best for all between them, so bisection finds where the next one begins.
     """
     at, chosen = low, []
     while True:
@@ -169,7 +168,7 @@ def _following(best: Callable[[int], tuple[int, list[Candidate]] | None], low: i
 
 
 def _distinct(best: Callable[[int], tuple[int, list[Candidate]] | None], order: Iterable[int]) -> list[list[Candidate]]:
-    """The first few different choices along an order of budgets."""
+    """Return the first few different choices for budgets in the given order."""
     chosen: list[list[Candidate]] = []
     for at in order:
         attempt = best(at)

@@ -23,12 +23,16 @@ from torch.fx import GraphModule, Interpreter, Node
 from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
 from openneutron.executorch.quantize import NeutronQuantizer
+from openneutron.executorch.quantize.accuracy import FULL, compare_outputs, copy_tensors, worst_sqnr
+from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.pt2e import calibrate, prepare
+from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.executorch.torch_lock import torch_lock
+from openneutron.executorch.upstream.names import tree_leaves
 from openneutron.options import SCHEMA
 
 Progress = Callable[[str], None]
 
-_FULL = 120.0  # dB that stand for "equal": more than any INT8 result reaches
 # Changes of the quantizer worth measuring; the first is what upstream and most tools do by default.
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("weights quantized per channel", {"per_channel": True}),
@@ -36,8 +40,8 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("activation ranges from moving averages", {"observer": "moving_average"}),
     ("both: per channel, minimum and maximum", {"per_channel": True, "observer": "minmax"}),
 )
-# A layer that costs less than this gains nothing that another choice of samples would not change.
-_NOTICED = 0.1
+# A smaller gain is within what another choice of samples changes.
+MIN_GAIN_DB = 0.1
 _MOST_WIDE = 4  # layers proposed for 16 bits one by one; where more are to blame, all of them are the answer
 
 
@@ -51,7 +55,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class LayerCost:
-    """A layer left in float: what the whole network then reaches, and the gain in decibels.
+    """What the whole network reaches with one layer left in float, and the gain in decibels.
 
     `modules` are the paths of the modules it is made of, as `NeutronQuantizer(exclude=…)` takes them.
     """
@@ -96,9 +100,10 @@ class Bisection:
     quantized: Measure
     layers: tuple[LayerCost, ...]
     fixes: tuple[Fix, ...]
-    price: Price | None = None  # of the model as quantized, beside which the fixes' stand
+    price: Price | None = None  # of the model as quantized, to compare the fixes with
 
 
+@torch_lock()
 def bisect(
     model: torch.nn.Module,
     example_inputs: Inputs,
@@ -116,26 +121,29 @@ def bisect(
     stage = progress or (lambda text: None)
     with evaluation(model), torch.no_grad():
         stage("running in float")
-        wanted = [first_output(model(*sample)) for sample in samples]
+        wanted = run_original(model, samples)
         exported = export(model, example_inputs)
 
-        def measured(run: Callable[..., Any]) -> Measure:
-            return measure_of([first_output(run(*sample)) for sample in samples], wanted, classes)
+        def measure_module(module: GraphModule, off: set[Node] | None = None) -> Measure:
+            return measure_of(run_partly(module, samples, off or set()), wanted, classes)
 
-        def quantized(**how: Any) -> GraphModule:
-            prepared = prepare(exported, NeutronQuantizer(**how))
+        def quantize_with(**how: Any) -> GraphModule:
+            prepared = prepare(exported, NeutronQuantizer(**how), samples=calibration)
+            states = states_of(prepared)
             calibrate(prepared, calibration)
-            return converted_unfolded(prepared)
+            made = convert_unfolded(prepared)
+            restore(made, states)
+            return made
 
         stage("quantizing")
-        module = quantized()
-        base = measured(module)
+        module = quantize_with()
+        base = measure_module(module)
         layers: list[LayerCost] = []
         groups = layer_groups(module)
         for number, group in enumerate(groups, 1):
             node = group.head
             stage(f"layer {number} of {len(groups)}: {node.name}")
-            found = measured(Partly(module, group.quantizes).run)
+            found = measure_module(module, group.quantizes)
             paths = tuple(dict.fromkeys(filter(None, map(module_path, (node, group.result)))))
             layers.append(
                 LayerCost(node.name, operator_name(node), source_line(node), paths, found, found.sqnr - base.sqnr)
@@ -149,7 +157,7 @@ def bisect(
         for change, how in changes:
             stage(f"trying: {change}")
             text = ", ".join(f"{key}={value!r}" for key, value in how.items())
-            fixes.append(Fix(change, text, measured(quantized(**how)), _flags(how)))
+            fixes.append(Fix(change, text, measure_module(quantize_with(**how)), _flags(how)))
     price: Price | None = None
     if target:
         stage(f"compiling for {target}")
@@ -164,7 +172,7 @@ def bisect(
 
 def _wider(layers: Sequence[LayerCost]) -> list[tuple[str, dict[str, Any]]]:
     """16-bit activations for the dearest layer, for all that are worth it, and everywhere."""
-    blamed = [layer for layer in layers if layer.gain >= _NOTICED and layer.modules]
+    blamed = [layer for layer in layers if layer.gain >= MIN_GAIN_DB and layer.modules]
     changes: list[tuple[str, dict[str, Any]]] = []
     for count in sorted({1, len(blamed)} & set(range(1, _MOST_WIDE + 1))):
         paths = dict.fromkeys(path for layer in blamed[:count] for path in layer.modules)
@@ -193,8 +201,8 @@ def _flags(how: dict[str, Any]) -> str:
     return " ".join(words)
 
 
-def converted_unfolded(prepared: GraphModule) -> GraphModule:
-    """Quantized with the weights' quantize nodes still there, so that they can be left out one by one."""
+def convert_unfolded(prepared: GraphModule) -> GraphModule:
+    """Convert and keep the weights' quantize nodes, so that they can be left out one by one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
     return convert_pt2e(prepared, fold_quantize=False)
@@ -252,16 +260,33 @@ class Partly(Interpreter):
 
 def first_output(result: Any) -> torch.Tensor:
     """A network's first result as one row of doubles."""
-    value = result[0] if isinstance(result, (tuple, list)) else result
+    value = next(one for one in tree_leaves(result) if isinstance(one, torch.Tensor))
     return value.detach().double().reshape(-1)
 
 
-def measure_of(found: list[torch.Tensor], wanted: list[torch.Tensor], classes: Sequence[int] | None) -> Measure:
-    """SQNR of rows against the wanted ones, and the share of rows whose largest number is at its class."""
-    signal = sum(float(one.square().sum()) for one in wanted)
-    noise = sum(float((a - b).square().sum()) for a, b in zip(found, wanted, strict=True))
-    sqnr = _FULL if noise == 0 else min(10 * math.log10(signal / noise) if signal else -_FULL, _FULL)
+def run_partly(module: GraphModule, samples: Sequence[Inputs], off: set[Node]) -> list[Any]:
+    """Run a module on samples in a row with some quantize nodes left out; returns the results and restores its state."""
+    run = Partly(module, off).run if off else module
+    states = states_of(module)
+    with torch.no_grad():
+        found = [copy_tensors(run(*copy_tensors(sample))) for sample in samples]
+    restore(module, states)
+    return found
+
+
+def measure_of(found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[int] | None) -> Measure:
+    """SQNR of the worst output, and the share of samples whose first output is largest at its class.
+
+    Where all outputs are integers, decibels are those of the share of equal ones.
+    """
+    compared = compare_outputs(wanted, found)
+    sqnr = worst_sqnr(compared)
+    if sqnr is None:
+        differing = 1 - min((one.agreement for one in compared if one.agreement >= 0), default=1.0)
+        sqnr = FULL if not differing else -10 * math.log10(differing)
     if classes is None:
         return Measure(sqnr)
-    right = sum(int(one.argmax()) == wanted_class for one, wanted_class in zip(found, classes, strict=True))
+    right = sum(
+        int(first_output(one).argmax()) == wanted_class for one, wanted_class in zip(found, classes, strict=True)
+    )
     return Measure(sqnr, right / len(found))

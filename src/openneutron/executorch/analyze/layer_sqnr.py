@@ -1,6 +1,6 @@
-"""The SQNR of layers in a report, on the samples that the compile measured the program's on.
+"""The SQNR of each layer in a report, on the samples on which the compile measured the program.
 
-A node of the report knows what it was called when the model was first captured, as nodes of the quantized module do.
+A node of the report has the name that it had when the model was first captured, as nodes of the quantized module do.
 
 Example:
     >>> measured = with_sqnr(program.report, model, program.quantized, samples)
@@ -21,6 +21,7 @@ from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.export import Inputs
 from openneutron.executorch.quantize.accuracy import SAMPLES
 from openneutron.executorch.quantize.layer_sqnr import LayerSqnr, measure
+from openneutron.executorch.torch_lock import torch_lock
 from openneutron.report.model import Kernel, Report, WhatIf
 
 Progress = Callable[[str], None]
@@ -34,10 +35,14 @@ def with_sqnr(
     *,
     progress: Progress | None = None,
 ) -> Report:
-    """The report with the SQNR of each kernel's output; the program's stays as the compile measured it."""
+    """Return the report with the SQNR of each kernel's output added.
+
+    The SQNR of the whole program is not changed: the compile has measured it.
+    """
     if progress is not None:
         progress("comparing every layer with float")
-    layers, _ = measure(model, quantized, samples[:SAMPLES])
+    with torch_lock():
+        layers, _ = measure(model, quantized, samples[:SAMPLES])
     members = _members(report)
     kernels = tuple(dataclasses.replace(k, sqnr=_of_kernel(members(k), layers, k)) for k in report.kernels)
     return dataclasses.replace(report, kernels=kernels)

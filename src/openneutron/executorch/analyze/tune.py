@@ -19,17 +19,22 @@ from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
+from torch.fx import Node
 
 from openneutron.errors import OptionError
-from openneutron.executorch.analyze.bisect import Measure, Partly, first_output, layer_groups, measure_of
-from openneutron.executorch.analyze.forked import each
+from openneutron.executorch.analyze.bisect import Measure, layer_groups, measure_of, run_partly
 from openneutron.executorch.capture.export import Inputs, evaluation, export, one_thread
 from openneutron.executorch.fx import module_path, operator_name
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.choices import Choices, LayerChoice, to_table
+from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.pt2e import calibrate, prepare
+from openneutron.executorch.quantize.states import restore, states_of
+from openneutron.executorch.torch_lock import torch_lock
+from openneutron.options import DEFAULT_TARGET
+from openneutron.process_pool import map_in_processes
 
 Progress = Callable[[str], None]
 
@@ -37,7 +42,7 @@ TRIALS: Final = 40  # a network of thirty layers needs about twenty
 CYCLES: Final = 1.1  # of the network with 8 bits everywhere
 _SENSITIVITY_SAMPLES: Final = 8  # enough to put layers in order; each is run once for each layer
 _OBSERVED: Final = 3  # of the dearest layers, those that are tried with observers of their own
-_BETTER: Final = 0.05  # decibels that count as better; less is within what other samples would change
+MIN_BETTER_DB: Final = 0.05  # decibels; a smaller gain is within what other samples would change
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Goal:
         """Whether the samples must be labelled."""
         return self.sqnr is None
 
-    def wanted(self, floating: Measure) -> float:
+    def needed(self, floating: Measure) -> float:
         """The figure to reach."""
         if self.drop is not None:
             return floating.accuracy - self.drop
@@ -105,6 +110,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     return {**row, "kept": trial.kept}
 
 
+@torch_lock()
 def tune(
     model: torch.nn.Module,
     example_inputs: Inputs,
@@ -114,7 +120,7 @@ def tune(
     goal: Goal,
     classes: Sequence[int] | None = None,
     start: Choices | None = None,
-    target: str = "imxrt700",
+    target: str = DEFAULT_TARGET,
     most_cycles: float = CYCLES,
     trials: int = TRIALS,
     workers: int = 1,
@@ -122,7 +128,7 @@ def tune(
 ) -> Tuned:
     """Search from `start`; with `target` "" nothing is compiled, and cycles are neither known nor bounded.
 
-    So many `workers` try what comes next and look at layers at the same time, with the same result.
+    With several `workers` the next trials and the layers are measured at the same time, with the same result.
     """
     if goal.needs_classes and classes is None:
         raise OptionError("an accuracy needs labelled data", hint="give --data, or a goal in decibels: --sqnr")
@@ -155,11 +161,11 @@ class _Search:
 
     def run(self) -> Tuned:
         self.stage("running in float")
-        self.wanted = [first_output(self.model(*sample)) for sample in self.samples]
+        self.wanted = run_original(self.model, self.samples)
         self.floating = measure_of(self.wanted, self.wanted, self.classes)
         self.exported: ExportedProgram = export(self.model, self.example_inputs)
         self.start = self.best
-        self.measure = self._measured("as it is", self.best)
+        self.measure = self._measure("as it is", self.best)
         self._keep()
         for step in (self._whole_network, self._observers_of_layers, self._wide_layers, self._narrow_again):
             step()
@@ -174,7 +180,7 @@ class _Search:
 
     def _reaches(self, measure: Measure) -> bool:
         # Shares are counts of samples: a drop of 0.001 of 1,000 is one of them, whatever the last bit says.
-        return self.goal.figure(measure) >= self.goal.wanted(self.floating) - 1e-9
+        return self.goal.figure(measure) >= self.goal.needed(self.floating) - 1e-9
 
     def _whole_network(self) -> None:
         """Choices for all layers that cost no cycles."""
@@ -216,7 +222,7 @@ class _Search:
             if len(self.trials) >= self.budget:
                 return
             candidate = replace(self.best, layers=tuple(other for other in self.best.layers if other is not one))
-            measure = self._measured(f"{one.name}: 8 bits again", candidate)
+            measure = self._measure(f"{one.name}: 8 bits again", candidate)
             if self._reaches(measure):
                 self.best, self.measure = candidate, measure
                 self._keep()
@@ -233,13 +239,13 @@ class _Search:
             for choices in batch:
                 self._try(left.pop(0)[0], choices)
                 if self.best is not best or self._over():
-                    break  # the rest of the batch stands on what is no longer the best
+                    break  # the rest of the batch is based on choices that are no longer the best
 
     def _look_ahead(self, change: str, batch: Sequence[Choices]) -> None:
         new = [choices for choices in dict.fromkeys(batch) if not self._known(choices)]
         if len(new) > 1:
             self.stage(f"trials from {len(self.trials) + 1} on: {change}")
-            found = each(lambda at: self._figures(new[at]), len(new), self.workers)
+            found = map_in_processes(lambda at: self._figures(new[at]), range(len(new)), min(self.workers, len(new)))
             self._ahead = dict(zip(new, found, strict=True))
 
     def _known(self, choices: Choices) -> bool:
@@ -248,7 +254,7 @@ class _Search:
     def _try(self, change: str, choices: Choices, *, cycles: float = 0.0) -> None:
         if self._known(choices):
             return
-        measure = self._measured(change, choices, cycles)
+        measure = self._measure(change, choices, cycles)
         if self._is_better(measure):
             self.best, self.measure = choices, measure
             self._keep()
@@ -256,9 +262,9 @@ class _Search:
     def _is_better(self, measure: Measure) -> bool:
         if self.goal.needs_classes and measure.accuracy != self.measure.accuracy:
             return measure.accuracy > self.measure.accuracy
-        return measure.sqnr > self.measure.sqnr + _BETTER
+        return measure.sqnr > self.measure.sqnr + MIN_BETTER_DB
 
-    def _measured(self, change: str, choices: Choices, cycles: float = 0.0) -> Measure:
+    def _measure(self, change: str, choices: Choices, cycles: float = 0.0) -> Measure:
         self.stage(f"trial {len(self.trials) + 1}: {change}")
         found = self._ahead[choices] if choices in self._ahead else self._figures(choices)
         self.trials.append(Trial(change, choices, found, cycles=cycles))
@@ -266,7 +272,7 @@ class _Search:
 
     def _figures(self, choices: Choices) -> Measure:
         made = quantize_exported(self.exported, self.calibration, choices, NeutronQuantizer.of(choices))
-        return measure_of([first_output(made.module(*sample)) for sample in self.samples], self.wanted, self.classes)
+        return measure_of(run_partly(made.module, self.samples, set()), self.wanted, self.classes)
 
     def _keep(self) -> None:
         self.trials[-1] = replace(self.trials[-1], kept=True)
@@ -299,17 +305,21 @@ class _Search:
         from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
         self.stage("measuring what each layer costs")
-        prepared = prepare(self.exported, NeutronQuantizer.of(self.best))
+        prepared = prepare(self.exported, NeutronQuantizer.of(self.best), samples=self.calibration)
+        states = states_of(prepared)
         calibrate(prepared, self.calibration)
         module = convert_pt2e(prepared, fold_quantize=False)
+        restore(module, states)
         samples, wanted = self.samples[:_SENSITIVITY_SAMPLES], self.wanted[:_SENSITIVITY_SAMPLES]
 
-        def sqnr(run: Callable[..., Any]) -> float:
-            return measure_of([first_output(run(*one)) for one in samples], wanted, None).sqnr
+        def sqnr(off: set[Node]) -> float:
+            return measure_of(run_partly(module, samples, off), wanted, None).sqnr
 
-        base = sqnr(module)
+        base = sqnr(set())
         groups = layer_groups(module)
-        reached = each(lambda at: sqnr(Partly(module, groups[at].quantizes).run), len(groups), self.workers)
+        reached = map_in_processes(
+            lambda at: sqnr(groups[at].quantizes), range(len(groups)), min(self.workers, len(groups))
+        )
         found: dict[str, float] = {}
         for group, figure in zip(groups, reached, strict=True):
             name = module_path(group.head) or group.head.name

@@ -1,1 +1,1 @@
-"""A model as PyTorch hands it over: sources, export, samples, and what is refused before any work."""
+"""Capture of a PyTorch model: sources, export, samples, and checks before any work is done."""

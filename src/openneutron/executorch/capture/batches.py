@@ -1,7 +1,7 @@
-"""Inputs and calibration data as people have them, checked and cut into pieces that the model takes.
+"""Check inputs and calibration data in the forms users have them, and split them into the model's batch size.
 
-Tensors or numpy arrays; tuples by position or mappings by the names of `forward`'s parameters; what a `DataLoader` gives,
-with labels behind the inputs; single samples without their batch dimension, or larger batches.
+Accepted are tensors or numpy arrays; tuples by position or mappings by the parameter names of `forward`; the batches of a
+`DataLoader`, with labels behind the inputs; single samples without their batch dimension, or larger batches.
 """
 
 from __future__ import annotations
@@ -20,21 +20,23 @@ Inputs = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Given:
-    """Example inputs and calibration batches as tuples of tensors; `notes` say what was done to the data."""
+class CheckedData:
+    """Example inputs and calibration batches as tuples of tensors; `notes` describe conversions of the data."""
 
     inputs: Inputs | None
     batches: list[Inputs] | None
     notes: tuple[str, ...] = ()
 
 
-def checked(source: Any, example_inputs: Any, calibration: Any, *, trained: bool, names: Sequence[str] = ()) -> Given:
-    """Example inputs and calibration batches of a model, or the error that says what is missing.
+def check_data(
+    source: Any, example_inputs: Any, calibration: Any, *, trained: bool, names: Sequence[str] = ()
+) -> CheckedData:
+    """Return example inputs and calibration batches of a model; raises an error if something is missing.
 
-    `names` are those of the model's inputs; without them the parameters of the module's `forward`.
+    `names` are those of the model's inputs; by default the parameters of the module's `forward`.
 
     Example:
-        >>> given = checked(model, (image,), [images], trained=False)
+        >>> given = check_data(model, (image,), [images], trained=False)
         >>> given.inputs, given.batches
     """
     is_module = isinstance(source, torch.nn.Module)
@@ -58,11 +60,11 @@ def checked(source: Any, example_inputs: Any, calibration: Any, *, trained: bool
         )
     taken = len(inputs or ())
     note = f"calibration batches have {labelled} parts, the model takes {taken}: the others were taken for labels"
-    return Given(inputs, None if calibration is None else batches, (note,) if labelled else ())
+    return CheckedData(inputs, None if calibration is None else batches, (note,) if labelled else ())
 
 
 def _names_of(source: Any) -> list[str]:
-    """The names under which a model takes its inputs."""
+    """Return the names of the model's inputs."""
     if isinstance(source, torch.export.ExportedProgram):
         return [str(name) for name in source.graph_signature.user_inputs]
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -70,7 +72,7 @@ def _names_of(source: Any) -> list[str]:
 
 
 def _example(what: str, given: Any, names: Sequence[str]) -> Inputs:
-    """The tensors of one call; anything else is an `OptionError` that names the place."""
+    """Return the input tensors of one call; anything else is an `OptionError` that names the wrong argument."""
     if isinstance(given, (torch.Tensor, np.ndarray)):
         return (_tensor(what, given),)
     if isinstance(given, Mapping):
@@ -84,11 +86,11 @@ def _example(what: str, given: Any, names: Sequence[str]) -> Inputs:
 
 
 def _batches(given: Any, inputs: Inputs | None, names: Sequence[str]) -> tuple[list[Inputs], int]:
-    """All batches as input tuples of the shapes of the example inputs, and how many parts batches with labels have."""
+    """Return all batches as input tuples of the example inputs' shapes, and the number of parts of batches with labels."""
     if isinstance(given, (torch.Tensor, np.ndarray)):
         given = [given]
     if not isinstance(given, Iterable) and hasattr(given, "__getitem__") and hasattr(given, "__len__"):
-        given = map(given.__getitem__, range(len(given)))  # a Dataset of torch's
+        given = map(given.__getitem__, range(len(given)))  # a torch Dataset
     if isinstance(given, Mapping) or not isinstance(given, Iterable):
         raise OptionError(
             f"calibration is a {type(given).__name__}",
@@ -120,7 +122,7 @@ def _takes(names: Sequence[str]) -> str:
 
 
 def _tensor(what: str, value: Any) -> torch.Tensor:
-    """A tensor; numpy's default of 64 bits becomes float32, which is all that is computed in."""
+    """Convert to a tensor; numpy's default float64 becomes float32, the only float type computed here."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         made = torch.from_numpy(np.array(value, order="C"))
         return made.float() if made.dtype == torch.float64 else made
@@ -132,7 +134,7 @@ def _tensor(what: str, value: Any) -> torch.Tensor:
 
 
 def _split(what: str, batch: Inputs, inputs: Inputs) -> list[Inputs]:
-    """A batch cut along its first dimension into pieces of the size of the example inputs."""
+    """Split a batch along its first dimension into pieces of the size of the example inputs."""
     single = len(batch) == len(inputs) and all(
         given.shape == wanted.shape[1:] and wanted.shape[:1] == (1,)
         for given, wanted in zip(batch, inputs, strict=True)

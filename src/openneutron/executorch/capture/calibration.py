@@ -1,4 +1,4 @@
-"""Calibration data that a command line names: arrays, saved tensors, or a generator of the user's.
+"""Calibration data named on the command line: arrays, saved tensors, or a generator function of the user's.
 
 Example:
     >>> read_calibration("samples.npz", (torch.zeros(1, 3, 32, 32),), ("image",))
@@ -26,7 +26,7 @@ ACCEPTED = (
 def read_calibration(
     given: str, examples: Sequence[torch.Tensor], names: Sequence[str] = ()
 ) -> list[tuple[torch.Tensor, ...]]:
-    """The samples at a path or import path, each shaped like the example inputs."""
+    """Return the samples at a path or import path, each shaped like the example inputs."""
     path = Path(given)
     if path.suffix in (".npz", ".npy"):
         return _of_arrays(path, examples, names)
@@ -65,7 +65,7 @@ def _of_arrays(path: Path, examples: Sequence[torch.Tensor], names: Sequence[str
 
 
 def _rows(array: Any, example: torch.Tensor, where: str) -> list[torch.Tensor]:
-    """An array of samples, with or without their batch dimension, as tensors like the example."""
+    """Convert an array of samples, with or without their batch dimension, to tensors like the example."""
     shape = tuple(example.shape)
     if array.shape == shape:
         array = array[None]

@@ -1,4 +1,4 @@
-"""What is refused before any work: numbers that no scale can store, and types that no operator here computes in."""
+"""Checks before any work: refuse numbers that no scale can store, and types that no operator here computes in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from openneutron.executorch.fx import PER_CHANNEL, arguments, is_dequantize, is_
 Inputs = tuple[torch.Tensor, ...]
 
 _STATISTICS = (".running_mean", ".running_var")
-# Integers and masks pass: they stay on the CPU, with a reason.
+# Integer and boolean inputs are accepted: they stay on the CPU, with a reason.
 _OTHER_FLOATS = (torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128)
 
 
@@ -35,7 +35,7 @@ def check_model(source: torch.nn.Module | ExportedProgram) -> None:
 
 
 def check_samples(example_inputs: Inputs, batches: Iterable[Inputs]) -> None:
-    """Refuse inputs of a type nothing here computes in, and calibration data that would give no range."""
+    """Refuse inputs of a type that no operator computes in, and calibration data without a range."""
     for position, value in enumerate(example_inputs):
         _check_stored(f"example input {position}", value)
         _check_type(f"example input {position}", value.dtype, "give float32, and convert the model with model.float()")
@@ -47,7 +47,7 @@ def check_samples(example_inputs: Inputs, batches: Iterable[Inputs]) -> None:
 
 
 def check_scales(program: ExportedProgram) -> None:
-    """Refuse a program with a scale that is zero, negative or not finite: dividing by it means nothing."""
+    """Refuse a program with a scale that is zero, negative or not finite, because values are divided by it."""
     signature = program.graph_signature
     constants = {**program.state_dict, **program.constants}
     names = {
@@ -75,7 +75,7 @@ def _scales(node: object, names: dict[str, str], constants: dict[str, object]) -
 
 
 def _check_stored(what: str, value: torch.Tensor) -> None:
-    """Refuse a tensor whose numbers cannot be read here: not made yet, on another device, or not dense."""
+    """Refuse a tensor whose data cannot be read here: on the meta or another device, or not dense."""
     if is_lazy(value):
         raise UnsupportedError(f"{what} is not initialized", hint="run the model once on example inputs")
     if value.device.type == "meta":

@@ -1,8 +1,7 @@
-"""From a module to an exported, quantized ATen program; every way to fail there is a sentence."""
+"""Export of a module to a quantized ATen program; every failure is reported as one sentence."""
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,20 +12,20 @@ import torch.fx.traceback
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument
 from torch.fx import Node
-from torch.utils._pytree import TreeSpec
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.capture.inline_scopes import inline_scopes
-from openneutron.executorch.capture.one_step import one_step
 from openneutron.executorch.fx import is_quantize, is_static, operator_name, value_of
+from openneutron.executorch.upstream.names import TreeSpec, with_calls
+from openneutron.executorch.upstream.trace_one_step import trace_one_step
 
 Inputs = tuple[torch.Tensor, ...]
 
 
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
-    """`torch.export` with one sentence instead of a traceback when the model cannot be exported."""
+    """Run `torch.export`; a model that cannot be exported is reported in one sentence instead of a traceback."""
     try:
-        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)), one_step():
+        with torch.fx.traceback.preserve_node_meta(getattr(model, "notes_nodes", False)), trace_one_step():
             return inline_scopes(with_plain_outputs(torch.export.export(model, inputs)))
     except OpenNeutronError:
         raise
@@ -39,14 +38,13 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
 
 
 def with_plain_outputs(program: ExportedProgram) -> ExportedProgram:
-    """The program with named results (what `torch.max(x, 1)` gives) as plain tuples, which is all that can be written."""
+    """Return the program with named results (such as those of `torch.max(x, 1)`) as plain tuples, which can be serialized."""
     entry = program.module_call_graph[0]
     if entry.signature is None or (plain := _plain(entry.signature.out_spec)) == entry.signature.out_spec:
         return program
-    made = copy.copy(program)  # the caller's own keeps its names
     signature = dataclasses.replace(entry.signature, out_spec=plain)
-    made._module_call_graph = [dataclasses.replace(entry, signature=signature), *program.module_call_graph[1:]]
-    return made
+    # A copy: the caller's own keeps its names.
+    return with_calls(program, [dataclasses.replace(entry, signature=signature), *program.module_call_graph[1:]])
 
 
 def _plain(spec: TreeSpec) -> TreeSpec:
@@ -61,7 +59,7 @@ def _plain(spec: TreeSpec) -> TreeSpec:
 
 @contextmanager
 def evaluation(model: torch.nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; afterwards every submodule is as it was."""
+    """Put the model in evaluation mode; afterwards every submodule has its previous mode."""
     training = [module for module in model.modules() if module.training]
     model.eval()
     try:
@@ -73,7 +71,7 @@ def evaluation(model: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread: the histogram observer's sums, and so the scales, depend on how many there are."""
+    """Limit torch to one thread: the histogram observer's sums, and so the scales, depend on the number of threads."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -83,9 +81,9 @@ def one_thread() -> Iterator[None]:
 
 
 def check_program(program: ExportedProgram, *, from_module: bool) -> None:
-    """Refuse what no later stage could take: dynamic shapes, inputs that are no tensors, texts, a program left in float.
+    """Refuse what no later stage can compile: dynamic shapes, inputs that are no tensors, strings, a program left in float.
 
-    `from_module` says that we quantized it ourselves.
+    `from_module` says that this package quantized it.
     """
     check_shapes(program)
     for spec in program.graph_signature.output_specs:

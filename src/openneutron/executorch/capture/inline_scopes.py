@@ -1,4 +1,4 @@
-"""InlineScopes: what stands under `torch.no_grad()` or a switched-off autocast is part of the graph as anything else.
+"""InlineScopes: inlines submodules of `torch.no_grad()` and of a disabled autocast into the graph.
 
 Before:  y = wrap_with_set_grad_enabled(False, submodule, x)[0]
 After:   y = relu(x)
@@ -13,22 +13,26 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import copied, operator_name
+from openneutron.executorch.upstream.names import with_graph
 
-_SCOPES: Final = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # → which argument is the submodule
-_ENABLED: Final = 2  # which of wrap_with_autocast's says whether types change
+_SCOPES: Final = {
+    "wrap_with_set_grad_enabled": 1,
+    "wrap_with_autocast": 4,
+}  # → its submodule's argument
+_ENABLED: Final = 2  # wrap_with_autocast's argument that enables it
 
 
 def inline_scopes(program: ExportedProgram) -> ExportedProgram:
-    """A program without such calls; the given one, when it has none.
+    """Return a program without scope calls; the same program if it has none.
 
-    An autocast that is on stays: it computes in other types.
+    An enabled autocast stays: it computes in other types.
     """
     if not any(map(_is_scope, program.graph.nodes)):
         return program
-    return program._update(_inlined(program.graph_module), program.graph_signature)
+    return with_graph(program, _inline_all(program.graph_module), program.graph_signature)
 
 
-def _inlined(given: GraphModule) -> GraphModule:
+def _inline_all(given: GraphModule) -> GraphModule:
     module = GraphModule(given, copied(given.graph))
     for node in list(module.graph.nodes):
         if _is_scope(node):
@@ -44,11 +48,11 @@ def _is_scope(node: Node) -> bool:
 
 
 def _inline(module: GraphModule, node: Node) -> None:
-    """Put the operators of a scope in front of its call, and its results in place of what the call gives."""
+    """Insert the operators of a scope in front of its call, and replace the call's results by theirs."""
     at = _SCOPES[operator_name(node)]
     holder, *given = node.args[at:]
     assert isinstance(holder, Node)
-    body = _inlined(module.get_submodule(str(holder.target))).graph  # type: ignore[arg-type]
+    body = _inline_all(module.get_submodule(str(holder.target))).graph  # type: ignore[arg-type]
     made = dict(zip((one for one in body.nodes if one.op == "placeholder"), given, strict=True))
     with module.graph.inserting_before(node):
         results = module.graph.graph_copy(body, made)  # type: ignore[arg-type]

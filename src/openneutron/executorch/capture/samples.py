@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import lzma
 import os
-import pickle  # for its exception; torch unpickles tensors alone # nosec B403
+import pickle  # for its exception; torch unpickles only tensors # nosec B403
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _ACCEPTED = "a tensor of samples, or a list of samples: tensors, or tuples that 
 def load_samples(
     path: str | os.PathLike[str], example_inputs: Sequence[torch.Tensor]
 ) -> list[tuple[torch.Tensor, ...]]:
-    """The samples of a file, each shaped like the example inputs; what follows the inputs (a label) is left out.
+    """Return the samples of a file, each shaped like the example inputs; values after the inputs (labels) are dropped.
 
     A sample may come without the batch dimension. Nothing but tensors and containers is unpickled.
 
@@ -39,7 +39,7 @@ def load_samples(
 
 
 def read_saved(path: Path) -> object:
-    """What `torch.save` wrote into a file, as long as it is tensors and containers of them."""
+    """Load what `torch.save` wrote, if it consists of tensors and containers of them."""
     where = str(path)
     if not path.is_file():
         raise OptionError("there is no such file", where=where)
@@ -48,7 +48,7 @@ def read_saved(path: Path) -> object:
         return torch.load(io.BytesIO(data), weights_only=True)
     except (lzma.LZMAError, pickle.UnpicklingError, RuntimeError, EOFError, ValueError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
-        # torch's own text about what is no tensor advises to load the file without checks.
+        # torch's own error text advises to load the file without checks.
         why = "it holds something other than tensors" if isinstance(error, pickle.UnpicklingError) else said
         raise FormatError(f"it is not what torch.save writes ({why})", where=where, hint=f"save {_ACCEPTED}") from error
 
@@ -57,10 +57,10 @@ def _sample(given: object, example_inputs: Sequence[torch.Tensor], where: str) -
     parts = [given] if isinstance(given, torch.Tensor) else list(given) if isinstance(given, (list, tuple)) else []
     if len(parts) < len(example_inputs):
         raise FormatError(f"it is {_kind(given)} where the model has {len(example_inputs)} inputs", where=where)
-    return tuple(_shaped(part, example, where) for part, example in zip(parts, example_inputs, strict=False))
+    return tuple(_shape_like(part, example, where) for part, example in zip(parts, example_inputs, strict=False))
 
 
-def _shaped(part: object, example: torch.Tensor, where: str) -> torch.Tensor:
+def _shape_like(part: object, example: torch.Tensor, where: str) -> torch.Tensor:
     if not isinstance(part, torch.Tensor):
         raise FormatError(f"it holds {_kind(part)} where an input belongs", where=where)
     whole = part.unsqueeze(0) if part.shape == example.shape[1:] else part
@@ -75,12 +75,12 @@ def _kind(value: object) -> str:
     return f"a tensor of shape {list(value.shape)}" if isinstance(value, torch.Tensor) else f"a {type(value).__name__}"
 
 
-# As many as give stable ranges, few enough to take seconds on the largest model.
+# Enough samples for stable ranges, few enough to take seconds on the largest model.
 _RANDOM_COUNT = 8
 
 
 def random_samples(example_inputs: tuple[torch.Tensor, ...]) -> list[tuple[torch.Tensor, ...]]:
-    """Inputs of the same shapes from a normal distribution, the same in every run."""
+    """Return inputs of the same shapes from a normal distribution, equal in every run."""
     generator = torch.Generator().manual_seed(0)
     return [
         tuple(torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in example_inputs)

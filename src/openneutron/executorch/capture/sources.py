@@ -14,13 +14,13 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from openneutron.errors import FormatError, OpenNeutronError, OptionError
 from openneutron.files import kind_of, kind_of_file, read_file
-from openneutron.foreign import refuse_foreign_file
-from openneutron.records import dataclass, field, replace
+from openneutron.unsupported_files import refuse_unsupported_file
 
 if TYPE_CHECKING:
     from openneutron.run.quantize import QuantizedModel
@@ -189,7 +189,7 @@ def _found(text: str) -> Source:
 
 
 def _kind_of_file(path: Path) -> Kind:
-    refuse_foreign_file(path)
+    refuse_unsupported_file(path)
     kind = kind_of_file(path)
     if kind == "pte":
         raise OptionError(
@@ -317,9 +317,9 @@ def _made(text: str, name: str, arguments: Mapping[str, Any]) -> Loaded:
         raise OptionError(f"the factory gave a {type(model).__name__}", where=text, hint=_GIVES)
     if examples is None:
         raise OptionError("the factory gave a module without example inputs", where=text, hint=_GIVES)
-    from openneutron.executorch.capture.batches import checked
+    from openneutron.executorch.capture.batches import check_data
 
-    given = checked(model, examples, [examples] if calibration is None else calibration, trained=False)
+    given = check_data(model, examples, [examples] if calibration is None else calibration, trained=False)
     return Loaded(name, model, given.inputs, given.batches, given.notes if calibration is not None else (_ONE_SAMPLE,))
 
 

@@ -1,1 +1,1 @@
-"""The Cortex-M33 beside the NPU: which nodes its operators take, and the passes that hand them over."""
+"""Cortex-M33 operators beside the NPU: which nodes they can run, and the passes that convert these nodes."""

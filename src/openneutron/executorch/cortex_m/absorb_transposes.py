@@ -1,4 +1,4 @@
-"""AbsorbTransposes: what a Cortex-M operator wants in NHWC crosses the border to or from the NPU as the NPU has it.
+"""AbsorbTransposes: removes transposes between a delegate and Cortex-M operators: the delegate then exchanges NHWC tensors.
 
 Before:  d = delegate(...), which turns its result to NCHW; t = transpose(d, [0, 2, 3, 1]); y = avg_pool2d_nhwc(t)
 After:   t = delegate(...), a result of shape NHWC, without a transpose; y = avg_pool2d_nhwc(t)
@@ -12,12 +12,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Final
 
+import torch
 from executorch.exir.delegate import executorch_call_delegate
 from torch.export import ExportedProgram
 from torch.fx import Node
 
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.fx import GETITEM, operator_name, value_of
+from openneutron.executorch.upstream.edge_names import DELEGATE_INFO, edge_operator, info_of, replace_payload
 from openneutron.microcode.payload import without_formats
 
 _TRANSPOSE: Final = "cortex_m.transpose.default"
@@ -35,7 +37,7 @@ def absorb_transposes(program: ExportedProgram) -> int:
     module, count = program.graph_module, 0
     for call in [node for node in program.graph.nodes if node.target is executorch_call_delegate]:
         lowered: Any = getattr(module, call.args[0].target)
-        partition = (lowered.meta or {}).get("_delegate_info_meta")
+        partition = info_of(lowered)
         if isinstance(partition, Partition):
             count += _absorb(call, lowered, partition)
     if count:
@@ -57,8 +59,8 @@ def _absorb(call: Node, lowered: Any, partition: Partition) -> int:
     outputs = {index for index in outputs if isinstance(index, int) and partition.output_formats[index]}
     if not inputs and not outputs:
         return 0
-    lowered._processed_bytes = without_formats(lowered.processed_bytes, inputs, outputs)
-    lowered.meta["_delegate_info_meta"] = dataclasses.replace(
+    replace_payload(lowered, without_formats(lowered.processed_bytes, inputs, outputs))
+    lowered.meta[DELEGATE_INFO] = dataclasses.replace(
         partition,
         input_formats=tuple(
             0 if place in inputs else last
@@ -83,10 +85,9 @@ def _absorb(call: Node, lowered: Any, partition: Partition) -> int:
 
 
 def _turn_inside(program: ExportedProgram, inputs: set[int], outputs: set[int]) -> None:
-    """Let the delegate's original module take and give NHWC where the delegate does."""
-    from executorch.exir.dialects._ops import ops
+    """Insert transposes in the delegate's original module, so that it takes and returns NHWC where the delegate does."""
 
-    graph, permute = program.graph, ops.edge.aten.permute_copy.default
+    graph, permute = program.graph, edge_operator(torch.ops.aten.permute_copy.default)
     user = set(program.graph_signature.user_inputs)
     arguments = [node for node in graph.nodes if node.op == "placeholder" and node.name in user]
     for place in inputs:

@@ -1,4 +1,4 @@
-"""ExecuTorch's own Cortex-M backend, imported on first use: it needs a package that most users do not have."""
+"""Import of ExecuTorch's own Cortex-M backend on first use: it needs a package that most users do not have."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Final
 
 from openneutron.errors import OpenNeutronError, OptionError
 
-# The version executorch 1.5 names for its Arm extras. Its pins of numpy and flatbuffers contradict executorch's own,
-# and the parts used here do not need them.
+# The version that executorch 1.5 names for its Arm extras. Its pins of numpy and flatbuffers contradict executorch's
+# own, and the parts used here do not need them.
 TOSA_TOOLS: Final = "tosa-tools==2026.5.0"
 
 
 @dataclass(frozen=True)
 class CortexMBackend:
-    """What we use of it."""
+    """The parts of the backend that are used here."""
 
     quantizer: Any
     pass_manager: Any
@@ -48,7 +48,7 @@ def cortex_m_backend(*, where: str) -> CortexMBackend:
             where=where,
             hint=f"pip install --no-deps {TOSA_TOOLS}",
         ) from error
-    # They warn about every activation they leave alone, ours included, and about their own deprecated base class.
+    # They warn about every activation without a Cortex-M operator, and about their own deprecated base class.
     for name in ("executorch.backends.cortex_m", "executorch.exir.pass_manager"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return CortexMBackend(
@@ -63,7 +63,7 @@ def cortex_m_backend(*, where: str) -> CortexMBackend:
 
 
 def target_config(backend: CortexMBackend, cpu: str) -> Any:
-    """ExecuTorch's name of a core as its configuration."""
+    """Return ExecuTorch's configuration for the name of a core."""
     try:
         return backend.target_config.from_target_string(cpu)
     except (ValueError, AttributeError) as error:

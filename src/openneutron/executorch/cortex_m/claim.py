@@ -1,6 +1,6 @@
-"""Claim: of what the NPU left in a lowered program, decides what Cortex-M operators take, and marks it for the passes.
+"""Claim: decides which nodes that the NPU left in a lowered program run as Cortex-M operators, and marks them.
 
-The passes fold quantize and dequantize into whatever is marked and compute wrongly when an operator does not fit, so
+The passes fold quantize and dequantize into every marked node, and compute wrong results if an operator does not fit. So
 every condition they rely on is checked here first.
 """
 
@@ -27,9 +27,9 @@ _BIASED = frozenset({"aten.convolution.default", "aten.linear.default"})
 
 @dataclass(frozen=True)
 class Claim:
-    """Who runs a leftover node: "cortex_m", or "portable" with the reason why Cortex-M does not.
+    """The engine of a leftover node: "cortex_m", or "portable" with the reason why Cortex-M cannot run it.
 
-    A `folded` quantize or dequantize is no node any more.
+    A `folded` quantize or dequantize is no longer a node.
     """
 
     engine: str
@@ -41,7 +41,7 @@ _UNCLAIMED = Claim("portable")
 
 
 def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
-    """Edit the program in place: mark what Cortex-M takes, store its biases as INT32; returns node name → claim.
+    """Edit the program in place: mark nodes for Cortex-M, store their biases as INT32; returns node name → claim.
 
     Example:
         >>> claims = claim_leftovers(edge.exported_program())
@@ -67,7 +67,7 @@ def claim_leftovers(program: ExportedProgram) -> dict[str, Claim]:
 
 
 def _reason(cluster: Cluster, constants: Constants) -> str:
-    """Why Cortex-M operators do not take the cluster, "" when they do."""
+    """Return why Cortex-M operators cannot run the cluster, "" if they can."""
     cores = cluster.cores
     if not cores:
         return "it only converts between encodings"
@@ -108,14 +108,14 @@ def _mark(program: ExportedProgram, cluster: Cluster, constants: Constants, back
 
 
 def _unmark(node: Node, backend: CortexMBackend) -> None:
-    """Take back what Cortex-M's quantizer wrote, or the passes would fold quantize and dequantize into it all the same."""
+    """Remove the annotations of Cortex-M's quantizer; otherwise the passes would still fold quantize and dequantize."""
     custom = dict(node.meta.get("custom") or {})
     if custom.pop(backend.annotation.CUSTOM_META_KEY, None) is not None:
         node.meta["custom"] = custom
 
 
 def _store_bias(program: ExportedProgram, node: Node, constants: Constants, backend: CortexMBackend) -> None:
-    """Replace a float bias by INT32 at input scale x weight scale, which is what CMSIS-NN adds to its accumulators."""
+    """Replace a float bias by INT32 at input scale x weight scale, which CMSIS-NN adds to its accumulators."""
     given = arguments(node)
     bias = given["bias"]
     if bias is None or is_dequantize(bias):

@@ -1,7 +1,7 @@
-"""LeftoverQuantizer: annotates for Cortex-M what the NPU's quantizer left alone, so that every node has one owner.
+"""LeftoverQuantizer: annotates for Cortex-M the nodes that the NPU's quantizer skipped.
 
-It stands behind `NeutronQuantizer` in a `ComposableQuantizer`. Where an edge crosses from one to the other the reader
-takes the producer's parameters: nothing is quantized twice at the border.
+It runs after `NeutronQuantizer` in a `ComposableQuantizer`. Where an edge leads from one quantizer's node to the other's, the
+reader takes the producer's parameters, so that no value is quantized twice.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from openneutron.executorch.quantize.specs import Specs
 
 
 class LeftoverQuantizer(Quantizer):
-    """ExecuTorch's `CortexMQuantizer` on the nodes that no engine has taken yet.
+    """Runs ExecuTorch's `CortexMQuantizer` on the nodes that are not annotated yet.
 
-    `excluded` says which nodes the user wants in float. After annotation `owners` tells of each node which quantizer
-    has it.
+    `excluded` says which nodes the user wants in float. After annotation `owners` maps each node to its quantizer.
 
     Example:
         >>> neutron = NeutronQuantizer()
@@ -42,11 +41,11 @@ class LeftoverQuantizer(Quantizer):
         self.owners: dict[str, str] = {}
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """The NPU's quantizer has rewritten the graph already; Cortex-M's rewrites would undo some of it."""
+        """Return the graph unchanged: the NPU's quantizer has rewritten it, and Cortex-M's rewrites would undo some of that."""
         return model
 
     def annotate(self, model: GraphModule) -> GraphModule:
-        """Annotate what has no annotation, then let edges between the two owners agree."""
+        """Annotate the remaining nodes, then unify parameters on edges between the two quantizers."""
         first = {node for node in model.graph.nodes if Q_ANNOTATION_KEY in node.meta}
         left_alone = [node for node in model.graph.nodes if node not in first and self._stays_float(node)]
         for node in (*first, *left_alone):
@@ -62,7 +61,7 @@ class LeftoverQuantizer(Quantizer):
         return model
 
     def validate(self, model: GraphModule) -> None:
-        """Nothing to refuse: what Cortex-M cannot take runs in portable kernels."""
+        """Do nothing: nodes that Cortex-M cannot run use portable kernels."""
 
     def _stays_float(self, node: Node) -> bool:
         return node.op in ("placeholder", "output", "get_attr") or self._excluded(node)
@@ -74,7 +73,7 @@ class LeftoverQuantizer(Quantizer):
 
 
 def _agree(node: Node, second: set[Node]) -> None:
-    """Let a node read its inputs with their producers' parameters where one of the two is the second quantizer's."""
+    """Let a node read its inputs with their producers' parameters, if one of the two belongs to the second quantizer."""
     annotation = node.meta[Q_ANNOTATION_KEY]
     for source, spec in annotation.input_qspec_map.items():
         made = source.meta.get(Q_ANNOTATION_KEY)
@@ -84,5 +83,5 @@ def _agree(node: Node, second: set[Node]) -> None:
 
 
 def _is_free(spec: Any) -> bool:
-    """Whether a spec observes an activation of its own: nothing fixed, shared or derived, and no weights."""
+    """Return whether a spec has its own observer for an activation: not fixed, shared, derived or for weights."""
     return type(spec) is QuantizationSpec and spec.dtype == torch.int8 and spec.qscheme == torch.per_tensor_affine

@@ -1,36 +1,37 @@
-"""Running ExecuTorch's Cortex-M passes on a program, whether or not the NPU took parts of it before."""
+"""Run ExecuTorch's Cortex-M passes on a program, with or without NPU delegates."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from executorch.exir import EdgeCompileConfig, EdgeProgramManager
+from executorch.exir import EdgeCompileConfig
 from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.cortex_m.backend_parts import CortexMBackend, cortex_m_backend, target_config
 from openneutron.executorch.cortex_m.settle_orders import settle_orders
+from openneutron.executorch.upstream.edge_names import unchecked
 
 STAGE = "cortex_m passes"
-# This pass refuses any convolution or pooling that is not quantized; ours stay where they are, in portable kernels.
+# This pass refuses any convolution or pooling that is not quantized; here these stay in portable kernels.
 _LEFT_OUT = frozenset({"ValidateCortexMExplicitLayoutPass"})
 
 
 def edge_compile_config(*, preserve: bool) -> EdgeCompileConfig:
-    """Verification off, because INT8 operands of ATen operators are no valid Edge program between the passes.
+    """Return a configuration without verification, because INT8 operands of ATen operators are invalid in Edge.
 
-    With `preserve` linear layers and activations stay whole, as the Cortex-M passes want them. A partitioner in front
-    decides that itself.
+    With `preserve`, linear layers and activations are not decomposed, as the Cortex-M passes need them. If a partitioner runs
+    before, it decides that itself.
     """
     if not preserve:
-        return EdgeCompileConfig(_check_ir_validity=False)
+        return unchecked()
     from executorch.backends.cortex_m.edge_compile_config import cortex_m_edge_compile_config
 
     return cortex_m_edge_compile_config()
 
 
 def run_cortex_m_passes(program: ExportedProgram, cpu: str) -> ExportedProgram:
-    """Rewrite what is marked as quantized to `cortex_m::*` operators, in explicit NHWC where they want it.
+    """Rewrite quantized nodes to `cortex_m::*` operators, with explicit NHWC where these need it.
 
     Example:
         >>> program = run_cortex_m_passes(edge.exported_program(), "cortex-m33")
@@ -51,11 +52,6 @@ def run_cortex_m_passes(program: ExportedProgram, cpu: str) -> ExportedProgram:
         ) from error  # fmt: skip
     settle_orders(rewritten)
     return rewritten
-
-
-def replace_program(manager: EdgeProgramManager, method: str, program: ExportedProgram) -> None:
-    """Put a rewritten program into the manager; `EdgeProgramManager.transform` takes passes over modules only."""
-    manager._edge_programs[method] = program
 
 
 def _passes(backend: CortexMBackend) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which operators Cortex-M takes, and under which conditions: one small rule each, whose sentence the report shows."""
+"""Rules for Cortex-M operators: one small function per condition, whose sentence the report shows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from openneutron.executorch.lower.encoding import Constants, Encoding
 from openneutron.litert.graph import DType
 
 _LOW, _HIGH = -128, 127  # INT8
-_SOFTMAX = (1 / 256, -128)  # CMSIS-NN's softmax stores its result so, whatever the program says
+_SOFTMAX = (1 / 256, -128)  # fixed output encoding of CMSIS-NN's softmax
 
 
 @dataclass(frozen=True)
 class Context:
-    """An operator with the encodings around it; inputs are keyed by their dequantize."""
+    """An operator with the quantization parameters around it; inputs are keyed by their dequantize."""
 
     node: Node
     given: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Context:
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
-        """The shapes of all tensors it reads."""
+        """The shapes of all its input tensors."""
         return [shape_of(node) for node in self.node.all_input_nodes]
 
 
@@ -37,16 +37,16 @@ Rule = Callable[[Context], str]
 
 
 def is_activation(node: Node) -> bool:
-    """Whether Cortex-M's passes can make the node part of the operator before it."""
+    """Return whether Cortex-M's passes can fuse the node into the operator before it."""
     return operator_name(node) in ("aten.relu.default", "aten.hardtanh.default", "aten.clamp.default")
 
 
 def activation_fits(node: Node, output: Encoding) -> str:
-    """An activation is fused by narrowing the range of the result, which must begin and end where the activation does."""
+    """A fused activation narrows the range of the result, which must start and end where the activation does."""
     low, high = _bounds(node)
     scale, zero = output.quantization.scale[0], output.quantization.zero_point[0]
-    first = _LOW if low is None else _stored(low, scale, zero)
-    last = _HIGH if high is None else _stored(high, scale, zero)
+    first = _LOW if low is None else _quantize(low, scale, zero)
+    last = _HIGH if high is None else _quantize(high, scale, zero)
     if (first, last) != (_LOW, _HIGH):
         return f"{operator_name(node)} leaves part of its stored range unused, and Cortex-M then does not fuse it"
     return ""
@@ -70,7 +70,7 @@ def same_shapes(context: Context) -> str:
 
 
 def same_encoding(context: Context) -> str:
-    """Stored values are moved as they are, so parameters must not change."""
+    """Operators that move stored values must have the same parameters on both sides."""
     found = {encoding.quantization for encoding in (*context.inputs.values(), context.output)}
     return "" if len(found) == 1 else "its input and result are stored with differing parameters"
 
@@ -82,7 +82,7 @@ def unit_alpha(context: Context) -> str:
 
 
 def constant_weights(context: Context) -> str:
-    """Weights must be constants in [-127, 127] without zero points, the bias constant or absent."""
+    """Weights must be constants in [-127, 127] without zero points; the bias must be constant or absent."""
     weight, bias = context.given["weight"], context.given.get("bias")
     if not is_dequantize(weight) or weight.args[0] not in context.constants:
         return "its weights are not constant"
@@ -93,19 +93,19 @@ def constant_weights(context: Context) -> str:
 
 
 def one_weight_scale(context: Context) -> str:
-    """A linear layer has one weight scale on Cortex-M."""
+    """A linear layer must have one weight scale."""
     count = len(context.inputs[context.given["weight"]].quantization.scale)
     return "" if count == 1 else f"its weights have {count} scales"
 
 
 def image(context: Context) -> str:
-    """Convolution and pooling take images."""
+    """Convolution and pooling must have 4-dimensional inputs."""
     rank = len(context.shapes[0])
     return "" if rank == 4 else f"its input has {rank} dimensions"
 
 
 def plain_transposed(context: Context) -> str:
-    """A transposed convolution has no groups, dilation or output padding."""
+    """A transposed convolution must not have groups, dilation or output padding."""
     if not context.given["transposed"]:
         return ""
     extra = [*context.given["output_padding"], context.given["groups"] - 1, *(d - 1 for d in context.given["dilation"])]
@@ -113,7 +113,7 @@ def plain_transposed(context: Context) -> str:
 
 
 def plain_average(context: Context) -> str:
-    """Average pooling has no divisor of its own, and pads only images that its padding kernel reads rightly."""
+    """Average pooling must not set its divisor, and padding must be supported by the padding kernel."""
     if context.given["divisor_override"] is not None:
         return "it has a divisor of its own"
     _, channels, height, width = context.shapes[0]
@@ -123,7 +123,7 @@ def plain_average(context: Context) -> str:
 
 
 def plain_maximum(context: Context) -> str:
-    """Max pooling has no dilation and no ceil mode, and nobody reads its indices."""
+    """Max pooling must not have dilation, ceil mode or readers of its indices."""
     if any(d != 1 for d in context.given["dilation"] or [1]) or context.given["ceil_mode"]:
         return "it has dilation or ceil mode"
     read = {user.args[1] for user in context.node.users if operator_name(user) == GETITEM}
@@ -131,7 +131,7 @@ def plain_maximum(context: Context) -> str:
 
 
 def last_softmax(context: Context) -> str:
-    """Softmax runs over the last dimension and stores 1/256 steps from -128."""
+    """Softmax must run over the last dimension and store steps of 1/256 from -128."""
     rank = len(context.shapes[0])
     if rank == 4 or context.given["dim"] % rank != rank - 1:
         return f"it runs over dimension {context.given['dim']} of {rank}"
@@ -140,24 +140,24 @@ def last_softmax(context: Context) -> str:
 
 
 def small_rank(context: Context) -> str:
-    """Moves have at most four dimensions."""
+    """Data moves must have at most four dimensions."""
     rank = len(context.shapes[0])
     return "" if rank <= 4 else f"it has {rank} dimensions"
 
 
 def matrices(context: Context) -> str:
-    """Batched products take three dimensions."""
+    """Batched products must have three dimensions."""
     return "" if all(len(shape) == 3 for shape in context.shapes) else f"its operands are {context.shapes}"
 
 
 def exact_gelu(context: Context) -> str:
-    """The table holds the exact function."""
+    """GELU must be the exact function, which the table holds."""
     kind = context.given.get("approximate", "none")
     return "" if kind == "none" else f"it approximates by {kind}"
 
 
 def finite_bounds(context: Context) -> str:
-    """The bounds must be numbers."""
+    """The bounds must be finite numbers."""
     return "" if any(bound is not None for bound in _bounds(context.node)) else "it has no bounds"
 
 
@@ -193,7 +193,7 @@ RULES: dict[str, Rule] = {
     **{f"aten.{name}.default": _CLAMP for name in ("relu", "hardtanh", "clamp")},
     "aten.permute_copy.default": _all(_MOVE, small_rank),
     "aten.constant_pad_nd.default": _all(_MOVE, small_rank),
-    # No operators of Cortex-M's own: portable kernels that move stored values, in a quarter of the bytes.
+    # Operators without a Cortex-M form: portable kernels that move stored INT8 values, a quarter of the bytes of float.
     **{
         f"aten.{name}": _MOVE
         for name in (
@@ -218,5 +218,5 @@ def _number(value: Any) -> float | None:
     return float(value)
 
 
-def _stored(value: float, scale: float, zero: int) -> int:
+def _quantize(value: float, scale: float, zero: int) -> int:
     return max(_LOW, min(_HIGH, round(value / scale + zero)))

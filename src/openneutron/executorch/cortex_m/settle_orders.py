@@ -1,10 +1,10 @@
-"""SettleOrders: a tensor that is contiguous is called so, also behind Cortex-M operators.
+"""SettleOrders: marks contiguous tensors as contiguous, also after Cortex-M operators.
 
-Before:  p = cortex_m.pad(x), x of one channel: channels-last by name; y = sin(p), which the stock kernel refuses
+Before:  p = cortex_m.pad(x), x of one channel: marked channels-last; y = sin(p), which the stock kernel refuses
 After:   p = cortex_m.pad(x); c = _clone_dim_order(p, [0, 1, 2, 3]); y = sin(c)
 
-With one channel or one pixel both orders are the same bytes. Cortex-M's padding then takes its input for channels-last and
-says so of its result, while other operators say contiguous.
+With one channel or one pixel both orders are the same bytes. Cortex-M's padding then treats input and result as channels-last,
+while other operators treat them as contiguous.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from torch.fx import Node
 
 from openneutron.executorch.fx import operator_name, value_of
 from openneutron.executorch.partition.passes.make_islands_contiguous import propagate
+from openneutron.executorch.upstream.edge_names import edge_operator
 
 CONTIGUOUS = [0, 1, 2, 3]
 
 
 def settle_orders(program: ExportedProgram) -> int:
-    """Edit the program in place; returns how many copies were needed."""
+    """Edit the program in place; returns the number of inserted copies."""
     from executorch.exir.delegate import executorch_call_delegate
-    from executorch.exir.dialects._ops import ops
 
     changed: set[Node] = set()
     count = 0
@@ -39,7 +39,7 @@ def settle_orders(program: ExportedProgram) -> int:
         if operator_name(node).startswith("cortex_m.") and readers and _is_misnamed(value_of(node)):
             with program.graph.inserting_after(node):
                 made = program.graph.call_function(
-                    ops.edge.dim_order_ops._clone_dim_order.default, (node,), {"dim_order": CONTIGUOUS}
+                    edge_operator(torch.ops.dim_order_ops._clone_dim_order.default), (node,), {"dim_order": CONTIGUOUS}
                 )
             made.meta = {**node.meta, "val": value_of(node).clone(memory_format=torch.contiguous_format)}
             for reader in readers:
@@ -52,7 +52,7 @@ def settle_orders(program: ExportedProgram) -> int:
 
 
 def _is_misnamed(value: Any) -> bool:
-    """Whether an image lies contiguous in memory and has another order by its strides."""
+    """Return whether an image is contiguous in memory but has another order by its strides."""
     if not isinstance(value, torch.Tensor) or value.dim() != 4 or not value.is_contiguous():
         return False
     return list(value.dim_order()) != CONTIGUOUS

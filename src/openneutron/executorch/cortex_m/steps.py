@@ -1,4 +1,4 @@
-"""Cortex-M's passes as steps of ExecuTorch's EDGE_PROGRAM_MANAGER_TRANSFORM stage; each rewrites every method in place."""
+"""Cortex-M's passes as steps of ExecuTorch's EDGE_PROGRAM_MANAGER_TRANSFORM stage; each rewrites all methods in place."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from executorch.exir import EdgeProgramManager
 
 from openneutron.executorch.cortex_m.absorb_transposes import absorb_transposes
 from openneutron.executorch.cortex_m.claim import Claim, claim_leftovers
-from openneutron.executorch.cortex_m.passes import replace_program, run_cortex_m_passes
+from openneutron.executorch.cortex_m.passes import run_cortex_m_passes
+from openneutron.executorch.upstream.edge_names import replace_program
 
 
 class CortexMPasses:
-    """For a program without an NPU: its operators as Cortex-M's own."""
+    """Converts a program without an NPU to Cortex-M operators."""
 
     def __init__(self, cpu: str) -> None:
         self._cpu = cpu
 
     def __call__(self, manager: EdgeProgramManager) -> list[Any]:
-        """Rewrite; there are no passes left to run."""
+        """Rewrite all methods of the program; returns no further passes."""
         for method in manager.methods:
             program = run_cortex_m_passes(manager.exported_program(method), self._cpu)
             replace_program(manager, method, program)
@@ -26,9 +27,9 @@ class CortexMPasses:
 
 
 class PlaceLeftovers:
-    """For what the partitioner leaves: claim, Cortex-M's passes, then borders without transposes.
+    """Converts what the partitioner leaves: claims nodes, runs Cortex-M's passes, removes transposes at borders.
 
-    `claims` keeps who runs what and why.
+    `claims` records which engine runs each node, and why.
     """
 
     def __init__(self, cpu: str) -> None:
@@ -36,10 +37,10 @@ class PlaceLeftovers:
         self.claims: dict[str, Claim] = {}
 
     def __call__(self, manager: EdgeProgramManager) -> list[Any]:
-        """Rewrite; there are no passes left to run."""
+        """Rewrite all methods of the program; returns no further passes."""
         for method in manager.methods:
             program = manager.exported_program(method)
-            # The partitioner has made what is left contiguous, which is what explicit NHWC starts from.
+            # The partitioner has made the remaining tensors contiguous, as the explicit NHWC pass expects.
             self.claims.update(claim_leftovers(program))
             program = run_cortex_m_passes(program, self._cpu)
             absorb_transposes(program)

@@ -10,14 +10,15 @@ from executorch.exir.backend.backend_details import BackendDetails, PreprocessRe
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from openneutron.convert import convert_alone, with_board_estimate
 from openneutron.errors import ConverterError, OpenNeutronError
-from openneutron.executorch.compile_spec import conversion_options, from_specs
-from openneutron.executorch.deliver import tried
-from openneutron.executorch.deliver.conversion import as_one_graph, converted
+from openneutron.executorch.compile_spec import from_specs, one_graph_options
 from openneutron.executorch.deliver.intermediates import write_intermediates
-from openneutron.executorch.deliver.output_order import as_in, in_order
+from openneutron.executorch.deliver.output_order import reorder_converted, reorder_outputs
+from openneutron.executorch.deliver.session import Trial, take_trial
 from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
+from openneutron.executorch.upstream.edge_names import preprocessed
 from openneutron.litert.graph import Graph
 from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
@@ -29,10 +30,10 @@ from openneutron.result import Result
 
 @dataclass(frozen=True)
 class Partition:
-    """Everything learnt about one compiled partition; travels beside the program, not inside it.
+    """Everything known about one compiled partition; it travels beside the program, not inside it.
 
-    `litert` is the model that was converted. Its input k is the delegate's argument `input_map[k]`, its outputs are the
-    delegate's in order; formats say which of them are channels-last.
+    `litert` is the model that was converted. Its input k is the delegate's argument `input_map[k]`, and its outputs are the
+    delegate's in order. The formats say which of them are channels-last.
     """
 
     index: int
@@ -66,7 +67,7 @@ class Partition:
 
 
 class NeutronBackend(BackendDetails):
-    """The backend ExecuTorch calls by its class name."""
+    """The backend; ExecuTorch finds it by its class name."""
 
     @classmethod
     def copy_exported_program_for_preprocess(cls, edge_program: ExportedProgram, compile_specs: list[Any]) -> Any:
@@ -75,25 +76,26 @@ class NeutronBackend(BackendDetails):
 
     @staticmethod
     def preprocess(edge_program: ExportedProgram, compile_specs: list[Any]) -> PreprocessResult:
-        """Lower to LiteRT, convert, wrap; what was learnt is in `_delegate_info_meta` as a `Partition`."""
+        """Lower to LiteRT, convert, build the payload; `info_of` the delegate is the `Partition`."""
         options = from_specs(compile_specs)
-        partition, payload = compile_partition(edge_program, options)
+        partition, payload = compile_partition(edge_program, options, take_trial(compile_specs))
         handles = {
             name: _handles(kernel, partition) for kernel in partition.report.kernels for name in event_names(kernel)
         }
-        return PreprocessResult(processed_bytes=payload, debug_handle_map=handles, _delegate_info_meta=partition)
+        return preprocessed(payload, handles, partition)
 
 
-def compile_partition(program: ExportedProgram, options: Options) -> tuple[Partition, bytes]:
-    """What was learnt from compiling a delegated subgraph, and its payload."""
-    conversion = as_one_graph(conversion_options(options, f"partition {options.partition}"))
-    tried_as = lower_program(program, options)
-    litert = write_model(tried_as.model)
-    result = converted(litert, conversion)
-    lowered = in_order(tried_as, _results(program, states_of(program)))
-    if lowered is not tried_as:
+def compile_partition(
+    program: ExportedProgram, options: Options, trial: Trial | None = None
+) -> tuple[Partition, bytes]:
+    """Compile a delegated subgraph to its payload; `trial` is what partitioning made of it."""
+    first, result = lower_partition(program, options, trial)
+    litert = write_model(first.model)
+    result = _complete(result, litert, one_graph_options(options, f"partition {options.partition}"))
+    lowered = reorder_outputs(first, _results(program, states_of(program)))
+    if lowered is not first:
         litert = write_model(lowered.model)
-        result = dataclasses.replace(result, model=as_in(result.model, lowered.model))
+        result = dataclasses.replace(result, model=reorder_converted(result.model, lowered.model))
     neutron = read_model(result.model, source=f"partition {options.partition}, converted").main
     blocks = _blocks(neutron, options, result)
     arguments = _arguments(program, states_of(program))
@@ -122,26 +124,36 @@ def compile_partition(program: ExportedProgram, options: Options) -> tuple[Parti
     return partition, payload
 
 
-def lower_program(program: ExportedProgram, options: Options) -> Lowered:
-    """A delegated subgraph as a LiteRT model, the L0 passes done; as it was lowered on trial, if it was.
+def lower_partition(
+    program: ExportedProgram, options: Options, trial: Trial | None = None
+) -> tuple[Lowered, Result | None]:
+    """A delegated subgraph as a LiteRT model, and its conversion if there is one: those of its trial where it has one.
 
     Outputs may be in another order than the program's.
     """
     constants = Constants(program)
-    graph = program.graph
     states = states_of(program)
-    nodes = [node for node in graph.nodes if node.op == "call_function"]
+    nodes = [node for node in program.graph.nodes if node.op == "call_function"]
     region = Region(nodes, _arguments(program, states), _results(program, states), states)
-    found = tried.take(region, constants, options)
+    found = None if trial is None else trial.in_nodes_of(region, constants)
     if found is not None:
-        return found
+        assert trial is not None
+        return found, trial.result
     try:
-        return lower(region, constants, options)
+        return lower(region, constants, options), None
     except Rejected as rejected:
         raise ConverterError(
             f"{rejected.node.name} was delegated but does not lower: {rejected.reason}",
             hint="partition with NeutronPartitioner, which checks that",
         ) from rejected
+
+
+def _complete(result: Result | None, litert: bytes, options: Options) -> Result:
+    """The conversion of a partition under its own name, with what its report says of NXP's converter."""
+    if result is None:
+        result = convert_alone(litert, options)
+    named = dataclasses.replace(result, report=dataclasses.replace(result.report, source=options.source))
+    return with_board_estimate(named, litert, options)
 
 
 def states_of(program: ExportedProgram) -> list[State]:
@@ -153,21 +165,21 @@ def states_of(program: ExportedProgram) -> list[State]:
 
 
 def _results(program: ExportedProgram, states: list[State]) -> list[Node]:
-    """What the delegate returns at each call."""
+    """The nodes whose values the delegate returns at each call."""
     written = {state.written for state in states}
     returned = program.graph.output_node().args[0]
     return [node for node in returned if isinstance(node, Node) and node not in written]  # type: ignore[union-attr]
 
 
 def _arguments(program: ExportedProgram, states: list[State]) -> list[Node]:
-    """What the delegate is given at each call."""
+    """The placeholders whose values the delegate gets at each call."""
     constants, kept = Constants(program), {state.read for state in states}
     placeholders = [node for node in program.graph.nodes if node.op == "placeholder"]
     return [node for node in placeholders if node not in constants and node not in kept]
 
 
 def ensure_only_backend() -> None:
-    """ExecuTorch looks backends up by class name and takes the first: refuse to run beside upstream's."""
+    """Refuse to run beside another class of this name: ExecuTorch finds backends by class name and takes the first."""
     for cls in BackendDetails.__subclasses__():
         if cls.__name__ == NeutronBackend.__name__ and cls is not NeutronBackend:
             raise OpenNeutronError(
@@ -178,13 +190,13 @@ def ensure_only_backend() -> None:
 
 
 def event_names(kernel: Kernel) -> list[str]:
-    """What the delegate calls the events of a kernel's calls, in the order of a run (runtime/delegate/events.h)."""
+    """The delegate's names for the events of a kernel's calls, in the order of a run (runtime/host/delegate/events.h)."""
     name = f"{kernel.kernel}:{kernel.node}"
     return [name, *(f"{name}.{call}" for call in range(1, kernel.calls))]
 
 
 def _handles(kernel: Kernel, partition: Partition) -> tuple[int, ...]:
-    """The debug handles behind a kernel, named in profiles as the delegate names its events."""
+    """The debug handles of the nodes that a kernel computes."""
     return tuple(sorted({handle for op in kernel.operators for handle in partition.debug_handles[op]}))
 
 

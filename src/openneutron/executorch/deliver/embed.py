@@ -20,15 +20,29 @@ from openneutron.errors import FormatError, OptionError
 from openneutron.machine.simulator import DTYPES
 from openneutron.machine.window import least_window
 from openneutron.microcode.container import decode_container
-from openneutron.microcode.decode import decode, header_of
+from openneutron.microcode.decode import decode, header_of, tensors_of
 from openneutron.microcode.instructions import TensorRow
 from openneutron.microcode.payload import Payload, parse_payload
+from openneutron.microcode.reorder import in_argument_order, is_sorted
 from openneutron.microcode.table import ALIGNMENT, ElementType
 from openneutron.terminal.escapes import comment
 
 Array = npt.NDArray[Any]
 # Words of eight hexadecimal digits on a line of the house's 120 columns.
 _WORDS_PER_LINE = 9
+
+
+@dataclass(frozen=True)
+class Border:
+    """The model's names for a payload's tensors, in the order of its arguments, and notes for the header.
+
+    `shapes` are the model's; without them those of the microcode are used.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,10 +53,19 @@ class Embedded:
     header: str
 
 
-def embed(data: bytes, *, name: str, header: str, where: str, inputs: Sequence[Array] | None = None) -> Embedded:
+def embed(
+    data: bytes,
+    *,
+    name: str,
+    header: str,
+    where: str,
+    inputs: Sequence[Array] | None = None,
+    border: Border | None = None,
+) -> Embedded:
     """C source and header of a payload; `name` begins every symbol, `header` is the name of the header's file.
 
-    `inputs` are embedded beside the payload, for a self-test.
+    The driver takes inputs and outputs in the order of the payload's arguments, which `border` names. Microcode that has
+    another order is written anew. `inputs`, in the same order, are embedded beside the payload for a self-test.
 
     Example:
         >>> embed(payload, name="model", header="model.h", where="model.pte").header.splitlines()[0]
@@ -50,20 +73,31 @@ def embed(data: bytes, *, name: str, header: str, where: str, inputs: Sequence[A
     """
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise OptionError(f"{name!r} is no name in C", hint="use letters, digits and underscores")
+    kernels.rules()  # kernels declare their parameters when their files are imported
+    data = in_argument_order(data, where=where)
     payload = parse_payload(data, where=where)
+    border = border or numbered_border(payload)
     target = payload.target or "an unnamed target"
     title = f"/* Payload of {comment(where)} for {comment(target)}; made by OpenNeutron, not to be edited. */"
-    arrays = [] if inputs is None else checked_inputs(payload, inputs, where=where)
+    arrays = [] if inputs is None else check_inputs(payload, inputs, where=where)
     lines = [title, f'#include "{header}"', "", *_array(f"{name}_payload", data)]
     for position, array in enumerate(arrays):
         lines += ["", *_array(f"{name}_input_{position}", array.tobytes(), local=True)]
     if arrays:
         listed = ", ".join(f"{name}_input_{position}" for position in range(len(arrays)))
         lines += ["", f"const void *const {name}_inputs[{name.upper()}_INPUTS] = {{{listed}}};"]
-    return Embedded(_text(lines), _text([title, *_header(payload, data, name, bool(arrays))]))
+    return Embedded(_text(lines), _text([title, *_header(payload, data, name, bool(arrays), border)]))
 
 
-def checked_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> list[Array]:
+def numbered_border(payload: Payload) -> Border:
+    """A border for a payload whose tensors have no names: they are named by argument number."""
+    return Border(
+        tuple(f"input_{place}" for place in sorted(payload.input_map)),
+        tuple(f"output_{place}" for place in sorted(payload.output_map)),
+    )
+
+
+def check_inputs(payload: Payload, inputs: Sequence[Array], *, where: str) -> list[Array]:
     """The inputs, contiguous, when they have the types and shapes the payload's microcode declares."""
     rows = input_rows(payload, where=where)
     if len(rows) != len(inputs):
@@ -86,7 +120,7 @@ def random_inputs(payload: Payload, *, seed: int, where: str) -> list[Array]:
 
 
 def input_rows(payload: Payload, *, where: str) -> list[TensorRow]:
-    """What the payload's inputs are, as the tensor table of open microcode says."""
+    """The rows of the payload's inputs in the tensor table of open microcode."""
     if payload.converter != "open":
         raise OptionError(
             "NXP's microcode does not say what its inputs are", where=where, hint="embed it without inputs"
@@ -104,7 +138,7 @@ def _random(generator: np.random.Generator, row: TensorRow) -> Array:
     return np.frombuffer(generator.bytes(row.bytes), DTYPES[row.dtype]).reshape(row.shape)
 
 
-def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iterator[str]:
+def _header(payload: Payload, data: bytes, name: str, with_inputs: bool, border: Border) -> Iterator[str]:
     """Everything after the title line."""
     container = decode_container(payload.microcode, profiling=payload.profiling)
     offsets = _offsets(payload, data)
@@ -138,21 +172,69 @@ def _header(payload: Payload, data: bytes, name: str, with_inputs: bool) -> Iter
         yield f"#define {prefix}_INPUT_BYTES {{{', '.join(map(str, read))}}}"
         yield f"#define {prefix}_OUTPUT_BYTES {{{', '.join(map(str, written))}}}"
         yield f"#define {prefix}_IO_BYTES {sum(-(-size // ALIGNMENT) * ALIGNMENT for size in (*read, *written))}u"
+    yield from _border(payload, prefix, border)
     yield from ("", f"extern const uint32_t {name}_payload[];")
     if with_inputs:
         yield f"extern const void *const {name}_inputs[{prefix}_INPUTS];"
     yield from ("", "#endif")
 
 
+def _border(payload: Payload, prefix: str, border: Border) -> Iterator[str]:
+    """Names and shapes of inputs and outputs, one comment line each and as initializers."""
+    rows: tuple[TensorRow, ...] = ()
+    if payload.converter == "open":
+        rows = tensors_of(payload.microcode)
+    shapes = border.shapes or tuple(row.shape for row in rows)
+    yield ""
+    yield from (f"/* {comment(note)} */" for note in border.notes)
+    sides = (
+        ("input", border.inputs, payload.input_map, 0),
+        ("output", border.outputs, payload.output_map, len(border.inputs)),
+    )
+    if not is_sorted(payload):
+        yield "/* NXP's microcode keeps its own order: pointer k of the driver's inputs and outputs is that of the model's"
+        yield " * input or output that these initializers name. */"
+        for kind, _, places, _ in sides:
+            order = sorted(places)
+            yield f"#define {prefix}_{kind.upper()}_MAP {{{', '.join(str(order.index(place)) for place in places)}}}"
+    for kind, names, _, first in sides:
+        for position, name in enumerate(names):
+            shape = f" {list(shapes[first + position])}" if shapes else ""
+            yield f"/* {kind} {position}: {comment(name)},{_describe(rows, first + position)}{shape} */"
+        yield f"#define {prefix}_{kind.upper()}_NAMES {{{', '.join(map(_literal, names))}}}"
+    if shapes:
+        yield "/* Shapes are filled up with zeros to the largest rank, the second dimension of an array of them. */"
+        yield f"#define {prefix}_RANK {max([1, *map(len, shapes)])}u"
+        for kind, names, _, first in sides:
+            of_side = shapes[first : first + len(names)]
+            yield f"#define {prefix}_{kind.upper()}_RANKS {{{', '.join(str(len(shape)) for shape in of_side)}}}"
+            listed = ", ".join(f"{{{', '.join(map(str, shape or (0,)))}}}" for shape in of_side)
+            yield f"#define {prefix}_{kind.upper()}_SHAPES {{{listed}}}"
+
+
+def _describe(rows: Sequence[TensorRow], position: int) -> str:
+    if not rows:
+        return ""
+    row = rows[position]
+    scale = f" of scale {row.scale:g} and zero point {row.zero_point}," if row.scale else ""
+    return f" {np.dtype(DTYPES[row.dtype])}{scale}"
+
+
+def _literal(text: str) -> str:
+    """A string of C; whatever is no plain character is written in octal, which ends after three digits."""
+    plain = (chr(one) if 32 <= one < 127 and chr(one) not in '"\\?' else f"\\{one:03o}" for one in text.encode())
+    return '"' + "".join(plain) + '"'
+
+
 def _offsets(payload: Payload, data: bytes) -> tuple[int, int, int]:
     """Where microcode, weights and kernels begin; the header in front of them is 4 + 2 bytes per tensor."""
 
-    def aligned(size: int) -> int:
+    def align(size: int) -> int:
         return -(-size // ALIGNMENT) * ALIGNMENT
 
-    microcode = aligned(4 + 2 * (len(payload.input_map) + len(payload.output_map)))
-    weights = microcode + aligned(len(payload.microcode))
-    kernels = weights + aligned(len(payload.weights))
+    microcode = align(4 + 2 * (len(payload.input_map) + len(payload.output_map)))
+    weights = microcode + align(len(payload.microcode))
+    kernels = weights + align(len(payload.weights))
     if data[kernels : kernels + len(payload.kernels)] != payload.kernels:
         raise FormatError("the payload's blocks are not where its header puts them")
     return microcode, weights, kernels

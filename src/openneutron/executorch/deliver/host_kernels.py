@@ -1,7 +1,7 @@
 """Host kernels: whether the runtime has a kernel for every operator that a program leaves to the CPU.
 
-ExecuTorch finds out when it loads the program on the device. The kernels that it can be built with are listed in the yaml
-files of its package, so it can be told at compile time.
+ExecuTorch itself notices a missing kernel only when it loads the program on the device. Its package lists the kernels that
+it can be built with in yaml files, so this can be checked at compile time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch.fx import Graph
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import operator_name, source_line, value_of
-from openneutron.report.model import Node as Verdict
+from openneutron.report.model import NodeVerdict
 
 _LISTS: Final = (
     ("kernels", "portable", "functions.yaml"),
@@ -49,7 +49,7 @@ def host_kernels() -> frozenset[str]:
     return frozenset(name if "::" in name else f"aten::{name}" for name in found) | _OPTIMIZED
 
 
-def check_host_kernels(operators: Sequence[str], verdicts: Sequence[Verdict]) -> None:
+def check_host_kernels(operators: Sequence[str], verdicts: Sequence[NodeVerdict]) -> None:
     """Refuse a program with an operator that no kernel runs; `operators` are named as in the program."""
     known = host_kernels()
     for name in operators:

@@ -1,4 +1,4 @@
-"""Writing what a compile passed through, for people who look inside."""
+"""Write the intermediate results of a compile to files."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ import dataclasses
 from collections.abc import Sequence
 
 from openneutron.executorch.deliver.backend import Partition
-from openneutron.report.model import Node, Report
+from openneutron.report.model import NodeVerdict, Report
 from openneutron.report.totals import merge_totals
 
 
 def merge_reports(
-    partitions: Sequence[Partition], verdicts: Sequence[Node], *, target: str, converter: str, source: str
+    partitions: Sequence[Partition], verdicts: Sequence[NodeVerdict], *, target: str, converter: str, source: str
 ) -> Report:
-    """Sum what adds up, number graphs by partition, and tie operators to debug handles.
+    """One report for the program: sums where figures add up, graphs numbered by partition, operators with debug handles.
 
-    Of memory the largest graph counts; `Whole` has what all delegates allocate together.
+    For memory the largest graph counts; `Whole` has what all delegates allocate together.
     """
     totals = merge_totals([partition.report.totals for partition in partitions])
     report = Report(target=target, converter=converter, source=source, nodes=tuple(verdicts), totals=totals)
@@ -60,7 +60,7 @@ def merge_reports(
 
 
 def with_modules(partition: Partition, whole: Report) -> Partition:
-    """A partition whose kernels name the modules that the program's report knows, for the files beside the program."""
+    """The partition, its kernels with the module names that the program's report has, for the files beside the program."""
     known = {kernel.node: kernel.module for kernel in whole.kernels if kernel.graph == partition.index}
     own = partition.report
     kernels = tuple(dataclasses.replace(one, module=known.get(one.node, "")) for one in own.kernels)

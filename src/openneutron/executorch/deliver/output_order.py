@@ -1,4 +1,4 @@
-"""Outputs in the order in which a delegate returns them: ExecuTorch sorts a partition's nodes anew after it was tried.
+"""Put outputs in the order in which a delegate returns them: ExecuTorch sorts a partition's nodes anew after the trial.
 
 A trial's schedule is kept as it is, because another order of operators may find none that fits. Only the lists of outputs
 change, in the LiteRT model and in the converted one; the microcode's buffers are found by name.
@@ -17,8 +17,8 @@ from openneutron.litert.read import read_model
 from openneutron.litert.write import write_model
 
 
-def in_order(lowered: Lowered, results: Sequence[Node]) -> Lowered:
-    """A lowering with its outputs in the order of `results`; the given one, where they are."""
+def reorder_outputs(lowered: Lowered, results: Sequence[Node]) -> Lowered:
+    """The lowering with its outputs in the order of `results`; the given one, if they are in that order."""
     if lowered.outputs == list(results):
         return lowered
     places = [lowered.outputs.index(node) for node in results]
@@ -31,8 +31,8 @@ def in_order(lowered: Lowered, results: Sequence[Node]) -> Lowered:
     )
 
 
-def as_in(converted: bytes, source: Model) -> bytes:
-    """A converted model with its outputs in the order of the model it was made from."""
+def reorder_converted(converted: bytes, source: Model) -> bytes:
+    """The converted model with its outputs in the order of the model it was made from."""
     model = read_model(converted, source="the converted partition")
     tensors = {model.main.tensors[index].name: index for index in model.main.outputs}
     outputs = [tensors[source.main.tensors[index].name] for index in source.main.outputs]

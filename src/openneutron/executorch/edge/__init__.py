@@ -1,1 +1,1 @@
-"""From an exported program to Edge without retracing it."""
+"""Conversion of an exported program to Edge without retracing it."""

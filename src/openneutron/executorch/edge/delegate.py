@@ -1,42 +1,66 @@
-"""From an exported program to an Edge program with its delegates: straight where that is known, else ExecuTorch's way.
+"""Convert an exported program to an Edge program with delegates: directly if all operators are known, else by ExecuTorch.
 
 Example:
-    >>> manager = delegate(quantized_program, NeutronPartitioner(generate_neutron_compile_spec("imxrt700")))
-    >>> manager.to_executorch()
+    >>> lowered = delegate(quantized_program, NeutronPartitioner(generate_neutron_compile_spec("imxrt700")))
+    >>> lowered.manager.to_executorch()
 """
 
 from __future__ import annotations
 
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from executorch.exir import EdgeCompileConfig, EdgeProgramManager, to_edge_transform_and_lower
-from executorch.exir.backend.partitioner import Partitioner
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
 from torch.export import ExportedProgram
 
 from openneutron.executorch.edge.direct import check, direct_edge
 from openneutron.executorch.edge.draft import Unknown
 from openneutron.executorch.edge.in_place import without_in_place
-from openneutron.executorch.edge.sort_in_place import sort_in_place
 from openneutron.executorch.edge.written_buffers import written_buffers
-from openneutron.executorch.recompile_once import recompile_once
-from openneutron.executorch.versions import check_executorch
+from openneutron.executorch.upstream.edge_names import unchecked
+from openneutron.executorch.upstream.recompile_once import recompile_once
+from openneutron.executorch.upstream.sort_in_place import sort_in_place
+from openneutron.executorch.upstream.switch import register
 
-_WRITTEN_FOR: Final = "1.5"  # the ExecuTorch whose decompositions and passes the rules tell
+if TYPE_CHECKING:
+    from openneutron.executorch.partition.partitioner import NeutronPartitioner
+
+write_edge: Final = register("write_edge", "executorch")  # the rules are those of the ExecuTorch that is known
 
 
-def delegate(program: ExportedProgram, partitioner: Partitioner) -> EdgeProgramManager:
-    """As `to_edge_transform_and_lower(program, partitioner=[partitioner])`, in a fraction of the time for most networks."""
+@dataclass(frozen=True)
+class Delegated:
+    """A lowered program; `retraced` names what made ExecuTorch retrace it, "" where its Edge graph was written directly."""
+
+    manager: EdgeProgramManager
+    retraced: str = ""
+
+
+def delegate(program: ExportedProgram, partitioner: NeutronPartitioner) -> Delegated:
+    """Lower a program as `to_edge_transform_and_lower` does, faster for most networks."""
     try:
-        return _straight(program, partitioner)
-    except Unknown:
-        return to_edge_transform_and_lower(program, partitioner=[partitioner])
+        return Delegated(_straight(program, partitioner))
+    except Unknown as unknown:
+        return Delegated(retrace(program, partitioner), str(unknown))
 
 
-def _straight(program: ExportedProgram, partitioner: Partitioner) -> EdgeProgramManager:
-    """The steps of `to_edge_transform_and_lower`, which asks a partitioner the same in the same order."""
-    if check_executorch() != _WRITTEN_FOR:
-        raise Unknown("another version of ExecuTorch")
+def retrace(
+    program: ExportedProgram, partitioner: NeutronPartitioner, config: EdgeCompileConfig | None = None
+) -> EdgeProgramManager:
+    """Lower a program with ExecuTorch's own function; the result is verified unless `config` says otherwise."""
+    # Verified below, when leftovers are decomposed.
+    manager = to_edge_transform_and_lower(program, partitioner=[partitioner], compile_config=config or unchecked())
+    partitioner.finish(manager.exported_program())
+    if config is None:
+        _verify(manager)
+    return manager
+
+
+def _straight(program: ExportedProgram, partitioner: NeutronPartitioner) -> EdgeProgramManager:
+    """Run the steps of `to_edge_transform_and_lower`, without its retraces."""
+    if not write_edge.is_used():
+        raise Unknown(write_edge.reason())
     program = without_in_place(written_buffers(program))
     check(program)
     program = partitioner.transform_for_pre_decomposition(program)
@@ -44,10 +68,13 @@ def _straight(program: ExportedProgram, partitioner: Partitioner) -> EdgeProgram
     if only_some is not None:
         raise Unknown("an operator that is kept here and decomposed there")
     edge = direct_edge(program, whole)
-    unchecked = EdgeCompileConfig(_check_ir_validity=False)  # what is delegated may be anything
-    with recompile_once(), sort_in_place():  # else the whole graph is written out and copied for every partition
-        manager = EdgeProgramManager({"forward": edge}, compile_config=unchecked).to_backend({"forward": partitioner})
-    lowered = manager.exported_program()
-    partitioner.ops_to_not_decompose(lowered)
-    EXIREdgeDialectVerifier(edge_compile_config=EdgeCompileConfig(), class_only=True)()(lowered.graph_module)
+    with recompile_once(), sort_in_place():  # otherwise the whole graph is printed and copied for every partition
+        manager = EdgeProgramManager({"forward": edge}, compile_config=unchecked()).to_backend({"forward": partitioner})
+    partitioner.finish(manager.exported_program())
+    _verify(manager)
     return manager
+
+
+def _verify(manager: EdgeProgramManager) -> None:
+    module = manager.exported_program().graph_module
+    EXIREdgeDialectVerifier(edge_compile_config=EdgeCompileConfig(), class_only=True)()(module)

@@ -1,7 +1,7 @@
-"""An Edge program straight from an exported one: node by node what ExecuTorch's retraces and passes would make of it.
+"""Convert an exported program to Edge directly: node by node the result of ExecuTorch's retraces and passes.
 
-Those run the graph a dozen times. Quantized networks are made of few operators, for which the outcome is known; a program
-with any other goes ExecuTorch's way.
+Those run the graph a dozen times. Quantized networks consist of few operators, whose results are known; a program with any
+other operator takes ExecuTorch's way.
 
 Example:
     >>> edge = direct_edge(program, whole=())
@@ -14,21 +14,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
-from executorch.exir import EdgeCompileConfig
 from executorch.exir.passes.debug_handle_generator_pass import DebugHandleGeneratorPass
 from executorch.exir.verification.verifier import EXIREdgeDialectVerifier
-from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ExportGraphSignature, InputKind, OutputKind
 from torch.fx import GraphModule, Node
 
 from openneutron.executorch.edge.draft import Draft, Unknown
-from openneutron.executorch.edge.rules import is_known, says_nothing, write
+from openneutron.executorch.edge.rules import is_known, is_redundant, write
 from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name, value_of
+from openneutron.executorch.upstream.edge_names import unchecked
+from openneutron.executorch.upstream.names import OpOverload
 
 
 def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> ExportedProgram:
-    """The Edge program, the operators in `whole` kept from decomposition; `Unknown` where that takes a retrace."""
+    """Return the Edge program, without decomposing the operators in `whole`; raises `Unknown` if that needs a retrace."""
     check(program)
     draft = Draft(_fake_mode(program))
     gone = _unused_parameters(program)
@@ -39,7 +39,7 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
                 made = draft.graph.placeholder(node.name)
                 made.meta = dict(node.meta)
                 draft.made[node] = made
-        elif says_nothing(node):
+        elif is_redundant(node):
             continue
         elif node.op == "call_function":
             draft.made[node] = write(draft, node, kept)
@@ -49,13 +49,13 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
             made.meta = {**node.meta, "val": tuple(map(value_of, results))}
         else:
             raise Unknown(node.op)
-    # A placeholder that is named as something of Python's, such as "input", gets another name.
+    # A placeholder with the name of a Python builtin, such as "input", is renamed.
     names = {node.name: made.name for node, made in draft.made.items()}
     module = GraphModule(program.graph_module, draft.graph)
     module.meta.update(program.graph_module.meta)
     DebugHandleGeneratorPass()(module)
     unused = {spec.target for spec in program.graph_signature.input_specs if spec.arg.name in gone}
-    verifier = EXIREdgeDialectVerifier(edge_compile_config=EdgeCompileConfig(_check_ir_validity=False), class_only=True)
+    verifier = EXIREdgeDialectVerifier(edge_compile_config=unchecked(), class_only=True)
     return ExportedProgram(
         root=module,
         graph=module.graph,
@@ -70,27 +70,27 @@ def direct_edge(program: ExportedProgram, whole: Iterable[OpOverload]) -> Export
 
 
 def check(program: ExportedProgram) -> None:
-    """Raise `Unknown` for what can be told at a glance: operators without a rule, and what passes change beside operators."""
+    """Raise `Unknown` for operators without a rule, and for other content that ExecuTorch's passes would change."""
     signature = program.graph_signature
     if any(spec.kind not in (OutputKind.USER_OUTPUT, OutputKind.BUFFER_MUTATION) for spec in signature.output_specs):
         raise Unknown("an input that is written")
     tensors = {**program.state_dict, **program.constants}
     for name, value in tensors.items():
         if not isinstance(value, torch.Tensor) or not (value.is_contiguous() or _is_channels_last(value)):
-            raise Unknown(f"{name} in memory")
+            raise Unknown(f"{name}, which is neither contiguous nor channels-last")
     results = program.graph.output_node().args[0]
     for node in results if isinstance(results, (tuple, list)) else [results]:
         if not isinstance(node, Node) or node.op != "call_function":
             raise Unknown("an output that nothing computes")
     for node in program.graph.nodes:
-        if says_nothing(node):
+        if is_redundant(node):
             continue
         if node.op == "call_function" and not is_known(node):
-            raise Unknown(operator_name(node))
+            raise Unknown(f"{operator_name(node)} ({node.name})")
         if node.op == "call_function" and not node.users:
-            raise Unknown(f"{node.name}, which nobody reads")
+            raise Unknown(f"{operator_name(node)} ({node.name}), whose result is unused")
         if is_dequantize(node) and any(is_quantize(user) and user.args[1:] == node.args[1:] for user in node.users):
-            raise Unknown(f"{node.name}, which is quantized again")
+            raise Unknown(f"{operator_name(node)} ({node.name}), which is quantized again")
 
 
 def _is_channels_last(value: torch.Tensor) -> bool:

@@ -1,4 +1,4 @@
-"""An Edge graph in the making: calls appended one by one, each with the value and the history that ExecuTorch would give it."""
+"""Draft of an Edge graph: calls are appended one by one, with the values and metadata that ExecuTorch would give them."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Graph, Node
 from torch.fx.node import map_arg
 from torch.fx.traceback import NodeSource, NodeSourceAction
 
-from openneutron.executorch.fx import edge_operator, value_of
+from openneutron.executorch.fx import value_of
+from openneutron.executorch.upstream.edge_names import edge_operator
+from openneutron.executorch.upstream.names import OpOverload
 
-_CARRIED = ("stack_trace", "nn_module_stack", "torch_fn", "custom")  # what readers of Edge nodes look at
+_CARRIED = ("stack_trace", "nn_module_stack", "torch_fn", "custom")  # metadata that readers of Edge nodes use
 
 
 class Unknown(Exception):
-    """What only ExecuTorch's retracing can answer; the message names it."""
+    """Raised for what only ExecuTorch's retracing can convert; the message names it."""
 
 
 @dataclass
 class Draft:
-    """The graph, and which Edge node stands for each ATen node; `source` is the one being written."""
+    """The graph, and the Edge node of each ATen node; `source` is the node being converted."""
 
     fake_mode: Any
     graph: Graph = field(default_factory=Graph)
@@ -32,7 +33,7 @@ class Draft:
     source: Node = field(init=False)
 
     def of(self, given: Any) -> Any:
-        """Arguments with Edge nodes for ATen nodes."""
+        """Return the arguments with ATen nodes replaced by Edge nodes."""
         return map_arg(given, self.made.__getitem__)
 
     def call(self, target: OpOverload, *args: Any, **kwargs: Any) -> Node:
@@ -40,13 +41,13 @@ class Draft:
         return self._append(target, args, kwargs, self._run(target, args, kwargs))
 
     def call_like(self, target: OpOverload, *args: Any, **kwargs: Any) -> Node:
-        """As `call`, for a result that equals the source's, unless its inputs have other strides here than there."""
+        """Append a call whose result equals the source's value; recomputes the value if its inputs have other strides."""
         known = all(_same_layout(one, self.made[one]) for one in self.source.all_input_nodes)
         value = value_of(self.source) if known else self._run(target, args, kwargs)
         return self._append(target, args, kwargs, value)
 
     def item(self, several: Node, at: int) -> Node:
-        """One of the results of a call that has several."""
+        """Return one of the results of a call with several."""
         made = self.graph.call_function(operator.getitem, (several, at))
         made.meta = self._meta(value_of(several)[at])
         return made
@@ -68,7 +69,10 @@ class Draft:
 
 
 def first_source(node: Node) -> NodeSource:
-    """Where a node was first captured. The whole history would be copied at every retrace, and that is all that is read."""
+    """Return where a node was first captured.
+
+    The rest of its history is not read, and would be copied at every retrace.
+    """
     history = node.meta.get("from_node")
     if not history:
         return NodeSource(node, "openneutron", NodeSourceAction.CREATE)

@@ -1,7 +1,7 @@
-"""What ExecuTorch makes of each ATen operator: the decompositions that quantized networks need, written down.
+"""Edge rules: ExecuTorch's decompositions of the ATen operators in quantized networks.
 
-A rule appends Edge calls to a draft and returns the one that stands for the node. Whatever a rule is not sure of raises
-`Unknown`, and ExecuTorch's own retracing decides.
+A rule appends Edge calls to a draft and returns the one that replaces the node. If a rule does not know the result, it
+raises `Unknown`, and ExecuTorch's own retracing converts the program.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import torch
-from torch._ops import OpOverload
 from torch.fx import Node
 
 from openneutron.executorch.edge.draft import Draft, Unknown
 from openneutron.executorch.fx import GETITEM, arguments, operator_name, shape_of, value_of
 from openneutron.executorch.operators import lowerings
+from openneutron.executorch.upstream.names import OpOverload, schema_of
 
 aten = torch.ops.aten
 Rule = Callable[[Draft, Node], Node]
@@ -45,19 +45,19 @@ UNCHANGED: Final = frozenset(
     }
     | {"openneutron.whole.default"}
 )  # fmt: skip
-# Of these it makes the types of all tensors equal.
+# ExecuTorch converts the operands of these to one type.
 _ONE_TYPE: Final = frozenset(
     {f"aten.{name}.Tensor" for name in ("add", "div", "mul", "sub")} | {"aten.minimum.default"}
 )
 
 
-def says_nothing(node: Node) -> bool:
-    """Whether a call only repeats what the values tell: ExecuTorch drops it."""
+def is_redundant(node: Node) -> bool:
+    """Return whether a call only asserts what the value's type and shape already show: ExecuTorch drops it."""
     return operator_name(node) == "aten._assert_tensor_metadata.default"
 
 
 def write(draft: Draft, node: Node, whole: frozenset[OpOverload]) -> Node:
-    """Append what stands for a call; `whole` are operators that nothing may decompose."""
+    """Append the Edge form of a call; operators in `whole` are not decomposed."""
     draft.source = node
     target = node.target
     if target is operator.getitem:
@@ -74,13 +74,13 @@ def write(draft: Draft, node: Node, whole: frozenset[OpOverload]) -> Node:
 
 
 def is_known(node: Node) -> bool:
-    """Whether there is a rule for a call, or may be: operators of ours may stay whole."""
+    """Return whether a call has a rule, or may stay whole."""
     name = operator_name(node)
     return name in RULES or name == GETITEM or name in lowerings()
 
 
 def unchanged(draft: Draft, node: Node) -> Node:
-    """The call as it is."""
+    """Append the call unchanged."""
     args, kwargs = plain_arguments(node)
     _check_tensors(node, args)
     assert isinstance(node.target, OpOverload)
@@ -88,13 +88,13 @@ def unchanged(draft: Draft, node: Node) -> Node:
 
 
 def plain_arguments(node: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as a trace writes them: by position where that is possible, without those that say what is said anyway."""
+    """Return arguments in the form of a trace: by position where possible, omitting arguments equal to their defaults."""
     assert isinstance(node.target, OpOverload)
     positional: list[Any] = []
     kwargs: dict[str, Any] = {}
     needed = 0
     given = arguments(node)
-    for argument in node.target._schema.arguments:
+    for argument in schema_of(node.target).arguments:
         value = given[argument.name]
         is_default = argument.has_default_value() and _equal(argument.default_value, value)
         if argument.kwarg_only:
@@ -116,10 +116,10 @@ def _equal(default: Any, value: Any) -> bool:
 
 
 def _check_tensors(node: Node, args: Sequence[Any]) -> None:
-    """Numbers in place of tensors become constants, and mixed types become equal: both are ExecuTorch's to do."""
+    """Raise `Unknown` for numbers in place of tensors and for mixed types, which ExecuTorch converts."""
     assert isinstance(node.target, OpOverload)
     kinds: set[Any] = set()
-    for argument, value in zip(node.target._schema.arguments, args, strict=False):
+    for argument, value in zip(schema_of(node.target).arguments, args, strict=False):
         if not isinstance(argument.type, torch.TensorType):
             continue
         if isinstance(value, (bool, int, float)):
@@ -150,7 +150,7 @@ def _each(value: Any, count: int) -> list[int]:
 
 
 def _linear(draft: Draft, node: Node) -> Node:
-    """A product of two matrices, whatever is in front of the last dimension folded into the rows."""
+    """Append a product of two matrices, with all leading dimensions folded into the rows."""
     given = arguments(node)
     shape, strided = shape_of(given["input"]), value_of(given["input"])
     x, weight, bias = draft.of((given["input"], given["weight"], given["bias"]))
@@ -172,15 +172,15 @@ def _view(draft: Draft, node: Node) -> Node:
 
 
 def _reshape(draft: Draft, node: Node) -> Node:
-    """A view, or a copy and a view of it where strides allow none."""
+    """Append a view, or a copy and a view of it where strides do not allow one."""
     source = node.args[0]
     assert isinstance(source, Node)
     shape = list(shape_of(node))
     if node.target is not aten.reshape.default and shape == list(shape_of(source)):
         raise Unknown(f"{operator_name(node)} to the same shape")
     if node.target is aten.reshape.default and _can_view(value_of(source), shape):
-        return _view(draft, node)  # with a size of -1 as it is given
-    return _reshaped(draft, draft.made[source], value_of(source), shape)
+        return _view(draft, node)  # a size of -1 is kept
+    return _reshape_value(draft, draft.made[source], value_of(source), shape)
 
 
 def _reshape_as(draft: Draft, node: Node) -> Node:
@@ -188,13 +188,13 @@ def _reshape_as(draft: Draft, node: Node) -> Node:
     assert isinstance(source, Node) and isinstance(like, Node)
     if len(like.users) == 1 and like is not source:
         raise Unknown("aten.reshape_as what nobody else reads")
-    return _reshaped(draft, draft.made[source], value_of(source), list(shape_of(node)))
+    return _reshape_value(draft, draft.made[source], value_of(source), list(shape_of(node)))
 
 
-def _reshaped(draft: Draft, x: Node, strided: torch.Tensor, shape: list[int]) -> Node:
-    """`strided` is the value before Edge made copies of views, which decides."""
+def _reshape_value(draft: Draft, x: Node, strided: torch.Tensor, shape: list[int]) -> Node:
+    """Append a reshape; `strided` is the value before Edge replaced views by copies, which decides between view and copy."""
     if not _can_view(strided, shape):
-        x = _cloned(draft, x, list(range(strided.dim())))
+        x = _clone_in_order(draft, x, list(range(strided.dim())))
     return draft.call(aten.view_copy.default, x, shape)
 
 
@@ -210,7 +210,7 @@ def _clone(draft: Draft, node: Node) -> Node:
     if arguments(node)["memory_format"] is not None:
         raise Unknown("aten.clone to an order of dimensions")
     x = draft.of(node.args[0])
-    return _cloned(draft, x, [int(one) for one in value_of(x).dim_order()])
+    return _clone_in_order(draft, x, [int(one) for one in value_of(x).dim_order()])
 
 
 def _contiguous(draft: Draft, node: Node) -> Node:
@@ -218,17 +218,17 @@ def _contiguous(draft: Draft, node: Node) -> Node:
     assert isinstance(source, Node)
     if len(node.args) > 1 or node.kwargs or value_of(source).is_contiguous():
         raise Unknown("aten.contiguous of this order")
-    return _cloned(draft, draft.made[source], list(range(len(shape_of(node)))))
+    return _clone_in_order(draft, draft.made[source], list(range(len(shape_of(node)))))
 
 
-def _cloned(draft: Draft, x: Node, order: list[int]) -> Node:
+def _clone_in_order(draft: Draft, x: Node, order: list[int]) -> Node:
     import executorch.exir.passes.dim_order_ops_registry  # noqa: F401  defines the operator
 
     return draft.call(torch.ops.dim_order_ops._clone_dim_order.default, x, dim_order=order)
 
 
 def _copy_of(target: OpOverload) -> Rule:
-    """A view operator with the same arguments: Edge has copies in their place."""
+    """Return a rule that replaces a view operator by Edge's copying form, with the same arguments."""
 
     def rule(draft: Draft, node: Node) -> Node:
         args, kwargs = plain_arguments(node)
@@ -338,7 +338,7 @@ def _pad(draft: Draft, node: Node) -> Node:
 
 
 def _matmul(draft: Draft, node: Node) -> Node:
-    """Rows by a matrix, or batches of products, as PyTorch folds them."""
+    """Append a product of rows by a matrix, or of batches, folded as PyTorch does."""
     left, right = node.args
     assert isinstance(left, Node) and isinstance(right, Node)
     a, b = shape_of(left), shape_of(right)
@@ -355,7 +355,7 @@ def _matmul(draft: Draft, node: Node) -> Node:
     for source, shape in ((left, a), (right, b)):
         wide = draft.call(aten.expand_copy.default, draft.made[source], [*batches, *shape[-2:]])
         strided = value_of(source).expand(*batches, *shape[-2:])
-        folded.append(_reshaped(draft, wide, strided, [math.prod(batches), *shape[-2:]]))
+        folded.append(_reshape_value(draft, wide, strided, [math.prod(batches), *shape[-2:]]))
     product = draft.call(aten.bmm.default, *folded)
     return draft.call(aten.view_copy.default, product, list(shape_of(node)))
 

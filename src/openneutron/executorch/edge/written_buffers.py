@@ -1,7 +1,7 @@
-"""WrittenBuffers: a buffer that is written in place becomes a result of the program, which the runtime writes back.
+"""WrittenBuffers: turns a buffer that is written in place into a result of the program, which the runtime copies back.
 
 Before:  joined = cat(buffer, x); copy_(buffer, slice(joined)); return y
-After:   joined = cat(buffer, x); return slice(joined), y         the signature says whose the first result is
+After:   joined = cat(buffer, x); return slice(joined), y         the signature maps the first result to the buffer
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.edge.draft import Unknown
 from openneutron.executorch.fx import copied, is_view, operator_name, shape_of, value_of
+from openneutron.executorch.upstream.names import with_graph
 
 _COPY = "aten.copy_.default"
 
 
 def written_buffers(program: ExportedProgram) -> ExportedProgram:
-    """A program whose buffers are written by its results; the given one, when none is written in place.
+    """Return a program whose buffers are written by its results; the same if it writes none in place.
 
-    `Unknown` where the order of reading and writing matters.
+    Raises `Unknown` if the order of reading and writing matters.
     """
     if not any(operator_name(node) == _COPY for node in program.graph.nodes):
         return program
@@ -53,7 +54,7 @@ def written_buffers(program: ExportedProgram) -> ExportedProgram:
         OutputSpec(OutputKind.BUFFER_MUTATION, TensorArgument(value.name), buffers[name]) for name, value in changed
     ]
     signature = dataclasses.replace(signature, output_specs=[*specs, *signature.output_specs])
-    return program._update(GraphModule(program.graph_module, graph), signature)
+    return with_graph(program, GraphModule(program.graph_module, graph), signature)
 
 
 def _is_like(value: Node, buffer: Node) -> bool:
@@ -61,7 +62,7 @@ def _is_like(value: Node, buffer: Node) -> bool:
 
 
 def _last_reader(node: Node, writer: Node, order: dict[Node, int]) -> int:
-    """The place of the last operator that reads a buffer, also through views of it."""
+    """Return the position of the last operator that reads a buffer, directly or through views."""
     readers = [user for user in node.users if user is not writer]
     through = (_last_reader(user, writer, order) for user in readers if is_view(user))
     return max([order[node], *(order[user] for user in readers), *through])

@@ -1,4 +1,4 @@
-"""One node being lowered, as an operator file sees it."""
+"""The view of one node that operator files use while it is lowered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.fx import Node
 
 from openneutron.executorch.fx import arguments, label, value_of
 from openneutron.executorch.lower.encoding import Encoding, Rejected, reject
-from openneutron.executorch.lower.layout import Order, Value
+from openneutron.executorch.lower.values import Order, Value
 from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """One node being lowered, as an operator file sees it."""
+    """One node being lowered, with helpers for operator files."""
 
     def __init__(self, lowering: Lowering, node: Node, rule: LoweringRule) -> None:
         self.lowering = lowering
@@ -32,35 +32,35 @@ class Call:
         return self.arguments[name]
 
     def value(self, name: str) -> Value:
-        """The tensor argument of that name."""
+        """Return the tensor argument of that name."""
         given = self.arguments[name]
         if not isinstance(given, Node):
             raise self.reject("not_a_tensor", f"its argument {name!r} is {given!r}, not a tensor")
         return self.of(given)
 
     def of(self, node: Node) -> Value:
-        """The value of a node that this call reads."""
+        """Return the value of a node that this call reads."""
         value: Value = self.lowering.value(node, self.node)
         return value
 
     def activation(self, name: str) -> Value:
-        """A tensor argument that must be quantized and computed at run time."""
+        """Return a tensor argument that must be quantized and computed at run time."""
         value = self.value(name)
         if value.is_constant or value.quantization is None:
             raise self.reject("constant_input", f"its input {self.arguments[name].name} is a constant")
         return value
 
     def quantized(self, name: str) -> Value:
-        """A tensor argument that is quantized, though it may be constant: the state a recurrent layer begins with."""
+        """Return a quantized tensor argument; it may be constant, such as the first state of a recurrent layer."""
         value = self.value(name)
         return value if value.quantization is not None else self.activation(name)
 
     def optional(self, name: str) -> Value | None:
-        """A tensor argument that may be absent."""
+        """Return a tensor argument that may be absent."""
         return None if self.arguments.get(name) is None else self.value(name)
 
     def numbers(self, name: str, count: int, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list argument, repeated to `count` numbers; an empty one is `default`."""
+        """Return a list argument, repeated to `count` numbers; an empty one becomes `default`."""
         given = self.arguments[name]
         numbers = [int(one) for one in given] if isinstance(given, (list, tuple)) else [int(given)]
         numbers = numbers or list(default)
@@ -74,11 +74,11 @@ class Call:
         return tuple(int(size) for size in first.shape)
 
     def dim(self, given: int, rank: int) -> int:
-        """A dimension counted from the front."""
+        """Return a dimension counted from the front."""
         return int(given) % max(rank, 1)
 
     def output_quantization(self, index: int = 0) -> Quantization:
-        """Parameters of the result; rejected when something reads it in float."""
+        """Return the quantization of the result; reject a result that is read in float."""
         encoding = self.lowering.sink(self.node, index)
         if encoding is None:
             readers = ", ".join(user.name for user in self.node.users) or "nothing"
@@ -89,14 +89,14 @@ class Call:
         return encoding.quantization
 
     def tensor(self, value: Value, order: Order) -> int:
-        """The LiteRT tensor of a value in the given order."""
+        """Return the LiteRT tensor of a value in the given order."""
         return self.layouts.tensor(value, order)
 
     def result(
         self, order: Order, quantization: Quantization | None, shape: Sequence[int] | None = None, name: str = "",
         dtype: DType | None = None,
     ) -> tuple[Value, int]:  # fmt: skip
-        """A new value and its tensor, by default of this call's shape and the type of its activations."""
+        """Return a new value and its tensor, by default with this call's shape and the type of its activations."""
         logical = self.shape if shape is None else tuple(shape)
         return self.layouts.produced(name or label(self.node), logical, order, dtype or self.dtype, quantization)
 
@@ -112,7 +112,7 @@ class Call:
     def constant(
         self, suffix: str, data: Any, dtype: DType, quantization: Quantization | None = None, axis: int = 0
     ) -> int:
-        """A constant tensor of its own."""
+        """Return a new constant tensor."""
         array = np.asarray(data, dtype.numpy)
         return self.lowering.builder.tensor(
             self.layouts.unique(f"{self.node.name}_{suffix}"), array.shape, dtype,
@@ -125,21 +125,21 @@ class Call:
         self.lowering.emit(code, inputs, outputs, **options)
 
     def common_order(self, values: Sequence[Value], fit: Callable[[Order], Order] | None = None) -> Order:
-        """The cheapest order for an operator that computes in any, or in any that `fit` makes of one."""
+        """Return the cheapest order for an operator that computes in any order, or in any that `fit` returns."""
         return self.lowering.common_order(values, self.node, fit)
 
     def absorb(self, node: Node) -> None:
-        """Let `node`, the only reader of this call's result, be computed together with it."""
+        """Mark `node`, the only reader of this call's result, as computed by the operator of this call."""
         self.lowering.absorbed.add(node)
         self.lowering.current = (*self.lowering.current, node)
 
     def reject(self, code: str, message: str, hint: str = "") -> Rejected:
-        """The exception to raise when this call cannot be lowered."""
+        """Return the exception to raise when this call cannot be lowered."""
         return reject(self.node, code, message, hint)
 
 
 def check_activation(node: Node, encoding: Encoding) -> None:
-    """Reject what no kernel takes as an activation: anything but INT8 or INT16, per tensor, over the full range."""
+    """Reject values that no kernel accepts as activations: only INT8 or INT16, per tensor, over the full range, pass."""
     if encoding.dtype not in (DType.INT8, DType.INT16):
         raise reject(
             node, "activation_dtype", f"{node.name} stores activations as {encoding.dtype}", "quantize to INT8 or INT16"

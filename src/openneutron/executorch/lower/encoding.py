@@ -33,7 +33,7 @@ class Rejected(Exception):
 
 
 def reject(node: Node, code: str, message: str, hint: str = "") -> Rejected:
-    """The exception to raise when `node` cannot be lowered."""
+    """Return the exception to raise when `node` cannot be lowered."""
     return Rejected(node, Reason(code, message, node.name, hint))
 
 
@@ -68,7 +68,7 @@ class Constants:
         self._stand_ins: Mapping[Node, Node] = {}
 
     def standing_for(self, given: Mapping[Node, Node]) -> Constants:
-        """The same constants as another graph sees them, whose placeholders stand for nodes of this program."""
+        """Return these constants for another graph, whose placeholders represent nodes of this program (`given`)."""
         made = copy(self)
         made._stand_ins = given
         return made
@@ -78,7 +78,7 @@ class Constants:
         return node is not None and node.op == "placeholder" and node.name in self._names
 
     def known(self, node: Node) -> npt.NDArray[Any] | None:
-        """The data of a constant, or None where the program has none."""
+        """Return the data of a constant, or None if the program has none."""
         return self._data(self._names[self._stand_ins.get(node, node).name])
 
     def _data(self, fqn: str) -> npt.NDArray[Any] | None:
@@ -89,7 +89,7 @@ class Constants:
         return None
 
     def array(self, node: Node) -> npt.NDArray[Any]:
-        """The data, or zeros of the right shape where the program has none."""
+        """Return the data of a constant, or zeros of its shape if the program has none."""
         found = self.known(node)
         if found is not None:
             return found
@@ -97,15 +97,15 @@ class Constants:
         return np.zeros(shape_of(node), dtype.numpy)
 
     def known_first_contents(self, node: Node) -> npt.NDArray[Any] | None:
-        """What a buffer that the program changes holds at first, None where that is not known."""
+        """The first contents of a buffer that the program changes, None where they are not known."""
         return self._data(self._states[node.name])
 
     def first_contents(self, node: Node) -> npt.NDArray[Any]:
-        """What a buffer that the program changes holds at first, zeros where that is not known."""
+        """The first contents of a buffer that the program changes, zeros where they are not known."""
         found = self.known_first_contents(node)
         return np.zeros(shape_of(node), np.float32) if found is None else found
 
-    def required(self, node: Node, reader: Node, what: str) -> npt.NDArray[Any]:
+    def require(self, node: Node, reader: Node, what: str) -> npt.NDArray[Any]:
         """The data of a constant that must be known to decide about `reader`."""
         found = self.known(node)
         if found is None:
@@ -121,7 +121,7 @@ def _is_fake(tensor: torch.Tensor) -> bool:
 
 
 def encoding_of(node: Node, constants: Constants) -> Encoding:
-    """The parameters of a quantize or dequantize node."""
+    """Return the parameters of a quantize or dequantize node."""
     given = arguments(node)
     dtype = DTYPES.get(given["dtype"])
     if dtype is None:
@@ -129,8 +129,8 @@ def encoding_of(node: Node, constants: Constants) -> Encoding:
     if operator_name(node) in PER_CHANNEL:
         if not all(given[key] in constants for key in ("scales", "zero_points")):
             raise reject(node, "dynamic_scales", f"the scales of {node.name} are computed at run time")
-        scales = constants.required(given["scales"], node, "the scales").reshape(-1)
-        zeros = constants.required(given["zero_points"], node, "the zero points").reshape(-1)
+        scales = constants.require(given["scales"], node, "the scales").reshape(-1)
+        zeros = constants.require(given["zero_points"], node, "the zero points").reshape(-1)
         rank = len(shape_of(given["input"]))
         axis = int(given["axis"]) % rank
         quantization = Quantization(_floats(scales), tuple(int(zero) for zero in zeros), axis if len(scales) > 1 else 0)

@@ -1,7 +1,7 @@
-"""Lowering: quantized Edge nodes become a LiteRT graph; without data the same code yields the signatures to check.
+"""Lower quantized Edge nodes to a LiteRT graph; without data the same code gives the signatures that limits check.
 
-Values between operators are INT8 or INT16. A dequantize shows the stored value it reads, a quantize with the parameters a value
-already has emits nothing, one with other parameters emits a QUANTIZE: a forgotten requantize cannot happen.
+Values between operators are INT8 or INT16. A dequantize stands for the stored value that it reads. A quantize emits nothing if
+the value has its parameters already, and a QUANTIZE if not, so that no requantization can be forgotten.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from openneutron.executorch.fx import (
 )
 from openneutron.executorch.lower.call import Call, check_activation
 from openneutron.executorch.lower.encoding import Constants, Encoding, encoding_of, reject
-from openneutron.executorch.lower.layout import Layouts, Order, Value, channels_last, plain
 from openneutron.executorch.lower.unary_table import Tabulated, find_tables, inside_of
+from openneutron.executorch.lower.values import Layouts, Order, Value, channels_last, plain
 from openneutron.executorch.operators import lowerings
 from openneutron.litert.build import GraphBuilder
 from openneutron.litert.graph import DType, Model, Quantization
@@ -42,7 +42,7 @@ from openneutron.verdict import first_reason
 
 @dataclass
 class Lowered:
-    """A LiteRT model with what ties it to the program: one entry per operator, input or output."""
+    """A LiteRT model, and the program's nodes behind it: one entry per operator, input or output."""
 
     model: Model
     nodes: list[Node]
@@ -61,7 +61,7 @@ class Lowered:
 
 @dataclass(frozen=True)
 class State:
-    """A buffer that stays with the NPU from call to call: `read` is its placeholder, `written` dequantizes what it gets."""
+    """A buffer whose contents stay on the NPU between calls: `read` is its placeholder, `written` dequantizes its new value."""
 
     name: str
     read: Node
@@ -74,7 +74,7 @@ class State:
 
 @dataclass(frozen=True)
 class Region:
-    """Nodes of a graph in its order, the stored values that they read and make, and the buffers that they keep."""
+    """Nodes in the order of their graph, the stored values that they read and make, and the buffers that they keep."""
 
     nodes: Sequence[Node]
     inputs: Sequence[Node]
@@ -165,7 +165,7 @@ class Lowering:
         self.current = (owner,)
 
     def value(self, node: Node, reader: Node) -> Any:
-        """The value behind an argument; constants enter here."""
+        """Return the value of an argument; constants become values here."""
         if node not in self.values and node in self.constants:
             data = self.constants.array(node)
             dtype = DType(str(data.dtype))
@@ -178,7 +178,7 @@ class Lowering:
         return self.values[node]
 
     def sink(self, node: Node, index: int = 0) -> Encoding | None:
-        """The parameters with which a node's result is quantized, looking through shapes and activations."""
+        """Return the quantization that the node's result gets, looking through shape operators and activations."""
         for user in node.users:
             if operator_name(user) == GETITEM:
                 found = self.sink(user) if user.args[1] == index else None
@@ -263,7 +263,7 @@ class Lowering:
         return self.requantize(value, encoding.quantization, node.name, encoding.dtype)
 
     def _tabulate(self, node: Node, table: Tabulated) -> Value:
-        """A quantize whose input is a function of one stored value: a look-up, in whatever order that exists."""
+        """Lower a quantize whose input is a function of one stored value to a table, in the cheapest order."""
         self.current = (*table.chain, node)
         source: Value = self.value(table.source, node)
         encoding = encoding_of(node, self.constants)
@@ -278,7 +278,7 @@ class Lowering:
         return made
 
     def requantize(self, value: Value, quantization: Quantization, name: str, dtype: DType | None = None) -> Value:
-        """The same numbers with other parameters, and of another type if given, in whatever order the value exists."""
+        """Emit a QUANTIZE of the value to other parameters (and type, if given), in the cheapest order."""
         order = self.common_order([value], self.current[0])
         made, tensor = self.layouts.produced(name, value.shape, order, dtype or value.storage.dtype, quantization)
         self.emit("QUANTIZE", [self.layouts.tensor(value, order)], [tensor])
@@ -298,10 +298,7 @@ class Lowering:
         return value
 
     def common_order(self, values: Sequence[Value], node: Node, fit: Callable[[Order], Order] | None = None) -> Order:
-        """The order in which an operator on values of one rank needs the fewest bytes transposed.
-
-        `fit` turns any order into one that the operator can work in.
-        """
+        """Return the order in which an operator on values of one rank needs the fewest bytes transposed."""
         fitted = fit or (lambda order: order)
         rank = max(value.rank for value in values)
         same = [value for value in values if value.rank == rank and not value.is_constant]
@@ -318,7 +315,7 @@ class Lowering:
         return min(map(fitted, candidates), key=cost)
 
     def _look_ahead(self, nodes: Sequence[Node], outputs: Sequence[Node]) -> None:
-        """For each node, the layout its readers compute in: decides where any layout would do."""
+        """Find, for each node, the layout its readers compute in; it decides where any layout would be possible."""
         leaving = set(outputs)
         for node in reversed(nodes):
             wishes = set()
@@ -358,13 +355,13 @@ class Lowering:
         )
 
     def _entries(self, node: Node) -> list[int]:
-        """The tensor through which a program input enters, if anything read it."""
+        """Return the tensor of a program input; an empty list if no operator reads the input."""
         value = self.values.get(node)
         found = [] if value is None else [tensor for group in value.storage.tensors.values() for _, tensor in group]
         return [tensor for tensor in found if tensor in self.layouts.formats]
 
     def _copy(self, tensor: int) -> int:
-        """A tensor with the same content: an output may be neither an input nor given twice."""
+        """Emit a copy of a tensor, for an output that is also an input or another output."""
         source = self.builder.graph.tensors[tensor]
         q = source.quantization
         made = self.builder.tensor(

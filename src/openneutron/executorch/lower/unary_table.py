@@ -22,6 +22,7 @@ from torch.fx.node import map_arg
 from openneutron.executorch.fx import arguments, is_dequantize, is_quantize, operator_name, shape_of
 from openneutron.executorch.lower.encoding import Constants, Encoding, encoding_of
 from openneutron.executorch.operators import lowerings
+from openneutron.executorch.upstream.names import aten_operator
 from openneutron.litert.graph import DType
 from openneutron.litert.table_composite import ENTRIES
 
@@ -56,7 +57,7 @@ class Tabulated:
             return _scalar(constants.array(node))
 
         for node in self.chain:
-            values[node] = _evaluated(node, value)
+            values[node] = _evaluate(node, value)
         result = values[arguments(quantize)["input"]]
         result = torch.nan_to_num(result.to(torch.float32).expand(ENTRIES), nan=0.0, posinf=np.inf, neginf=-np.inf)
         to = encoding_of(quantize, constants)
@@ -65,7 +66,7 @@ class Tabulated:
         return rounded.to(torch.int8).numpy()
 
     def text(self, constants: Constants) -> str:
-        """The operators, one a line, for those who compute the table again (`certify/functions.py`)."""
+        """The operators, one per line, from which `certify/functions.py` computes the table again."""
         names: dict[Node, str] = {}
 
         def value(given: Any) -> str:
@@ -155,7 +156,7 @@ def _is_pointwise(node: Node) -> bool:
     name = operator_name(node)
     if name in _COPIES or name in _FILLS:
         return True
-    tags = getattr(_overload(node), "tags", ())
+    tags = getattr(aten_operator(node.target), "tags", ())
     return torch.Tag.pointwise in tags and torch.Tag.nondeterministic_seeded not in tags
 
 
@@ -167,7 +168,7 @@ def _needs_table(node: Node, constants: Constants) -> bool:
     return any(source in constants for source in node.all_input_nodes)
 
 
-def _evaluated(node: Node, value: Any) -> torch.Tensor:
+def _evaluate(node: Node, value: Any) -> torch.Tensor:
     name = operator_name(node)
     given = arguments(node)
     if name in _FILLS:
@@ -176,13 +177,8 @@ def _evaluated(node: Node, value: Any) -> torch.Tensor:
         source: torch.Tensor = value(given["self"])
         return source if given.get("dtype") is None else source.to(given["dtype"])
     args, kwargs = map_arg((node.args, node.kwargs), value)
-    made: torch.Tensor = _overload(node)(*args, **kwargs)
+    made: torch.Tensor = aten_operator(node.target)(*args, **kwargs)
     return made
-
-
-def _overload(node: Node) -> Any:
-    """The ATen operator of a node, which in an Edge graph is wrapped."""
-    return getattr(node.target, "_op", node.target)
 
 
 def _constant(node: Node, constants: Constants) -> torch.Tensor:

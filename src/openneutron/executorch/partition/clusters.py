@@ -1,7 +1,7 @@
-"""Clusters: what lies between two rows of stored values.
+"""Clusters: groups of nodes connected by float values, which are delegated whole or not at all.
 
-Cut the graph at every INT8 value. What hangs together through float values is one cluster: dequantizes, operators,
-quantizes. A cluster is delegated whole or not at all, because inside it values are float and cannot cross a border.
+The graph is cut at every stored (INT8 or INT16) value. Each remaining group of dequantizes, operators and quantizes is one
+cluster. Inside it values are float and cannot cross the border of a partition.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from torch.fx import Graph, Node
 
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower.encoding import Constants
-from openneutron.executorch.partition.attempts import Attempts, is_stored
+from openneutron.executorch.partition.trial_lowering import TrialLowerings, is_stored
 from openneutron.litert.codes import VIEWS
 from openneutron.verdict import Reason
 
 
 @dataclass
 class Cluster:
-    """Nodes in graph order; `culprit` and `reason` say why it is left on the CPU."""
+    """Nodes in graph order. For a cluster that stays on the CPU, `culprit` is the node to blame and `reason` says why."""
 
     nodes: list[Node]
     culprit: Node | None = None
@@ -34,7 +34,7 @@ class Cluster:
 
     @property
     def first(self) -> Node:
-        """The node that speaks for the cluster: its first operator, where it has one."""
+        """The node that stands for the cluster in messages: its first operator, if it has one."""
         return self.cores[0] if self.cores else self.nodes[0]
 
     @property
@@ -82,17 +82,17 @@ def _is_between_stored_values(nodes: list[Node]) -> bool:
     return any(is_stored(node) for node in nodes) and any(is_dequantize(node) for node in nodes)
 
 
-def examine(cluster: Cluster, attempts: Attempts) -> None:
-    """Lower the cluster without data and ask `check` about each operator; refuse it when something does not fit."""
-    problem = _float_border(cluster, attempts.constants)
+def examine(cluster: Cluster, trials: TrialLowerings) -> None:
+    """Lower the cluster without data and `check` each operator; refuse the cluster at the first problem."""
+    problem = _float_border(cluster, trials.constants)
     if problem is not None:
         cluster.refuse(*problem)
         return
-    attempt = attempts.lower(cluster.nodes)
-    if attempt.problem is not None:
-        cluster.refuse(*attempt.problem)
-    elif attempt.lowered is not None:
-        cluster.operators = [op.code for op in attempt.lowered.model.main.operators]
+    trial = trials.lower(cluster.nodes)
+    if trial.problem is not None:
+        cluster.refuse(*trial.problem)
+    elif trial.lowered is not None:
+        cluster.operators = [op.code for op in trial.lowered.model.main.operators]
         cluster.no_op = all(code in VIEWS for code in cluster.operators)
 
 

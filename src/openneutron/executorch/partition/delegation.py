@@ -1,4 +1,4 @@
-"""What the partitioner may do beyond its defensive defaults."""
+"""Options that let the partitioner delegate more than it does by default."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openneutron.errors import OptionError
 
 @dataclass(frozen=True)
 class CustomDelegationOptions:
-    """Opt-ins for delegation; the defaults delegate only what certainly pays.
+    """Options for delegation; the defaults delegate only what saves time for certain.
 
     `allow_no_op_partitions` also delegates partitions that move no data and compute nothing (reshapes alone).
 

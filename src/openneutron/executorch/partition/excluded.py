@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from torch.fx import Node
@@ -11,7 +11,7 @@ from openneutron.executorch.fx import operator_name
 
 
 class Excluded:
-    """What the user does not want delegated.
+    """The operators and nodes that the user does not want delegated.
 
     An operator may be written "aten.add.Tensor", "aten::add.Tensor", "aten.add", "aten::add", "aten_add_tensor" or
     "aten_add"; a node by its name. "aten_add" names additions and nothing else. What an operator of the exported program
@@ -32,6 +32,11 @@ class Excluded:
         origin = node.meta.get("original_aten")
         made_from = self.names(str(origin)) if origin is not None else ""
         return self._match({node.name}) or self.names(operator_name(node)) or made_from
+
+    def unmatched(self, nodes: Iterable[Node]) -> tuple[str, ...]:
+        """Return the patterns that match none of these nodes: they have no effect, and are probably misspelt."""
+        seen = list(nodes) if self.patterns else []
+        return tuple(one for one in self.patterns if not any(map(Excluded([one]).pattern, seen)))
 
     def names(self, operator: str) -> str:
         """The pattern that names this operator, "" when none does."""

@@ -1,4 +1,4 @@
-"""Cutting a graph into partitions: linear in its size, and without cycles by construction.
+"""Cut a graph into partitions: linear in its size, and without cycles by construction.
 
 Levels: a cluster's level is the largest of its delegated predecessors' levels and of its CPU predecessors' levels plus
 one; a CPU node's level is the largest of its predecessors'. Levels never fall along an edge and rise on the way from a

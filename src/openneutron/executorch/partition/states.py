@@ -1,4 +1,4 @@
-"""Buffers that `forward` changes: which partition may keep them, quantized, from call to call.
+"""Find the buffers that `forward` changes and that a partition can keep, quantized, from call to call.
 
 Before:  q = quantize(buffer); partition reads q and makes r; d = dequantize(r); buffer ← d       on the CPU, every call
 After:   the partition owns the buffer and keeps r

@@ -1,4 +1,4 @@
-"""Copies at a partition's border: which tensors the delegate turns into the NPU's order, and what that costs the CPU."""
+"""Copies at a partition's border: which tensors the delegate transposes to the NPU's order, and what that costs the CPU."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from openneutron.board.cpu import CORTEX_M, on_core
 from openneutron.machine.targets import Target
 
 
-def turned_bytes(tensors: Iterable[tuple[Any, int]]) -> list[int]:
+def transposed_bytes(tensors: Iterable[tuple[Any, int]]) -> list[int]:
     """Bytes of each tensor that is transposed, of pairs (tensor, whether the NPU wants it channels-last).
 
     Example:
-        >>> turned_bytes([(torch.empty(1, 3, 8, 8, dtype=torch.int8), 1)])
+        >>> transposed_bytes([(torch.empty(1, 3, 8, 8, dtype=torch.int8), 1)])
         [192]
     """
-    return [value.numel() * value.element_size() for value, last in tensors if last and _is_turned(value)]
+    return [value.numel() * value.element_size() for value, last in tensors if last and _is_transposed(value)]
 
 
 def copy_cycles(size: float, target: Target | None = None) -> float:
@@ -26,7 +26,7 @@ def copy_cycles(size: float, target: Target | None = None) -> float:
     return size * (CORTEX_M if target is None else on_core(CORTEX_M, target)).move
 
 
-def _is_turned(value: Any) -> bool:
+def _is_transposed(value: Any) -> bool:
     """Whether a tensor that the NPU wants channels-last is stored in another order that differs in bytes."""
     if not isinstance(value, torch.Tensor) or value.dim() < 3:
         return False

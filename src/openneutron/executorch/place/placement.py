@@ -1,7 +1,7 @@
-"""Placement: whether a partition is worth the trip to the NPU.
+"""Placement: whether a partition is faster on the NPU than on the CPU.
 
-With "all" whatever can be delegated is. With "fastest" a partition that the machine model, the call and the copies at
-its border make slower than the CPU's own kernels stays on the CPU, and the report says by how much.
+With "all" everything that can be delegated is delegated. With "fastest" a partition stays on the CPU if its estimated time
+on the NPU, with the call and the copies at its border, is longer than that of the CPU's kernels. The report says by how much.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from torch.fx import Node
 
 from openneutron.board.cpu import CORTEX_M, CpuCosts, delegate_call, on_core
 from openneutron.errors import OptionError
-from openneutron.executorch.compile_spec import conversion_options
-from openneutron.executorch.deliver.conversion import as_one_graph, converted
 from openneutron.executorch.fx import is_dequantize, is_quantize, value_of
 from openneutron.executorch.lower.lowering import Lowered
-from openneutron.executorch.place.border import copy_cycles, turned_bytes
+from openneutron.executorch.place.border import copy_cycles, transposed_bytes
 from openneutron.executorch.place.cpu_model import cpu_class, cpu_clock, cpu_cycles
-from openneutron.litert.write import write_model
 from openneutron.machine import targets
 from openneutron.options import PLACEMENTS, Options
 
 
 @dataclass(frozen=True)
-class Trip:
+class PlacementCosts:
     """What a partition costs on either side, in microseconds."""
 
     npu: float
@@ -61,21 +58,21 @@ def check_placement(placement: str, options: Options, *, where: str) -> None:
             )  # fmt: skip
 
 
-def weigh(nodes: Sequence[Node], lowered: Lowered, options: Options, costs: CpuCosts) -> Trip:
-    """Compile the partition and compare it with its `nodes` on the CPU, whose kernels cost `costs`.
+def compare_with_cpu(
+    nodes: Sequence[Node], lowered: Lowered, cycles: float, target: str, costs: CpuCosts
+) -> PlacementCosts:
+    """Compare a partition that takes `cycles` of the NPU with its `nodes` on the CPU, whose kernels cost `costs`.
 
     Example:
-        >>> weigh(nodes, lowered, options, CORTEX_M).worth
+        >>> compare_with_cpu(nodes, lowered, result.report.totals.cycles, "imxrt700", CORTEX_M).worth
         False
     """
-    chip, clock = targets.load(options.target), cpu_clock(options.target)
+    chip, clock = targets.load(target), cpu_clock(target)
     own = on_core(costs, chip)
-    conversion = as_one_graph(conversion_options(options, "placement"))
-    report = converted(write_model(lowered.model), conversion).report
-    npu = report.totals.cycles / chip.clock_hz
+    npu = cycles / chip.clock_hz
     border = [*zip(lowered.inputs, lowered.input_formats, strict=True)]
     border += zip(lowered.outputs, lowered.output_formats, strict=True)
-    turned = turned_bytes((value_of(node), last) for node, last in border)
+    turned = transposed_bytes((value_of(node), last) for node, last in border)
     # Cortex-M operators read and write stored values; portable kernels need every quantize and dequantize around them.
     nodes = [node for node in nodes if costs is not CORTEX_M or not (is_quantize(node) or is_dequantize(node))]
     cpu: float = sum(cpu_cycles(node, own) for node in nodes)
@@ -83,7 +80,7 @@ def weigh(nodes: Sequence[Node], lowered: Lowered, options: Options, costs: CpuC
         # These run in NHWC too, between transposes of their own.
         cpu += sum(own.call + copy_cycles(size, chip) for size in turned)
     copies = copy_cycles(sum(turned), chip)
-    return Trip(npu * 1e6, delegate_call(chip) / clock * 1e6, copies / clock * 1e6, cpu / clock * 1e6)
+    return PlacementCosts(npu * 1e6, delegate_call(chip) / clock * 1e6, copies / clock * 1e6, cpu / clock * 1e6)
 
 
 def _is_spatial(node: Node) -> bool:

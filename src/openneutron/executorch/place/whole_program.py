@@ -1,4 +1,4 @@
-"""The whole program: what NPU, CPU and the copies between them cost together, and the memory of all of them."""
+"""Time and memory of the whole program: NPU, CPU and the copies between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.fx import Node
 from openneutron.board.cpu import CORTEX_M, PORTABLE, delegate_call, on_core
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.fx import GETITEM, operator_name, value_of
-from openneutron.executorch.place.border import copy_cycles, turned_bytes
+from openneutron.executorch.place.border import copy_cycles, transposed_bytes
 from openneutron.executorch.place.cpu_model import cpu_cycles
 from openneutron.machine import targets
 from openneutron.report.model import Whole
@@ -20,7 +20,7 @@ from openneutron.report.totals import delegate_bytes
 def whole_program(
     program: ExportedProgram, partitions: Sequence[Partition], *, target: str, recipe: str, arena_bytes: int
 ) -> Whole:
-    """Sum up a lowered program; of a target that is not known the CPU's part stays 0.
+    """Sum up a lowered program; for an unknown target the CPU's part is 0.
 
     Example:
         >>> whole_program(edge, partitions, target="imxrt700", recipe="neutron", arena_bytes=4096).milliseconds
@@ -36,7 +36,7 @@ def whole_program(
             continue
         if node.target is executorch_call_delegate:
             partition = next(waiting, None)
-            sizes = [] if partition is None else _turned(node, partition)
+            sizes = [] if partition is None else _transposed(node, partition)
             copies += len(sizes)
             turned.append(sum(sizes))
             continue
@@ -63,11 +63,11 @@ def whole_program(
     )
 
 
-def _turned(call: Node, partition: Partition) -> list[int]:
+def _transposed(call: Node, partition: Partition) -> list[int]:
     """Bytes of each tensor that the delegate transposes between the program's order and the NPU's."""
     inputs = [value_of(node) for node in call.args[1:] if isinstance(node, Node)]
     outputs = value_of(call)
     results = list(outputs) if isinstance(outputs, (tuple, list)) else [outputs]
     given = [inputs[place] for place in partition.input_map if place < len(inputs)]
     pairs = [*zip(given, partition.input_formats, strict=False), *zip(results, partition.output_formats, strict=False)]
-    return turned_bytes(pairs)
+    return transposed_bytes(pairs)

@@ -1,4 +1,7 @@
-"""The quantizer: static INT8 and 16x8 in torchao's PT2E flow. Needs torch and torchao, no SDK and no native library."""
+"""Static INT8 and 16x8 quantization in torchao's PT2E flow. Needs torch and torchao, no SDK and no native library.
+
+How an operator is annotated stands in its file under `executorch/lower/ops/`, beside how it is lowered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operator file uses to annotate a node; knows the specs and how torchao shares observers."""
+"""Annotator: the helper with which operator files annotate a node; it knows the specs and how torchao shares observers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from openneutron.executorch.quantize.passes._attributes import is_changed
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
 
-# Activations that a convolution, linear or addition before them takes over, so nothing is quantized in between.
+# Activations that are fused into the convolution, linear layer or addition before them: no quantization in between.
 FUSED_ACTIVATIONS = frozenset(
     f"aten.{name}.default" for name in ("relu", "relu_", "relu6", "relu6_", "hardtanh", "hardtanh_", "clamp", "clamp_")
 )
 
-# Folded into the layer before them by convert_pt2e after training, so the layer's own result is never stored.
+# convert_pt2e folds these into the layer before them after training, so the layer's own result is never stored.
 TRAINED_NORMS = frozenset({"aten.batch_norm.default"})
 
 
@@ -52,7 +52,7 @@ class Annotator:
         return self.specs.activation(self.dtype)
 
     def is_annotated(self, node: Node) -> bool:
-        """Whether some quantizer has decided about the node already."""
+        """Return whether a quantizer has already annotated the node."""
         return Q_ANNOTATION_KEY in node.meta
 
     def is_float(self, node: Any) -> bool:
@@ -71,7 +71,7 @@ class Annotator:
         )
 
     def result_spec(self, node: Node) -> QuantizationSpecBase | None:
-        """The spec a node's result ends up with, through all sharing; None when it is not annotated."""
+        """Return the spec that a node's result ends up with after all sharing; None if it is not annotated."""
         found = node.meta.get(Q_ANNOTATION_KEY)
         spec = found.output_qspec if found is not None else None
         while isinstance(spec, SharedQuantizationSpec):
@@ -83,22 +83,22 @@ class Annotator:
         return spec
 
     def input_spec(self, x: Node) -> QuantizationSpecBase:
-        """The spec for reading `x`: its producer's parameters where it has some, else an observer of its own."""
+        """Return the spec for reading `x`: its producer's parameters if it has some, else a new observer."""
         if _type_of(self.result_spec(x)) == self.dtype:
             return SharedQuantizationSpec(x)
         number = _scalar(x)
         if number is not None:
-            # Its own magnitude over a power of two as scale: the number stays exact. In 16 bits LiteRT adds no scales that
-            # are far apart, so there the stored value is large.
+            # The scale is the number's magnitude over a power of two, so the number stays exact. LiteRT's 16-bit ADD
+            # does not take scales that are far apart, so there the stored value is large.
             return fixed((abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype)
         return self.activation()
 
     def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
-        """The spec for reading weights: symmetric when they are constant, else they are activations like any other."""
+        """Return the spec for reading weights: symmetric if they are constant, else that of an activation."""
         return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
 
     def fused(self, node: Node) -> list[Node]:
-        """What follows `node` alone and is annotated as one with it: in training its batch norm, then an activation."""
+        """Return the nodes fused with `node`: in training its batch norm, then an activation, each the only reader."""
         found: list[Node] = []
         for operators in (TRAINED_NORMS if self.specs.is_qat else frozenset(), FUSED_ACTIVATIONS):
             users = list((found or [node])[-1].users)
@@ -112,7 +112,7 @@ class Annotator:
         self, node: Node, inputs: Sequence[Any], weights: dict[Node, QuantizationSpecBase] | None = None,
         output: QuantizationSpecBase | None = None,
     ) -> None:  # fmt: skip
-        """An operator with its own output range; an activation behind it is quantized as one with it."""
+        """Annotate an operator with its own output range; a following activation is quantized together with it."""
         if not self.is_float(node):
             return
         specs = {x: self.input_spec(x) for x in inputs if self.is_float(x)}
@@ -123,23 +123,26 @@ class Annotator:
             self.write(member, specs if member is node else {}, output if member is chain[-1] else None)
 
     def unary(self, node: Node, output: QuantizationSpecBase | None = None) -> None:
-        """One tensor in, its own range out."""
+        """Annotate an operator with one input tensor and its own output range."""
         x = node.args[0]
         if self.is_float(x):
             self.write(node, {x: self.input_spec(x)}, output or self.activation())  # type: ignore[index,arg-type]
 
     def read(self, node: Node) -> None:
-        """One tensor in, a result that nothing quantizes: an index."""
+        """Annotate an operator whose input is quantized and whose result is not: an index."""
         x = node.args[0]
         if self.is_float(x):
             self.write(node, {x: self.input_spec(x)}, None)  # type: ignore[index,arg-type]
 
     def fixed_output(self, node: Node, scale: float, zero_point: int) -> None:
-        """One tensor in, a result whose range is known beforehand; in 16 bits LiteRT takes 2^-15 alone."""
+        """Annotate an operator whose output range is known beforehand; LiteRT's 16-bit kernels only accept 2^-15."""
         self.unary(node, fixed(scale, zero_point) if self.dtype is torch.int8 else fixed(2.0**-15, 0, self.dtype))
 
     def probabilities(self, node: Node, scale: float, zero_point: int) -> None:
-        """A softmax; over many classes it has 8 bits in a 16-bit network, and reads what lies below the largest value."""
+        """Annotate a softmax.
+
+        With many classes it is 8 bits wide in a 16-bit network and reads values below the maximum.
+        """
         x = node.args[0]
         if self.dtype is torch.int16 and is_over_many(node) and isinstance(x, Node) and self.is_float(x):
             self.write(node, {x: fixed(reach(node) / 255, 127)}, fixed(scale, zero_point))
@@ -147,10 +150,10 @@ class Annotator:
             self.fixed_output(node, scale, zero_point)
 
     def shared(self, node: Node, inputs: Sequence[Any] | None = None) -> None:
-        """Every input and the result have the same parameters: shape-only operators, pooling, concatenation.
+        """Give every input and the result the same parameters: shape-only operators, pooling, concatenation.
 
-        Parameters fixed beforehand (softmax, sigmoid) only spread when every input has the same ones: else the others
-        would be clipped to that range, so an observer of its own joins them and the fixed ones are requantized.
+        Fixed parameters (softmax, sigmoid) are only kept when every input has the same ones. Otherwise the other inputs
+        would be clipped to that range, so all of them get a new observer and the fixed ones are requantized.
         """
         tensors = [x for x in (node.args[:1] if inputs is None else inputs) if self.is_float(x)]
         if not tensors:
@@ -160,8 +163,8 @@ class Annotator:
             self.dtype = torch.int16 if self._able and known == {torch.int16} else torch.int8 if known else self.dtype
         specs = [spec if _type_of(spec := self.result_spec(x)) == self.dtype else None for x in tensors]
         free = [x for x, spec in zip(tensors, specs, strict=True) if not isinstance(spec, FixedQParamsQuantizationSpec)]
-        # One that is quantized here comes first: torchao joins all readers of a tensor, and a reader that is told to share
-        # with something made from that same tensor would make the sharing go round in a circle.
+        # An input that is quantized here comes first. torchao joins all readers of a tensor, and a reader that shares
+        # with something computed from the same tensor would create a cycle.
         fresh = [x for x, spec in zip(tensors, specs, strict=True) if spec is None and x.op != "get_attr"]
         if free or len({id(spec) if spec is None else spec for spec in specs}) > 1:
             anchor = (fresh or free or tensors)[0]
@@ -172,23 +175,23 @@ class Annotator:
         self.write(node, {anchor: first, **{x: share for x in tensors if x is not anchor}}, share)
 
     def argument(self, node: Node, name: str) -> Any:
-        """An argument of the node by its schema's name."""
+        """Return an argument of the node by its name in the schema."""
         return arguments(node)[name]
 
 
 def share_roles(model: GraphModule) -> None:
-    """Let the steps of a recurrent layer share observers: with one set of scales they are one body of a loop.
+    """Let the steps of a recurrent layer share observers: with equal scales they become one loop body.
 
     A buffer that the graph changes is read with the scale it is written with, so that it can stay quantized between calls.
     """
     _name_states(model)
-    first: dict[Any, Any] = {}  # role → the first edge or node that plays it
+    first: dict[Any, Any] = {}  # role → the first edge or node that has it
     for node in model.graph.nodes:
         found = node.meta.get(Q_ANNOTATION_KEY)
         if found is None:
             continue
         for source in found.input_qspec_map:
-            # What the first step begins with plays the role of the states to come.
+            # The initial state has the role of the later states.
             role = source.meta.get(ROLE_KEY) if source.op == "get_attr" else None
             if role is None:
                 continue
@@ -207,7 +210,7 @@ def share_roles(model: GraphModule) -> None:
 
 
 def _name_states(model: GraphModule) -> None:
-    """Give buffers and what is written to them one role."""
+    """Give each changed buffer and the value written to it the same role."""
     for call in model.graph.nodes:
         if operator_name(call) != "aten.copy_.default":
             continue
@@ -220,7 +223,7 @@ def _name_states(model: GraphModule) -> None:
 
 
 def _maker(value: Node) -> Node:
-    """The node whose parameters a value has: operators that move one input keep them."""
+    """Return the node that defines a value's parameters: operators that only move data keep those of their input."""
     found = value.meta.get(Q_ANNOTATION_KEY)
     while (
         found is not None and isinstance(found.output_qspec, SharedQuantizationSpec) and len(found.input_qspec_map) == 1
@@ -231,7 +234,7 @@ def _maker(value: Node) -> Node:
 
 
 def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec | None:
-    """The parameters that results of this role have beforehand, such as those of a tanh."""
+    """Return the fixed parameters for results of this role, such as those of a tanh; None if they are calibrated."""
     for node in model.graph.nodes:
         found = node.meta.get(Q_ANNOTATION_KEY)
         if found is not None and node.meta.get(ROLE_KEY) == role:
@@ -239,22 +242,22 @@ def _fixed_role(model: GraphModule, role: Any) -> FixedQParamsQuantizationSpec |
     return None
 
 
-_WIDE_UNIT = 1 << 14  # the stored value of a number among 16-bit activations
+_WIDE_UNIT = 1 << 14  # stored value of a constant among 16-bit activations
 
 
 def _type_of(spec: QuantizationSpecBase | None) -> torch.dtype | None:
-    """The type a spec stores; None for no spec."""
+    """Return the dtype a spec stores; None for no spec."""
     return getattr(spec, "dtype", None)
 
 
 def _scalar(node: Node) -> float | None:
-    """The value of a constant of one element, None for anything else."""
+    """Return the value of a one-element constant, None for anything else."""
     found = _attribute(node) if node.op == "get_attr" and not is_changed(node) else None
     return float(found) if isinstance(found, torch.Tensor) and found.numel() == 1 else None
 
 
 def _attribute(node: Node) -> Any:
-    """What a get_attr node reads, None when the module has it no more."""
+    """Return the attribute that a get_attr node reads, None if the module no longer has it."""
     found: Any = node.graph.owning_module
     for part in str(node.target).split("."):
         found = getattr(found, part, None)

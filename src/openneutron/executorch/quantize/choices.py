@@ -1,8 +1,7 @@
-"""Choices: how a network is quantized, for all of it and layer by layer; as options, or as a quantization file.
+"""Choices: how a network is quantized, as a whole and layer by layer; given as options or as a quantization file.
 
-A quantization file is TOML. Its keys are the options of a compile that quantize; each `[[layer]]` changes some of them for
-layers that its `name` matches, the last that matches decides. `[[tried]]`, which `openneutron tune`
-writes below, is not read.
+A quantization file is TOML. Its keys are the compile options about quantization. Each `[[layer]]` changes some of them for
+the layers that its `name` matches; the last match wins. `[[tried]]` tables, which `openneutron tune` appends, are ignored.
 
     per_channel = true
     observer = "minmax"
@@ -31,16 +30,16 @@ from typing import Any, Final
 from openneutron.errors import FormatError, OptionError
 from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.files import read_file
-from openneutron.options import OBSERVERS, SCHEMA, Options, checked
+from openneutron.options import OBSERVERS, SCHEMA, Options, check_options
 
-# What others that clip by percentile start from: one value in ten thousand lies beyond.
+# The usual default of percentile observers: one value in ten thousand is clipped.
 PERCENTILE: Final = 99.99
 _TRACE = "tried"
 
 
 @dataclass(frozen=True)
 class LayerChoice:
-    """What is different for the layers that `name` matches; None is as for the whole model."""
+    """Settings for the layers that `name` matches; None keeps the model's setting."""
 
     name: str
     activations: str | None = None
@@ -50,13 +49,13 @@ class LayerChoice:
     exclude: bool = False
 
     def matches(self, names: Iterable[str]) -> bool:
-        """Whether something known by these names is meant, or lies inside a module that is."""
+        """Return whether one of these names matches, or lies inside a module that matches."""
         return any(fnmatchcase(one, self.name) or fnmatchcase(one, f"{self.name}.*") for one in names)
 
 
 @dataclass(frozen=True)
 class Choices:
-    """Everything the quantizer and the methods around it are asked for; the fields are options of a compile."""
+    """All settings of the quantizer and of the post-training methods; the fields are options of a compile."""
 
     per_channel: bool = Options.per_channel
     observer: str = Options.observer
@@ -72,29 +71,29 @@ class Choices:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Choices:
-        """From options of a compile; what they say beside a quantization file is stronger than the file."""
+        """Make choices from compile options; options override the quantization file."""
         file = given.get("quantization") or {}
         own = {name: value for name, value in given.items() if name in NAMES and value != SCHEMA[name].default}
         return cls(**{**(read_choices(file) if file else {}), **own})
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The names of the methods that work on a module after or before calibration."""
+        """The names of the chosen post-training methods."""
         return tuple(name for name in METHODS if getattr(self, name))
 
     def refuse_methods(self, reason: str, hint: str) -> None:
-        """An `OptionError` when a method is asked for where there is none."""
+        """Raise an `OptionError` if a post-training method was chosen where none can be used."""
         if self.methods:
             raise OptionError(f"{' and '.join(self.methods)}: {reason}", hint=hint)
 
 
 METHODS: Final = ("equalize", "smooth", "correct_bias", "adaround")
-# Options of a compile that a quantization file may hold.
+# The compile options that a quantization file may hold.
 NAMES: Final = tuple(one.name for one in dataclasses.fields(Choices) if one.name in SCHEMA)
 
 
 def read_choices(given: Any) -> dict[str, Any]:
-    """The fields of `Choices` from a path, a mapping, or a mapping as JSON; an error names what is wrong, and where.
+    """Return the fields of `Choices` from a path, a mapping, or JSON; an error names the wrong value and its place.
 
     Example:
         >>> read_choices({"per_channel": True, "layer": [{"name": "head", "activations": "int16"}]})["per_channel"]
@@ -117,7 +116,7 @@ def read_choices(given: Any) -> dict[str, Any]:
     if "percentile" in raw:
         found["percentile"] = _percentile(raw.pop("percentile"), where)
     known = {name: SCHEMA[name] for name in NAMES}
-    found |= checked(raw, where=where, known=known)
+    found |= check_options(raw, where=where, known=known)
     if not isinstance(layers, list):
         raise FormatError("layer is no list", where=where, hint="write [[layer]] and name = ... below it")
     found["layers"] = tuple(layer_choice(layer, where=f"{where}, layer {at}") for at, layer in enumerate(layers, 1))
@@ -126,7 +125,7 @@ def read_choices(given: Any) -> dict[str, Any]:
 
 
 def layer_choice(raw: Any, *, where: str) -> LayerChoice:
-    """One layer's table, checked."""
+    """Check and convert one `[[layer]]` table."""
     fields = [one.name for one in dataclasses.fields(LayerChoice)]
     if not isinstance(raw, Mapping) or not isinstance(raw.get("name"), str) or not raw["name"].strip():
         raise FormatError("it has no name", where=where, hint='for example name = "features.3"')
@@ -153,7 +152,7 @@ def _percentile(value: Any, where: str) -> float:
 
 
 def to_table(choices: Choices) -> dict[str, Any]:
-    """What is not at its default, as a mapping that `quantization` takes.
+    """Return the settings that differ from their defaults, as a mapping that `quantization` accepts.
 
     Example:
         >>> to_table(Choices(per_channel=True))
@@ -166,12 +165,12 @@ def to_table(choices: Choices) -> dict[str, Any]:
         if value != getattr(plain, name):
             found[name] = list(value) if isinstance(value, tuple) else value
     if choices.layers:
-        found["layer"] = [_given(one) for one in choices.layers]
+        found["layer"] = [_options_given(one) for one in choices.layers]
     return found
 
 
 def to_toml(choices: Choices, tried: Iterable[Mapping[str, Any]] = (), *, head: str = "") -> str:
-    """A quantization file that says the same, with what was tried below it.
+    """Return a quantization file with these choices and, below them, the tried candidates.
 
     Example:
         >>> print(to_toml(Choices(per_channel=True, layers=(LayerChoice("head", activations="int16"),))))
@@ -186,7 +185,7 @@ def to_toml(choices: Choices, tried: Iterable[Mapping[str, Any]] = (), *, head: 
     return "\n".join(lines) + "\n"
 
 
-def _given(layer: LayerChoice) -> dict[str, Any]:
+def _options_given(layer: LayerChoice) -> dict[str, Any]:
     found = {one.name: getattr(layer, one.name) for one in dataclasses.fields(layer)}
     return {name: value for name, value in found.items() if value is not None and value is not False} | (
         {"per_channel": False} if layer.per_channel is False else {}
@@ -194,5 +193,5 @@ def _given(layer: LayerChoice) -> dict[str, Any]:
 
 
 def _toml(value: Any) -> str:
-    """Strings, numbers, switches and lists are written in TOML as in JSON."""
+    """Format a value for TOML; strings, numbers, booleans and lists are written as in JSON."""
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Why calibration stopped: which operator failed on a sample, or made numbers that no scale can store."""
+"""Explain why calibration stopped: which operator failed on a sample, or gave numbers that no scale can store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from openneutron.executorch.fx import operator_name, source_line
 def failed_sample(
     prepared: GraphModule, batch: tuple[torch.Tensor, ...], number: int, error: Exception
 ) -> UnsupportedError:
-    """The sentence for a sample on which the prepared model raised `error`; it runs once more, node by node.
+    """Return the error for a sample on which the prepared model raised `error`; runs it once more, node by node.
 
     Example:
         >>> raise failed_sample(prepared, batch, 0, error) from error
@@ -25,20 +25,20 @@ def failed_sample(
         search.run(*batch)
     except _Found as found:
         return UnsupportedError(
-            f"{_named(found.node)} gives {found.what} on calibration sample {number}",
+            f"{_name_node(found.node)} gives {found.what} on calibration sample {number}",
             hint="keep its input where the result is finite, as log(x + 1e-6) does, or leave that sample out",
         )
     except Exception as again:
         error = again
     first = (str(error).strip().splitlines() or ["no message"])[0].rstrip(".")
     return UnsupportedError(
-        f"{_named(search.at)} fails on calibration sample {number}: {type(error).__name__}: {first}",
+        f"{_name_node(search.at)} fails on calibration sample {number}: {type(error).__name__}: {first}",
         hint="run model(*example_inputs) alone to see the whole error",
     )
 
 
 class _Found(Exception):
-    """A value that is not finite reached an observer."""
+    """Raised when a value that is not finite reaches an observer."""
 
     def __init__(self, node: Node, what: str) -> None:
         super().__init__(what)
@@ -46,20 +46,20 @@ class _Found(Exception):
 
 
 class _Search(Interpreter):
-    """Runs the model without its observers, and looks at what they would have seen."""
+    """Runs the model without its observers, and checks the values they would get."""
 
     def __init__(self, prepared: GraphModule) -> None:
         super().__init__(prepared)
         self.at: Node | None = None
 
     def run_node(self, n: Node) -> Any:
-        """One node; kept for the sentence."""
+        """Run one node and remember it for the error message."""
         self.at = n
         with torch.no_grad():
             return super().run_node(n)
 
     def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """An observer: it hands its value on."""
+        """Skip an observer after checking its value."""
         assert self.at is not None
         source = self.at.args[0]
         if isinstance(args[0], torch.Tensor) and isinstance(source, Node) and not bool(torch.isfinite(args[0]).all()):
@@ -73,7 +73,7 @@ def _kind(value: torch.Tensor) -> str:
     return "minus infinity" if bool((value == -torch.inf).any()) else "infinity"
 
 
-def _named(node: Node | None) -> str:
+def _name_node(node: Node | None) -> str:
     if node is None:
         return "the model"
     parts = ", ".join(part for part in (node.name, source_line(node)) if part)

@@ -1,7 +1,7 @@
-"""How close each layer of the quantized network is to the float one, on samples.
+"""SQNR of each layer of the quantized network against the float network, on samples.
 
-Both run node by node. A layer's value is what its readers see: after the quantize and dequantize behind it. The quantized
-module calls its nodes as the float module does that it was made from.
+Both run node by node. A layer's value is the one its readers get: after the quantize and dequantize behind it. Nodes of the
+quantized module have the names of the float module's.
 
 Example:
     >>> layers, output = measure(model, quantized, samples)
@@ -23,12 +23,12 @@ from openneutron.executorch.fx import is_dequantize, is_quantize, origin
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.pt2e import prepare
 
-FULL = 120.0  # dB that stand for "equal": more than any INT8 result reaches
+FULL = 120.0  # dB for equal values: more than any INT8 result reaches
 
 
 @dataclass(frozen=True)
 class LayerSqnr:
-    """One node of the quantized module: its name at first capture, the elements of its value, decibels."""
+    """One node of the quantized module: its name in the captured graph, its number of elements, its SQNR in dB."""
 
     origin: str
     elements: int
@@ -38,8 +38,8 @@ class LayerSqnr:
 def measure(
     model: torch.nn.Module | torch.export.ExportedProgram, quantized: GraphModule, samples: Sequence[Inputs]
 ) -> tuple[list[LayerSqnr], float]:
-    """The SQNR of every node of the quantized module that the float one has too, and that of the output."""
-    floating = _float_module(model, samples[0])
+    """Return the SQNR of every node of the quantized module that the float one has too, and that of the output."""
+    floating = _float_module(model, samples)
     powers: dict[str, tuple[float, float]] = {}
     sizes: dict[str, int] = {}
     with torch.no_grad():
@@ -49,7 +49,7 @@ def measure(
                 reference = wanted.get(name)
                 if reference is not None and reference.shape == value.shape:
                     signal, noise = powers.get(name, (0.0, 0.0))
-                    # Sums in double: single precision loses what small differences of large tensors add.
+                    # Sums use double precision: single precision drops small differences of large tensors.
                     signal += float(reference.square().sum(dtype=torch.double))
                     powers[name] = signal, noise + float((reference - value).square().sum(dtype=torch.double))
                     sizes[name] = value.numel()
@@ -60,22 +60,22 @@ def measure(
     return layers, _decibels(*powers[_OUTPUT]) if _OUTPUT in powers else FULL
 
 
-_OUTPUT = "<output>"  # no node is called that
+_OUTPUT = "<output>"  # no node has this name
 
 
-def _float_module(model: torch.nn.Module | torch.export.ExportedProgram, sample: Inputs) -> GraphModule:
-    """The float network as the quantizer saw it, its nodes named as in the quantized module.
+def _float_module(model: torch.nn.Module | torch.export.ExportedProgram, samples: Sequence[Inputs]) -> GraphModule:
+    """Return the float network as the quantizer saw it, with the node names of the quantized module.
 
-    It holds observers, which are passed by.
+    It contains observers, which the recorder skips.
     """
     if isinstance(model, torch.export.ExportedProgram):
-        return prepare(model, NeutronQuantizer())
+        return prepare(model, NeutronQuantizer(), samples=samples)
     with evaluation(model):
-        return prepare(export(model, sample), NeutronQuantizer())
+        return prepare(export(model, samples[0]), NeutronQuantizer(), samples=samples)
 
 
 class _Recorder(Interpreter):
-    """Runs a module and keeps the first tensor of every call's value, and the output's."""
+    """Runs a module and records every call's result, or its first tensor, and the output."""
 
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
@@ -83,7 +83,7 @@ class _Recorder(Interpreter):
 
     def run_node(self, n: Node) -> Any:
         if n.op == "call_module" and hasattr(self.fetch_attr(str(n.target)), "calculate_qparams"):
-            return self.env[n.args[0]]  # an observer; its histograms take longer than the network
+            return self.env[n.args[0]]  # skip an observer; its histograms take longer than the network
         value = super().run_node(n)
         if n.op in ("call_function", "output"):
             first = value[0] if isinstance(value, (tuple, list)) and value else value
@@ -93,7 +93,7 @@ class _Recorder(Interpreter):
 
 
 def _maker(node: Node) -> str:
-    """The node itself; for a dequantize, the node whose value it gives back."""
+    """Return the node's name; for a dequantize, the name of the node whose value it restores."""
     if is_dequantize(node) and isinstance(node.args[0], Node) and is_quantize(node.args[0]):
         origin = node.args[0].args[0]
         return origin.name if isinstance(origin, Node) else node.name

@@ -1,4 +1,4 @@
-"""Loss: where a quantized network loses its accuracy, in one sentence with the commands that help."""
+"""Accuracy warning: says in one sentence where a quantized network loses accuracy, with the commands that help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def loss(
     quantized: GraphModule,
     samples: Sequence[tuple[torch.Tensor, ...]],
 ) -> str:
-    """The warning for a program below `GOOD` decibels: how far, which layer is the first below, and what to try.
+    """Return the warning for a program below `GOOD` dB: its SQNR, the first layer below, and what to try.
 
     Example:
         >>> loss(report, model, quantized, samples)
@@ -31,13 +31,15 @@ def loss(
     except OpenNeutronError:
         layers = []
     first = next((layer for layer in layers if layer.sqnr < GOOD and layer.elements > 1), None)
-    where = f"{_named(report, first)} is the first layer below ({first.sqnr:.1f} dB); " if first is not None else ""
+    where = (
+        f"{_name_layer(report, first)} is the first layer below ({first.sqnr:.1f} dB); " if first is not None else ""
+    )
     return (
         f"the output is {report.output_sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {where}"
         f"`openneutron bisect` measures what helps, --per-channel and --observer minmax among it"
     )
 
 
-def _named(report: Report, layer: LayerSqnr) -> str:
+def _name_layer(report: Report, layer: LayerSqnr) -> str:
     node = next((one for one in report.nodes if one.origin == layer.origin), None)
     return f"{layer.origin} ({node.source})" if node is not None and node.source else layer.origin

@@ -1,7 +1,7 @@
-"""Softmax over many classes in a 16-bit network: it is found in 8 bits, below its largest value.
+"""Softmax over many classes in a 16-bit network: computed in 8 bits, relative to the largest value.
 
-LiteRT's table of 16 bits ends at exp(-10), and each class further down gets two steps of 2^-15: of 256 classes they take
-1.5 % of the sum, of 6,000 a third. Its kernel of 8 bits leaves them out.
+LiteRT's 16-bit lookup table ends at exp(-10), and each class further down gets two steps of 2^-15: 256 such classes take
+1.5 % of the sum, 6,000 take a third. Its 8-bit kernel leaves them out.
 
 Before:  y = softmax(x)                     x in 16 bits
 After:   y = softmax(x - amax(x))           x and the difference in 16 bits, read by the softmax in 8 bits from -`reach` to 0
@@ -16,16 +16,16 @@ from torch.fx import Node
 from openneutron.executorch.fx import arguments, shape_of
 
 SOFTMAX = frozenset({"aten.softmax.int", "aten._softmax.default"})
-MOST_WIDE = 256  # classes that the softmax of 16 bits is good for
+MOST_WIDE = 256  # up to so many classes the 16-bit softmax is accurate enough
 
 
 def is_over_many(node: Node) -> bool:
-    """Whether a softmax has more classes than LiteRT's of 16 bits is good for."""
+    """Return whether a softmax has more classes than `MOST_WIDE`."""
     return _classes(node) > MOST_WIDE
 
 
 def reach(node: Node) -> float:
-    """How far below the largest value counts: all classes further down have half a step of 1/256 together."""
+    """Return how far below the largest value inputs count: all classes further down add up to half a step of 1/256."""
     return math.log(512 * _classes(node))
 
 

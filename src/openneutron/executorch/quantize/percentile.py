@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torchao.quantization.pt2e.observer import HistogramObserver
 
 from openneutron.executorch.quantize.choices import PERCENTILE
+from openneutron.executorch.upstream.histogram import RangeObserver
 
 
-class PercentileObserver(HistogramObserver):  # type: ignore[misc,unused-ignore]
+class PercentileObserver(RangeObserver):
     """The values below `percentile` percent of all and above the rest, from torchao's histogram.
 
     The histogram observer minimises the error of the whole tensor instead and may clip far more.
@@ -23,8 +23,8 @@ class PercentileObserver(HistogramObserver):  # type: ignore[misc,unused-ignore]
         super().__init__(*args, **kwargs)
         self.percentile = percentile
 
-    def _non_linear_param_search(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Called by torchao for the ends of the range."""
+    def find_range(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The values that the share at either end stays beyond."""
         share = torch.cumsum(self.histogram, 0) / self.histogram.sum()
         beyond = (100.0 - self.percentile) / 100.0
         first = int(torch.count_nonzero(share < beyond))

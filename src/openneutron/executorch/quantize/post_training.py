@@ -1,4 +1,6 @@
-"""Post-training quantization of an exported float program: methods before, calibration, conversion, methods behind.
+"""Post-training quantization of an exported float program.
+
+The steps are: methods on the float module, calibration, conversion, methods on the converted module.
 
 Example:
     >>> chosen = Choices(correct_bias=True)
@@ -9,7 +11,7 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -19,13 +21,15 @@ from torch.fx import GraphModule
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.executorch.capture.export import one_thread
-from openneutron.executorch.quantize.accuracy import SAMPLES, output_sqnr, run_all
+from openneutron.executorch.quantize.accuracy import SAMPLES, run_all
+from openneutron.executorch.quantize.check.finite import loses_numbers, may_lose_numbers, unsafe_inputs
+from openneutron.executorch.quantize.check.rewrites import describe_node
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.improve.refine import refine
 from openneutron.executorch.quantize.improve.smooth import smooth
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
-from openneutron.executorch.quantize.states import apart, restore, states_of
+from openneutron.executorch.quantize.pt2e import Findings, calibrate, convert, prepare
+from openneutron.executorch.quantize.states import States, restore, separate_module, states_of
 from openneutron.executorch.stage_times import Stages
 
 Batches = Sequence[tuple[torch.Tensor, ...]]
@@ -33,11 +37,17 @@ Batches = Sequence[tuple[torch.Tensor, ...]]
 
 @dataclass(frozen=True)
 class Converted:
-    """The converted PT2E module, the SQNR of each of its outputs against float, and what methods have to say."""
+    """The converted PT2E module, its original buffers, and the notes of the methods."""
 
     module: GraphModule
-    sqnr: tuple[float, ...]
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    lossy: bool = False  # has NaN or infinity where the float network has numbers
+    states: States = field(default_factory=dict)
+
+
+# How many operators may be left in float, one after another, to keep numbers finite; more point to another problem.
+_RETRIES = 4
 
 
 def quantize_exported(
@@ -48,18 +58,60 @@ def quantize_exported(
     *,
     stages: Stages | None = None,
 ) -> Converted:
-    """Quantize; the SQNR is against the program as it was, before any method touched it."""
+    """Quantize a program; the caller, which has the original model, measures the accuracy.
+
+    Operators whose rounding makes NaN or infinity further on stay in float, and a note names them.
+    """
+    notes: list[str] = []
+    kept = {id(one): one.exclude for one in _excluding(quantizer)}
+    try:
+        for _ in range(_RETRIES):
+            made = _quantize(exported, batches, chosen, quantizer, stages)
+            if not made.lossy:
+                return replace(made, notes=(*made.notes, *notes))
+            culprit, makers = unsafe_inputs(made.module, batches[:SAMPLES])
+            restore(made.module, made.states)
+            names = [one.name for one in makers if all(one.name not in kind.exclude for kind in _excluding(quantizer))]
+            if culprit is None or not names or not kept:
+                break
+            for kind in _excluding(quantizer):
+                kind.exclude = (*kind.exclude, *names)
+            notes.append(
+                f"{', '.join(map(describe_node, makers))} stays in float: rounded, {describe_node(culprit)} has no number"
+            )
+    finally:
+        for one in _excluding(quantizer):
+            one.exclude = kept[id(one)]
+    culprit = unsafe_inputs(made.module, batches[:SAMPLES])[0]
+    restore(made.module, made.states)
+    where = f"{describe_node(culprit)} makes" if culprit is not None else "the program has"
+    warning = f"{where} NaN or infinity where the float network has numbers"
+    return replace(made, notes=(*made.notes, *notes), warnings=(*made.warnings, warning))
+
+
+def _excluding(quantizer: Quantizer) -> list[Any]:
+    """Return the quantizers in it that can leave operators in float."""
+    return [one for one in getattr(quantizer, "quantizers", [quantizer]) if hasattr(one, "exclude")]
+
+
+def _quantize(
+    exported: ExportedProgram,
+    batches: Batches,
+    chosen: Choices,
+    quantizer: Quantizer,
+    stages: Stages | None,
+) -> Converted:
     stages = stages or Stages()
     counts: dict[str, int] = {}
+    found = Findings()
     with stages("preparing for quantization"), one_thread():
-        # Methods may change the float function where it clips; what they are measured against is the original.
-        original = run_all(apart(exported), batches) if chosen.equalize or chosen.smooth else None
-        prepared = prepare(exported, quantizer, [partial(_step, counts, *one) for one in _before(chosen, batches)])
+        before = [partial(_step, counts, *one) for one in _before(chosen, batches)]
+        prepared = prepare(exported, quantizer, before, samples=batches, found=found)
     states = states_of(prepared)
     with stages("calibrating"):
-        wanted = calibrate(prepared, batches, keep=SAMPLES)
+        calibrate(prepared, batches)
     with stages("quantizing"):
-        quantized = converted(_copied(prepared) if chosen.correct_bias or chosen.adaround else prepared)
+        quantized = convert(_copy_prepared(prepared) if chosen.correct_bias or chosen.adaround else prepared)
     notes = [f"{counts[name]} {what}" for name, what in _NOTES.items() if name in counts]
     if chosen.correct_bias or chosen.adaround:
         with stages("refining weights and biases"), one_thread():
@@ -68,10 +120,12 @@ def quantize_exported(
             )  # fmt: skip
             notes += done.notes()
     restore(quantized, states)
-    with stages("measuring accuracy"), one_thread():
-        sqnr = output_sqnr(original or wanted, run_all(quantized, batches))
-    restore(quantized, states)
-    return Converted(quantized, sqnr, tuple(notes))
+    lossy = False
+    if may_lose_numbers(quantized):
+        with stages("looking for NaN and infinity"), one_thread():
+            lossy = loses_numbers(run_all(separate_module(exported), batches), run_all(quantized, batches))
+        restore(quantized, states)
+    return Converted(quantized, (*notes, *found.notes), tuple(found.warnings), lossy, states)
 
 
 _NOTES = {"equalize": "pairs of layers equalized", "smooth": "layer norms smoothed"}
@@ -90,11 +144,11 @@ def _step(counts: dict[str, int], name: str, step: Callable[[GraphModule], int],
     counts[name] = step(module)
 
 
-def _copied(prepared: Any) -> Any:
-    """A copy to convert, so that the calibrated module still runs in float."""
+def _copy_prepared(prepared: Any) -> Any:
+    """Return a copy to convert, so that the calibrated module still runs in float."""
     import copy
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own treespec complains of being copied
+        warnings.simplefilter("ignore")  # torch warns about copying its own treespec
         return copy.deepcopy(prepared)

@@ -1,4 +1,4 @@
-"""Which activations have 8 and which 16 bits: by pattern, the last that matches decides."""
+"""Precision: which activations have 8 and which 16 bits, by pattern; the last match wins."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def precision_of(given: object) -> Precision:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """ "head=int16" as pattern and precision; "int16" alone is for everything."""
+    """Split "head=int16" into pattern and precision; "int16" alone applies to everything."""
     pattern, _, precision = text.rpartition("=")
     return pattern.strip(), precision.strip()
 
 
 @dataclass
 class Precisions:
-    """The precision of everything, and exceptions in the order in which they were made.
+    """A default precision, and exceptions in the order in which they were made.
 
     Example:
         >>> chosen = Precisions.of({"head": "int16"})
@@ -58,7 +58,7 @@ class Precisions:
 
     @classmethod
     def of(cls, given: PrecisionLike, default: str = Precision.INT8) -> Precisions:
-        """From "int16", or from patterns; "*" stands for everything."""
+        """Make precisions from "int16" or from patterns; "*" matches everything."""
         made = cls(precision_of(default))
         if isinstance(given, Mapping):
             pairs = list(given.items())
@@ -69,14 +69,14 @@ class Precisions:
         return made
 
     def choose(self, pattern: str, precision: object) -> None:
-        """Let names that match, and everything inside a module of that path, have the precision."""
+        """Choose a precision for matching names and for everything inside a module of a matching path."""
         if pattern in ("", "*"):
             self.default = precision_of(precision)
         else:
             self.rules.append((pattern, precision_of(precision)))
 
     def of_names(self, names: Iterable[str]) -> Precision | None:
-        """What was chosen for something known by these names; None where nothing was."""
+        """Return the precision chosen for something with these names; None if there is none."""
         known = [name for name in names if name]
         for pattern, precision in reversed(self.rules):
             if any(fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}.*") for name in known):

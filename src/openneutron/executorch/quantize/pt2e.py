@@ -1,89 +1,100 @@
-"""torchao's PT2E flow, step by step: observers in, calibration, conversion."""
+"""torchao's PT2E flow, step by step: inserting observers, calibration, conversion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
-from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import tree_map
+from torch.fx import GraphModule
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.executorch.capture.export import Inputs, one_thread
-from openneutron.executorch.fx import is_view
+from openneutron.executorch.capture.functional import functional
+from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.failed_sample import failed_sample
+from openneutron.executorch.quantize.passes.decompose.decompose_batch_statistics import decompose_batch_statistics
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
-from openneutron.executorch.quantize.quick.convert import quick_convert
-from openneutron.executorch.quantize.quick.names import quick_names
-from openneutron.executorch.quantize.states import part
-from openneutron.executorch.recompile_once import recompile_once
+from openneutron.executorch.quantize.states import separate_buffers
+from openneutron.executorch.upstream.convert_faster import convert_faster
+from openneutron.executorch.upstream.find_names import find_names
+from openneutron.executorch.upstream.recompile_once import recompile_once
+
+
+@dataclass
+class Findings:
+    """Results of the rewrite check: parts that stay as written, and places where the model gives NaN."""
+
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def prepare(
-    program: ExportedProgram, quantizer: Quantizer, before: Sequence[Callable[[GraphModule], Any]] = ()
+    program: ExportedProgram,
+    quantizer: Quantizer,
+    before: Sequence[Callable[[GraphModule], Any]] = (),
+    *,
+    samples: Sequence[Inputs] = (),
+    found: Findings | None = None,
 ) -> GraphModule:
-    """The module with observers, ready to calibrate; `before` are steps on the float module, batch norms folded."""
+    """Return the module with observers, ready to calibrate, with batch norms folded; `before` are steps on the float module.
+
+    With `samples`, every rewrite of the float graph is checked on them; the results are added to `found`.
+    """
     from torchao.quantization.pt2e.quantize_pt2e import prepare_pt2e
 
-    if changes_what_others_see(program.graph):
-        # Observers between a value and its change in place would part the two.
-        program = program.run_decompositions({})
-    with quick_names(), recompile_once():
-        # Guards are a call of a module, which passes of other backends refuse.
+    program = functional(program)
+    with find_names(), recompile_once():
+        # Guards are a module call, which passes of other backends refuse.
         module = program.module(check_guards=False)
-        part(module)
-        # torchao folds batch norms too, but also into convolutions that something else reads.
-        fold_batch_norm(module)
-        for step in before:
-            step(module)
-        return prepare_pt2e(module, quantizer)
+        separate_buffers(module)
+        decompose_batch_statistics(module)
+        # torchao folds batch norms too, but also into convolutions that have other readers.
+        check = RewriteCheck(module, samples)
+        checks = [check]
+        check.run([fold_batch_norm])
+        if before:
+            check.settle()  # these steps change weights on purpose
+            for step in before:
+                step(module)
+            checks.append(RewriteCheck(module, samples))
+        else:
+            module.recompile()
+        for one in getattr(quantizer, "quantizers", [quantizer]):
+            if samples and hasattr(one, "check"):
+                one.check = checks[-1]
+        prepared = prepare_pt2e(module, quantizer)
+        if found is not None:
+            found.notes += [note for one in checks for note in one.notes]
+            found.warnings += [warning for one in checks for warning in one.warnings]
+        return prepared
 
 
-def changes_what_others_see(graph: Graph) -> bool:
-    """Whether an operator works in place on a value that another one reads too, or on a view."""
-    for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
-            continue
-        changed = node.args[0]
-        if isinstance(changed, Node) and (len(changed.users) > 1 or is_view(changed)):
-            return True
-    return False
-
-
-def calibrate(prepared: GraphModule, batches: Sequence[Inputs], *, keep: int = 0) -> list[Any]:
-    """Run the calibration data through the observers; returns the first `keep` results, which are the float network's."""
-    kept: list[Any] = []
+def calibrate(prepared: GraphModule, batches: Sequence[Inputs]) -> None:
+    """Run the calibration data through the observers."""
     with torch.no_grad(), one_thread():
         for number, batch in enumerate(batches):
             try:
-                result = prepared(*batch)
+                prepared(*(value.clone() for value in batch))  # a model may change its inputs in place
             except Exception as error:
                 raise failed_sample(prepared, batch, number, error) from error
-            if len(kept) < keep:
-                kept.append(tree_map(_copied, result))  # a result may be a buffer that the next run overwrites
-    return kept
 
 
-def _copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def converted(prepared: GraphModule) -> GraphModule:
-    """The calibrated module as a quantized one."""
+def convert(prepared: GraphModule) -> GraphModule:
+    """Convert the calibrated module to a quantized one."""
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e
 
-    with quick_names(), quick_convert(), recompile_once(), one_answer(prepared):
+    with find_names(), convert_faster(), recompile_once(), cache_parameters(prepared):
         return convert_pt2e(prepared)
 
 
 @contextmanager
-def one_answer(prepared: GraphModule) -> Iterator[None]:
-    """Ask each observer once: all steps of a recurrent layer share theirs, and each answer is a search in a histogram."""
+def cache_parameters(prepared: GraphModule) -> Iterator[None]:
+    """Compute each observer's parameters once: all steps of a recurrent layer share it, and each query searches a histogram."""
     observers = [one for one in prepared.modules() if hasattr(one, "calculate_qparams")]
     for observer in observers:
         observer.calculate_qparams = cache(observer.calculate_qparams)  # type: ignore[arg-type]
@@ -95,7 +106,7 @@ def one_answer(prepared: GraphModule) -> Iterator[None]:
 
 
 def remove_guards(model: GraphModule) -> GraphModule:
-    """Drop the call that checks input shapes: passes of other backends refuse calls of modules."""
+    """Remove the module call that checks input shapes: passes of other backends refuse it."""
     for node in list(model.graph.nodes):
         if node.op == "call_module" and not node.users and str(node.target).startswith("_guards"):
             model.graph.erase_node(node)

@@ -1,4 +1,4 @@
-"""`NeutronQuantizer`: dispatches annotation to the operator files."""
+"""`NeutronQuantizer`: calls the annotation rules of the operator files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from openneutron.errors import OptionError
 from openneutron.executorch.fx import keep_float, module_path, module_types, operator_name
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
+from openneutron.executorch.quantize.check.keep_float import is_lossy
+from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
-from openneutron.executorch.quantize.passes import prepare_for_annotation, recognize
+from openneutron.executorch.quantize.passes import passes_for, run_passes
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
@@ -63,7 +65,9 @@ class NeutronQuantizer(Quantizer):
             raise OptionError(f"exclude is the string {exclude!r}", where="NeutronQuantizer", hint="give a list")
         self.neutron_target_spec = neutron_target_spec
         self.is_qat = is_qat
+        self.check: RewriteCheck | None = None  # for the next module that is transformed
         self.exclude = tuple(exclude)
+        self._matched: set[str] = set()  # patterns of `exclude`
         self.specs = Specs(is_qat, per_channel, observer, percentile)
         self.precisions = Precisions.of(precision, activations)
         self.layers = tuple(
@@ -76,7 +80,7 @@ class NeutronQuantizer(Quantizer):
 
     @classmethod
     def of(cls, chosen: Choices, *, is_qat: bool = False) -> NeutronQuantizer:
-        """The quantizer for the choices of a compile.
+        """Make the quantizer for the choices of a compile.
 
         Example:
             >>> quantizer = NeutronQuantizer.of(Choices.of({"quantization": "q.toml"}))
@@ -108,21 +112,30 @@ class NeutronQuantizer(Quantizer):
         return self
 
     def transform_for_annotation(self, model: GraphModule) -> GraphModule:
-        """Rewrite the ATen graph in place so that everything inside can be quantized."""
-        recognize(model, is_qat=self.is_qat)
-        decompose_wide(model, self._is_wide)
-        replace_magnitude(model, self._is_wide)
-        return prepare_for_annotation(model, is_qat=self.is_qat)
+        """Rewrite the ATen graph in place so that all supported operators can be quantized."""
+        passes = passes_for(is_qat=self.is_qat, wide=[self._decompose_wide, self._replace_magnitude])
+        check, self.check = self.check, None
+        if check is None or check.model is not model:
+            return run_passes(passes, model)
+        check.run(passes)
+        check.settle()
+        return model
+
+    def _decompose_wide(self, model: GraphModule) -> int:
+        return decompose_wide(model, self._is_wide)
+
+    def _replace_magnitude(self, model: GraphModule) -> int:
+        return replace_magnitude(model, self._is_wide)
 
     def annotate(self, model: GraphModule) -> GraphModule:
-        """Annotate every node whose operator has a file; leave what another quantizer annotated."""
+        """Annotate every node whose operator has a file; nodes that another quantizer annotated are skipped."""
         annotator = Annotator(self.specs, self.excludes)
         rules = annotation_rules()
         for node in model.graph.nodes:
             if annotator.is_annotated(node):
                 continue
             rule = rules.get(operator_name(node))
-            if self.excludes(node):
+            if self.excludes(node) or is_lossy(node):
                 keep_float(node, True)
             elif rule is not None:
                 keep_float(node, False)
@@ -135,24 +148,31 @@ class NeutronQuantizer(Quantizer):
         return model
 
     def _is_wide(self, node: Node) -> bool:
-        """Whether 16-bit activations were chosen for the node, or for everything."""
+        """Return whether 16-bit activations were chosen for the node, or for everything."""
         chosen = self.precisions.of_names(_names(node)) or self.precisions.default
         return chosen is Precision.INT16 and not self.excludes(node)
 
     def validate(self, model: GraphModule) -> None:
-        """Nothing to refuse here: what cannot be delegated is named by the partitioner."""
+        """Do nothing: the partitioner names what cannot be delegated."""
 
     def excludes(self, node: Node) -> bool:
-        """Whether the user asked to leave this node in float."""
+        """Return whether the user excluded this node from quantization."""
         if not self.exclude and not self.layers:
             return False
         names = _names(node)
-        if any(fnmatchcase(name, pattern) for pattern in self.exclude for name in names):
+        matching = [pattern for pattern in self.exclude if any(fnmatchcase(name, pattern) for name in names)]
+        self._matched.update(matching)
+        if matching:
             return True
         return any(one.exclude and one.matches(names) for one in self.layers)
 
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """The patterns of `exclude` that matched no node of the models annotated so far."""
+        return tuple(pattern for pattern in self.exclude if pattern not in self._matched)
+
     def _specs(self, node: Node) -> Specs:
-        """The specs of a node: those of the model, with what its layers say otherwise."""
+        """Return the specs of a node: those of the model with the settings of matching layers."""
         if not self.layers:
             return self.specs
         names = _names(node)
@@ -165,7 +185,7 @@ class NeutronQuantizer(Quantizer):
 
 
 def _names(node: Node) -> set[str]:
-    """Everything a pattern may call a node: itself, its operator, its module's path and classes."""
+    """Return every name a pattern can match: the node's, its operator's, its module's path and classes."""
     kinds = module_types(node)
     names = {node.name, operator_name(node), module_path(node), *kinds}
     return {name for name in (*names, *(kind.rpartition(".")[2] for kind in kinds)) if name}

@@ -1,4 +1,4 @@
-"""The quantization specs: activations of 8 and 16 bits, weights, fixed parameters."""
+"""Quantization specs: activations of 8 and 16 bits, weights, fixed parameters."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torchao.quantization.pt2e.fake_quantize import FakeQuantize, FusedMovingAvgObsFakeQuantize
 from torchao.quantization.pt2e.observer import (
+    HistogramObserver,
     MinMaxObserver,
     MovingAverageMinMaxObserver,
     MovingAveragePerChannelMinMaxObserver,
@@ -19,15 +20,16 @@ from openneutron.errors import OptionError
 from openneutron.executorch.quantize.choices import PERCENTILE
 from openneutron.executorch.quantize.headroom import HeadroomObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
-from openneutron.executorch.quantize.quick.histogram import QuickHistogramObserver
+from openneutron.executorch.upstream.histogram import histogram_observer
 
 OBSERVERS = {
-    "histogram": QuickHistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
+    "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
     "percentile": PercentileObserver,
 }  # fmt: skip
 
-# Smallest scale an observer may find. A dead tensor or channel would otherwise get about 1e-7, and a bias divided by
-# the product of two such scales leaves INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations resolve.
+# Smallest scale an observer may find. A constant tensor or channel would otherwise get about 1e-7, and a bias divided
+# by the product of two such scales overflows INT32; at 2^-20 a full range is 2.4e-4, below what INT8 activations
+# resolve.
 SMALLEST_SCALE = 2.0**-20
 SMALLEST_WIDE_SCALE = SMALLEST_SCALE / 256  # the same full range in 16 bits
 
@@ -60,7 +62,9 @@ class Specs:
         )  # fmt: skip
 
     def _wide(self) -> QuantizationSpec:
-        """Clipping gains nothing at 16 bits, so a histogram is not worth its time: there is room beyond what was seen."""
+        """Return the INT16 spec, with headroom beyond the observed range; clipping gains nothing at 16 bits, so no
+        histogram is used.
+        """
         if self.is_qat:
             maker = FakeQuantize.with_args(observer=MovingAverageMinMaxObserver, eps=SMALLEST_WIDE_SCALE)
         elif self.observer == "histogram":
@@ -74,7 +78,8 @@ class Specs:
 
     def _observer(self, name: str, smallest: float) -> Any:
         more = {"percentile": self.percentile} if name == "percentile" else {}
-        return OBSERVERS[name].with_args(eps=smallest, **more)
+        kind = histogram_observer() if name == "histogram" else OBSERVERS[name]
+        return kind.with_args(eps=smallest, **more)
 
     def weight(self, channel_axis: int = 0) -> QuantizationSpec:
         """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`."""
@@ -95,7 +100,7 @@ class Specs:
 
 
 def fixed(scale: float, zero_point: int, dtype: torch.dtype = torch.int8) -> FixedQParamsQuantizationSpec:
-    """INT8 or INT16 with parameters that no calibration changes."""
+    """Return INT8 or INT16 with parameters that no calibration changes."""
     limits = torch.iinfo(dtype)
     return FixedQParamsQuantizationSpec(
         dtype=dtype, scale=scale, zero_point=zero_point, quant_min=limits.min, quant_max=limits.max,

@@ -1,4 +1,4 @@
-"""What a model keeps from call to call: buffers that `forward` changes. Calibrating and measuring leave them as they were."""
+"""State of a model: buffers that `forward` changes. Calibrating and measuring restore them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx import GraphModule
 
+from openneutron.errors import UnsupportedError
+from openneutron.executorch.capture.functional import functional
 from openneutron.executorch.quantize.passes._attributes import is_changed
 
 States = dict[str, torch.Tensor]
 
 
 def states_of(module: GraphModule) -> States:
-    """Copies of the buffers that the module changes, by name.
+    """Return copies of the buffers that the module changes, by name.
 
     Example:
         >>> states = states_of(prepared)
@@ -20,25 +22,30 @@ def states_of(module: GraphModule) -> States:
         >>> restore(prepared, states)
     """
     names = {str(node.target) for node in module.graph.find_nodes(op="get_attr") if is_changed(node)}
+    for name in sorted(names & {name for name, _ in module.named_parameters()}):
+        raise UnsupportedError(
+            f"forward changes parameter {name} in place, which cannot be compiled: parameters are constants of the program",
+            hint="register it with register_buffer",
+        )
     return {name: module.get_buffer(name).detach().clone() for name in sorted(names)}
 
 
 def restore(module: GraphModule, states: States) -> None:
-    """Put the buffers back."""
+    """Restore the buffers."""
     with torch.no_grad():
         for name, value in states.items():
             module.get_buffer(name).copy_(value)
 
 
-def part(module: GraphModule) -> None:
-    """Give an exported module such buffers of its own: it shares all others with the caller's model."""
+def separate_buffers(module: GraphModule) -> None:
+    """Give an exported module its own copies of these buffers; others stay shared with the caller's model."""
     for name, value in states_of(module).items():
         owner, _, last = name.rpartition(".")
         setattr(module.get_submodule(owner), last, value)
 
 
-def apart(program: ExportedProgram) -> GraphModule:
-    """A program as a module that may run without the caller's model noticing."""
-    module = program.module(check_guards=False)
-    part(module)
+def separate_module(program: ExportedProgram) -> GraphModule:
+    """Return a program as a module that can run without changing the caller's model."""
+    module = functional(program).module(check_guards=False)
+    separate_buffers(module)
     return module

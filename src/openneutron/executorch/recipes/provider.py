@@ -9,7 +9,7 @@ from executorch.export import BackendRecipeProvider, ExportRecipe, LoweringRecip
 
 from openneutron.executorch.engines import engines_of
 from openneutron.executorch.quantize.choices import Choices
-from openneutron.executorch.recipes.quantization import equalized, quantization_recipe
+from openneutron.executorch.recipes.quantization import equalize_model, quantization_recipe
 from openneutron.executorch.recipes.recipe_options import NeutronRecipeOptions, options_of
 
 
@@ -56,7 +56,7 @@ class EngineRecipeProvider(BackendRecipeProvider):
                 engines.quantizers(chosen, is_qat=is_qat),
                 options,
                 is_qat=is_qat,
-                before=[equalized] if chosen.equalize else [],
+                before=[equalize_model] if chosen.equalize else [],
             ),
             lowering_recipe=LoweringRecipe(
                 partitioners=None if partitioner is None else [partitioner],

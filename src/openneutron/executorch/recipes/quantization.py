@@ -1,9 +1,10 @@
-"""The part of a recipe that quantizes: quantizers with what they need before and around them."""
+"""The part of a recipe that quantizes: quantizers, and the passes that run before and between their steps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.quantize.check.rewrites import SAMPLES, RewriteCheck
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.pt2e import remove_guards
@@ -45,33 +47,40 @@ def quantization_recipe(
     return QuantizationRecipe(
         quantizers=quantizers,
         calibration_inputs_fn=None if calibration is None else partial(_calibration, calibration, inputs),
-        pre_prepare_passes=[inputs, remove_guards, check_evaluation, fold_norms, *before],
+        pre_prepare_passes=[
+            inputs,
+            remove_guards,
+            check_evaluation,
+            fold_norms,
+            *before,
+            partial(_check_rewrites, quantizers, calibration),
+        ],
     )
 
 
 class InputNotes:
-    """Notes what a model takes before it is prepared, to check calibration data against it."""
+    """Records the inputs of a model before it is prepared, to check calibration data against them."""
 
     def __init__(self) -> None:
         self._wanted: list[Any] = []
 
     def __call__(self, model: GraphModule) -> GraphModule:
-        """Note the inputs of the model that is quantized next."""
+        """Record the inputs of the model that is quantized next."""
         self._wanted = [value_of(node) for node in model.graph.nodes if node.op == "placeholder"]
         return model
 
     def check(self, number: int, sample: Any) -> tuple[Any, ...]:
-        """The sample as a tuple; an `OptionError` when it is not what the model takes."""
+        """Return the sample as a tuple; raise an `OptionError` if it differs from the model's inputs."""
         given = tuple(sample) if isinstance(sample, (tuple, list)) else (sample,)
-        if [_described(value) for value in given] != [_described(value) for value in self._wanted]:
+        if [_describe(value) for value in given] != [_describe(value) for value in self._wanted]:
             raise OptionError(
-                f"calibration sample {number} is {', '.join(map(_described, given)) or 'empty'}", where="quantize",
-                hint=f"the model takes {', '.join(map(_described, self._wanted))}",
+                f"calibration sample {number} is {', '.join(map(_describe, given)) or 'empty'}", where="quantize",
+                hint=f"the model takes {', '.join(map(_describe, self._wanted))}",
             )  # fmt: skip
         return given
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__name__}"
     return f"{str(value.dtype).removeprefix('torch.')} {list(value.shape)}"
@@ -93,9 +102,21 @@ def fold_norms(model: GraphModule) -> GraphModule:
     return model
 
 
-def equalized(model: GraphModule) -> GraphModule:
+def equalize_model(model: GraphModule) -> GraphModule:
     """Equalize neighbouring layers, once batch norms are folded."""
     equalize(model)
+    return model
+
+
+def _check_rewrites(
+    quantizers: Sequence[Any], calibration: Batches | Callable[[], Batches] | None, model: GraphModule
+) -> GraphModule:
+    """Let our quantizer hold its rewrites against the module on the first calibration samples."""
+    batches = calibration() if callable(calibration) else calibration
+    first = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in islice(batches or (), SAMPLES)]
+    for quantizer in quantizers:
+        if first and hasattr(quantizer, "check"):
+            quantizer.check = RewriteCheck(model, first)
     return model
 
 

@@ -1,4 +1,4 @@
-"""Running a recipe with stages of our own: ExecuTorch's `export()` starts at once, before a stage can be registered."""
+"""Run a recipe with stages of our own; ExecuTorch's `export()` starts before a stage could be registered."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from executorch.export.stages import Stage
 
 from openneutron.executorch.quantize.train.aware import Passes
 from openneutron.executorch.recipes.stage_qat import QatStage
+from openneutron.executorch.upstream.edge_names import pipeline_of, replace_pipeline
 
 
 def run_recipe(
@@ -24,8 +25,8 @@ def run_recipe(
 ) -> ExportSession:
     """Export `model` by `recipe`; `stages` run after the recipe's own, `instead` replaces stages by their type.
 
-    A recipe that trains gets a `QatStage` of its quantizers and its train function, whosever recipe it is: ExecuTorch's own
-    stage wants example inputs of several images and leaves the caller's model in training mode.
+    Every recipe that trains gets a `QatStage` with its quantizers and its train function: ExecuTorch's own stage needs
+    example inputs of several images and leaves the caller's model in training mode.
 
     Example:
         >>> session = run_recipe(
@@ -37,11 +38,11 @@ def run_recipe(
     session = ExportSession(model, list(example_inputs), recipe, name=name)
     for kind, stage in {**_training_stage(recipe), **(instead or {})}.items():
         session.register_stage(kind, stage)  # type: ignore[arg-type]
-    pipeline: list[Any] = [*session._pipeline_stages]
+    pipeline: list[Any] = pipeline_of(session)
     for stage in stages:
         pipeline.append(stage.stage_type)
         session.register_stage(stage.stage_type, stage)
-    session._pipeline_stages = pipeline
+    replace_pipeline(session, pipeline)
     session.export()
     return session
 

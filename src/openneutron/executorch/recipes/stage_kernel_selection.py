@@ -11,13 +11,14 @@ from executorch.export.stages import PipelineArtifact, Stage
 from torch.fx import GraphModule
 
 from openneutron.errors import OptionError
+from openneutron.executorch.upstream.edge_names import info_of
 from openneutron.files import check_target, write_file
 
 KERNEL_SELECTION: Final = "kernel_selection"  # ExecuTorch's StageType is closed; any hashable serves as a type
 
 
 class KernelSelectionStage(Stage):
-    """Runs behind TO_EXECUTORCH and hands the program on unchanged; `selection` keeps what was written.
+    """Runs after TO_EXECUTORCH and passes the program on unchanged; `selection` is what was written.
 
     Any delegate takes part whose `_delegate_info_meta` has a `kernel_selection_code`. The recipe must ask for the code
     (`dump_kernel_selection_code=True`).
@@ -39,25 +40,25 @@ class KernelSelectionStage(Stage):
 
     @property
     def valid_predecessor_stages(self) -> list[Any]:
-        """The program must be whole."""
+        """Only after TO_EXECUTORCH, which finishes the program."""
         return [StageType.TO_EXECUTORCH]
 
     @property
     def can_start_pipeline(self) -> bool:
-        """There would be nothing to select for."""
+        """Never: there would be no program to select kernels for."""
         return False
 
     def run(self, artifact: PipelineArtifact) -> None:
         """Merge the selections of all delegates and write them, whole or not at all."""
-        from openneutron.executorch.pipeline import merged_selection
+        from openneutron.executorch.pipeline import merge_selections
 
         codes = [code for method in artifact.data.methods for code in _codes(artifact.data.exported_program(method))]
         if not codes:
             raise OptionError(
                 "no delegate of the program has a kernel selection", where=KERNEL_SELECTION,
-                hint="make the recipe with dump_kernel_selection_code=True",
+                hint="make the recipe with dump_kernel_selection_code=True; chips such as imx95 need no selection",
             )  # fmt: skip
-        self.selection = merged_selection(codes)
+        self.selection = merge_selections(codes)
         if not self.selection:
             raise OptionError(
                 "the selections are NXP's, which only NXP's own tool merges", where=KERNEL_SELECTION,
@@ -73,7 +74,7 @@ def _codes(program: Any) -> Iterator[str]:
     module = program.graph_module
     for node in module.graph.nodes:
         if node.op == "call_function" and node.target is executorch_call_delegate:
-            found = getattr(module, node.args[0].target).meta.get("_delegate_info_meta")
+            found = info_of(getattr(module, node.args[0].target))
             code = getattr(found, "kernel_selection_code", "")
             if code:
                 yield code

@@ -49,7 +49,7 @@ class Direct:
 
     def __init__(self, payload: Payload, plan: Plan, where: str) -> None:
         blocks = payload.microcode, payload.weights, payload.kernels
-        self.copies = Copies(lambda: Simulator(*blocks, where=where))
+        self.copies = Copies(lambda: Simulator(*blocks, threads=1, where=where))
         self._inputs, self._outputs = plan.inputs, tuple(map(_made, plan.outputs))
 
     def run(self, samples: Sequence[Sequence[Any]], *, threads: int) -> list[Outputs]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from openneutron.errors import OpenNeutronError
 
-OUR_MARK: Final = "NeutronBackend: "  # how runtime/delegate/message.h begins its sentences
+OUR_MARK: Final = "NeutronBackend: "  # how runtime/host/delegate/message.h begins its sentences
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,9 @@ class Outcome:
 class DelegateLibrary:
     """The loaded `libopenneutron_delegate.so`."""
 
-    def __init__(self, path: Path, mode: int = ctypes.DEFAULT_MODE) -> None:
+    def __init__(self, path: Path) -> None:
         try:
-            self._library = ctypes.CDLL(str(path), mode=mode)
+            self._library = ctypes.CDLL(str(path))
         except OSError as error:
             raise OpenNeutronError(
                 f"the delegate cannot be loaded ({error})",
@@ -42,27 +41,11 @@ class DelegateLibrary:
                 hint="run `make setup` in the project's root",
             ) from error
         self._library.openneutron_log_end.restype = ctypes.c_char_p
-        self._library.openneutron_unlocked.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
-        self._library.openneutron_unlocked.restype = None
 
     @property
     def registered(self) -> bool:
         """Whether ExecuTorch took our backend under its name."""
         return bool(self._library.openneutron_registered())
-
-    @contextmanager
-    def unlocked(self) -> Iterator[None]:
-        """Programs that this thread loads and runs inside leave Python's lock to others while the delegate works.
-
-        The wheel holds it all the time; only a thread whose programs no other thread runs may do without.
-        """
-        python = ctypes.pythonapi
-        lock = (python.PyEval_SaveThread, python.PyEval_RestoreThread)
-        self._library.openneutron_unlocked(*(ctypes.cast(one, ctypes.c_void_p) for one in lock))
-        try:
-            yield
-        finally:
-            self._library.openneutron_unlocked(None, None)
 
     def watch(self, action: Callable[[], Any]) -> Outcome:
         """Call into the runtime; error lines of this thread are kept instead of printed."""

@@ -12,7 +12,6 @@ import re
 import threading
 import warnings
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +20,7 @@ from openneutron.errors import FormatError, OpenNeutronError, RuntimeFailure
 from openneutron.executorch.run.direct import Direct, direct_of
 from openneutron.executorch.run.inputs import arrange_inputs
 from openneutron.executorch.run.native_log import DelegateLibrary, Outcome
-from openneutron.executorch.versions import check_delegate, show_registry
+from openneutron.executorch.upstream.versions import check_delegate
 from openneutron.machine.native import delegate_path
 from openneutron.microcode.decode import header_of
 from openneutron.microcode.payload import BACKEND_ID, payloads_of_pte
@@ -158,10 +157,6 @@ class LoadedProgram:
             for payload in payloads_of_pte(self._data, where=self._where)
         )
 
-    def beside_others(self) -> AbstractContextManager[None]:
-        """Entered by a thread that loads and runs programs of its own while others do the same."""
-        return self._library.unlocked()
-
     def write_etdump(self, path: str | os.PathLike[str]) -> None:
         """Write the events of the runs so far for `executorch.devtools.Inspector`; needs `etdump=True` on loading.
 
@@ -195,14 +190,12 @@ def _delegate() -> DelegateLibrary:
 
 
 def _register() -> DelegateLibrary:
-    minor = check_delegate()
+    check_delegate()
     runtime = _stock_runtime()
-    known = runtime.backend_registry.registered_backend_names
-    if BACKEND_ID in known:
+    if BACKEND_ID in runtime.backend_registry.registered_backend_names:
         raise _name_taken()
-    mode = show_registry(minor, len(known))
     override = os.environ.get(_DELEGATE)
-    library = DelegateLibrary(Path(override) if override else delegate_path(), mode)
+    library = DelegateLibrary(Path(override) if override else delegate_path())
     if not library.registered:
         raise _name_taken()
     _load_quantized_kernels(runtime)

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import copy
 
-from executorch.exir._serialize import _deserialize_pte_binary
-from executorch.exir._serialize._program import serialize_pte_binary
 from executorch.exir.schema import DelegateCall, Tensor
 
 from openneutron.errors import FormatError, UnsupportedError
 from openneutron.executorch.run.runtime import LoadedProgram, load_program
+from openneutron.executorch.upstream.edge_names import read_program_file, write_program_file
 from openneutron.microcode.payload import BACKEND_ID
 
 
@@ -25,7 +24,7 @@ def taps(pte: bytes, *, where: str = "<pte>") -> list[LoadedProgram]:
     are inputs and outputs alike, as torch tensors; the values of outputs mean nothing. Delegates before the cut keep their
     state from run to run; buffers that the program itself assigns at its end keep their first contents.
     """
-    file = _deserialize_pte_binary(pte)
+    file = read_program_file(pte)
     if len(file.program.execution_plan) != 1 or len(file.program.execution_plan[0].chains) != 1:
         raise UnsupportedError("only programs with one method and one chain can be tapped", where=where)
     plan = file.program.execution_plan[0]
@@ -43,5 +42,5 @@ def taps(pte: bytes, *, where: str = "<pte>") -> list[LoadedProgram]:
             if len(arguments) != len(call.args):
                 raise FormatError(f"delegate call {at} has arguments that are no tensors", where=where)
             cut.program.execution_plan[0].outputs = arguments
-            found.append(load_program(bytes(serialize_pte_binary(cut))))
+            found.append(load_program(bytes(write_program_file(cut))))
     return found

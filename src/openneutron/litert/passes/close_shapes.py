@@ -1,4 +1,4 @@
-"""Sizes a file leaves open become those it states: a compiled model runs at one size.
+"""Replace open sizes of graph inputs by those that the file states, because a compiled model runs at one size.
 
 Before:  x: shape [1, 32, 32, 3], any size allowed for the first
 After:   x: shape [1, 32, 32, 3]

@@ -1,4 +1,4 @@
-"""Operators on constants, for folding: shape arithmetic on whole numbers, and moves of any elements.
+"""Computes operators on constants for folding: shape arithmetic on integers, and moves of any elements.
 
 Example:
     >>> evaluate(graph, op, [np.array([1, 4, 4, 8], np.int32)])
@@ -16,7 +16,7 @@ import numpy as np
 from openneutron.litert.codes import VIEWS
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 
-# Folding makes constants that are stored; larger ones are cheaper to compute than to keep.
+# Folded constants are stored in the file; larger ones are cheaper to compute at run time.
 LARGEST = 1 << 20
 _WHOLE = (DType.INT32, DType.INT64, DType.BOOL)
 
@@ -169,7 +169,7 @@ _RESULTS: dict[str, Callable[[Any, list[Array]], int]] = {
 
 
 def _as_stated(code: str, options: Any, inputs: list[Array], outputs: list[Tensor]) -> bool:
-    """Whether what the operator makes of its inputs is as much as the file says."""
+    """Return whether the operator's results are as large as the file declares."""
     stated = sum(tensor.elements for tensor in outputs)
     size, results = _SIZES.get(code), _RESULTS.get(code)
     return (size is None or size(options, inputs) == stated) and (
@@ -178,7 +178,7 @@ def _as_stated(code: str, options: Any, inputs: list[Array], outputs: list[Tenso
 
 
 def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | None:
-    """The operator's outputs with the types and shapes the file gives them; None when it is not one to be folded."""
+    """Return the operator's outputs with the types and shapes that the file declares; None when it cannot be folded."""
     outputs = [graph.tensors[t] for t in op.outputs]
     tensors = [graph.tensors[t] for t in op.inputs] + outputs
     move, arithmetic = MOVES.get(op.code), ARITHMETIC.get(op.code)
@@ -196,7 +196,7 @@ def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | N
         with np.errstate(all="ignore"):
             made = function(op.options, inputs)
     except (ValueError, IndexError, TypeError, AttributeError, ZeroDivisionError, OverflowError, MemoryError):
-        return None  # what is wrong with it is said by the operator's own limits
+        return None  # the operator's own limits report what is wrong
     if len(made) != len(outputs):
         return None
     for at, (value, tensor) in enumerate(zip(made, outputs, strict=True)):
@@ -212,7 +212,7 @@ def evaluate(graph: Graph, op: Operator, inputs: list[Array]) -> list[Array] | N
 
 
 def _keeps_values(graph: Graph, op: Operator) -> bool:
-    """Whether the elements keep type and meaning on their way: all that are not counts have the output's."""
+    """Return whether all inputs that are data (not counts or axes) have the output's type and quantization."""
     y = graph.tensors[op.outputs[0]]
     data = {"SPLIT": op.inputs[1:2], "CONCATENATION": op.inputs, "PACK": op.inputs, "FILL": op.inputs[1:2]}
     moved = [graph.tensors[t] for t in data.get(op.code, op.inputs[:1])]

@@ -1,12 +1,12 @@
-"""Taking away the graphs that nothing calls any more, for instance the decompositions of composites that were replaced."""
+"""Remove graphs that nothing calls any more, for example decompositions of composites that were replaced."""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 from openneutron.litert.check_graph import GRAPH_FIELDS
 from openneutron.litert.graph import Graph, Model, Operator
-from openneutron.records import replace
 
 
 def drop_graphs(model: Model) -> int:
@@ -23,19 +23,19 @@ def drop_graphs(model: Model) -> int:
         number = waiting.pop()
         if number not in needed:
             needed.add(number)
-            waiting += _called(model.graphs[number])
+            waiting += _called_graphs(model.graphs[number])
     places = {old: new for new, old in enumerate(sorted(needed))}
     dropped = len(model.graphs) - len(places)
     if not dropped:
         return 0
     model.graphs = [model.graphs[old] for old in places]
     for graph in model.graphs:
-        graph.operators = [_renumbered(op, places) for op in graph.operators]
+        graph.operators = [_renumber(op, places) for op in graph.operators]
     model.signatures = [replace(one, graph=places[one.graph]) for one in model.signatures]
     return dropped
 
 
-def _called(graph: Graph) -> list[int]:
+def _called_graphs(graph: Graph) -> list[int]:
     found = []
     for op in graph.operators:
         for options in (op.options, op.options2):
@@ -43,7 +43,7 @@ def _called(graph: Graph) -> list[int]:
     return found
 
 
-def _renumbered(op: Operator, places: dict[int, int]) -> Operator:
+def _renumber(op: Operator, places: dict[int, int]) -> Operator:
     made = []
     for options in (op.options, op.options2):
         fields = [field for field in GRAPH_FIELDS if getattr(options, field, None) is not None]

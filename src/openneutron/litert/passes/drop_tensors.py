@@ -1,9 +1,10 @@
-"""Taking away the tensors that nothing names any more, for instance the weights of operators that were replaced."""
+"""Remove tensors that nothing uses any more, for example weights of operators that were replaced."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from openneutron.litert.graph import Model
-from openneutron.records import replace
 
 
 def drop_tensors(model: Model) -> int:

@@ -44,7 +44,7 @@ def fold_constants(graph: Graph) -> set[int]:
 
 
 def values_of(graph: Graph, op: Operator) -> list[Array] | None:
-    """What an operator makes of constants; None where it reads others, or is not one to be folded."""
+    """Return an operator's values if all inputs are constants and it can be folded, else None."""
     if op.code == "SHAPE" and len(op.inputs) == len(op.outputs) == 1 and op.inputs[0] >= 0:
         return _shape(graph, op)
     if min(op.inputs, default=-1) < 0:

@@ -4,8 +4,8 @@ Before:  y1 = DYNAMIC_UPDATE_SLICE(y0, h1, [0, 0]); y2 = DYNAMIC_UPDATE_SLICE(y1
 or:      y1 = CONCATENATION(y0[:0], h1, y0[1:]); y2 = CONCATENATION(y1[:1], h2, y1[2:]); …
 After:   y = CONCATENATION(h1, h2, …)
 
-This is how a loop that keeps the outputs of its steps looks once it is unrolled. A tensor is followed as a list of pieces of
-others; it is only written when something else reads it.
+An unrolled loop that collects the outputs of its steps looks like this. Each tensor is tracked as a list of pieces of other
+tensors, and is only written when something else reads it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -20,14 +21,13 @@ import numpy as np
 from openneutron.litert.graph import Array, DType, Graph, Operator, Tensor
 from openneutron.litert.operator_options import make_options
 from openneutron.litert.versions import version_of
-from openneutron.records import dataclass, replace
 
 Piece = tuple[int, int, int]  # tensor, first element along the axis, how many
 
 
 @dataclass
 class _Rows:
-    """A tensor as pieces of others along one axis; `starts` is where each begins, and where the last ends."""
+    """A tensor as pieces of others along one axis; `starts` has the start of each piece and the end of the last."""
 
     axis: int
     pieces: list[Piece]
@@ -39,12 +39,12 @@ def _rows(axis: int, pieces: list[Piece]) -> _Rows:
 
 
 def fuse_updates(graph: Graph, operators: Iterable[Operator], needed: Iterable[int]) -> list[Operator]:
-    """The operators that make the `needed` tensors, with chains of updates fused; others go.
+    """Return the operators that compute the `needed` tensors, with chains of updates fused.
 
     Example:
         >>> graph.operators = fuse_updates(graph, graph.operators, graph.outputs)
     """
-    return _Fusing(graph).fused(operators, list(needed))
+    return _Fusing(graph).fuse(operators, list(needed))
 
 
 class _Fusing:
@@ -55,26 +55,26 @@ class _Fusing:
         self.made: list[Operator] = []
         self.cuts: dict[tuple[Piece, int], int] = {}  # what was sliced already
 
-    def fused(self, operators: Iterable[Operator], needed: list[int]) -> list[Operator]:
+    def fuse(self, operators: Iterable[Operator], needed: list[int]) -> list[Operator]:
         operators = list(operators)
         readers = Counter(index for op in operators for index in op.inputs) + Counter(needed)
         for op in operators:
-            rows = self._followed(op)
+            rows = self._follow(op)
             if rows is not None:
                 self.rows[op.outputs[0]] = rows
             else:
                 for index in op.inputs:
-                    self._written(index)
+                    self._write(index)
                 self.made.append(op)
             for index in op.inputs:
                 readers[index] -= 1
                 if not readers[index]:
-                    self.rows.pop(index, None)  # a list of all steps for each step would be much
+                    self.rows.pop(index, None)  # else every step would keep a list of all steps
         for index in needed:
-            self._written(index)
-        return _alive(self.made, needed)
+            self._write(index)
+        return _keep_read(self.made, needed)
 
-    def _followed(self, op: Operator) -> _Rows | None:
+    def _follow(self, op: Operator) -> _Rows | None:
         if len(op.outputs) != 1 or not op.inputs or min(op.inputs) < 0:
             return None
         inputs = [self.graph.tensors[index] for index in op.inputs]
@@ -104,8 +104,8 @@ class _Fusing:
         count = update.shape[axis]
         # LiteRT moves an update that would leave the tensor back inside.
         first = min(max(int(starts.data.reshape(-1)[axis]), 0), whole.shape[axis] - count)
-        rows = self._of(self._seen(op.inputs[0], output), axis)
-        piece = (self._seen(op.inputs[1], output), 0, count)
+        rows = self._of(self._requantized_view(op.inputs[0], output), axis)
+        piece = (self._requantized_view(op.inputs[1], output), 0, count)
         return _rows(axis, [*_cut(rows, 0, first), piece, *_cut(rows, first + count, whole.shape[axis])])
 
     def _concatenation(self, op: Operator, inputs: list[Tensor], output: Tensor) -> _Rows | None:
@@ -153,26 +153,26 @@ class _Fusing:
         return _rows(axis, _cut(self._of(op.inputs[0], axis), first, first + given))
 
     def _of(self, index: int, axis: int) -> _Rows:
-        """The pieces of a tensor along an axis; itself where it is not followed, or along another one."""
+        """Return the pieces of a tensor along an axis; the whole tensor where it is not tracked along that axis."""
         rows = self.rows.get(index)
         if rows is not None and rows.axis == axis:
             return rows
-        self._written(index)
+        self._write(index)
         return _rows(axis, [(index, 0, self.graph.tensors[index].shape[axis])])
 
-    def _seen(self, index: int, as_: Tensor) -> int:
-        """The tensor with the other's quantization: LiteRT copies bytes here, whatever they mean."""
+    def _requantized_view(self, index: int, as_: Tensor) -> int:
+        """Return the tensor with the quantization of `as_`: LiteRT copies bytes here without rescaling."""
         tensor = self.graph.tensors[index]
         if tensor.quantization == as_.quantization:
             return index
-        self._written(index)
+        self._write(index)
         made = self._add(replace(tensor, name=f"{tensor.name}, as {as_.name}", quantization=as_.quantization))
         if tensor.data is None:
             self._op("RESHAPE", [index, self._constant(tensor.shape)], made, new_shape=list(tensor.shape))
         return made
 
-    def _written(self, index: int) -> None:
-        """Make a followed tensor where it stands, if it is not made yet."""
+    def _write(self, index: int) -> None:
+        """Emit the operators that write a tracked tensor, unless that is done already."""
         rows = self.rows.get(index)
         if rows is None or index in self.written or not self.graph.tensors[index].elements:
             return
@@ -186,11 +186,11 @@ class _Fusing:
         source, _, count = piece
         shape = self.graph.tensors[index].shape
         if self.graph.tensors[source].data is None and count < self.graph.tensors[source].shape[axis]:
-            self._sliced(piece, axis, index)
+            self._write_slice(piece, axis, index)
         else:
             self._op("RESHAPE", [self._piece(piece, axis), self._constant(shape)], index, new_shape=list(shape))
 
-    def _sliced(self, piece: Piece, axis: int, index: int) -> None:
+    def _write_slice(self, piece: Piece, axis: int, index: int) -> None:
         source, first, _ = piece
         shape = self.graph.tensors[index].shape
         begin = [first if at == axis else 0 for at in range(len(shape))]
@@ -208,7 +208,7 @@ class _Fusing:
         name = f"{tensor.name} {first} to {first + count}"
         made = self._add(replace(tensor, name=name, shape=shape, data=None, shape_signature=None))
         if tensor.data is None:
-            self._sliced(piece, axis, made)
+            self._write_slice(piece, axis, made)
         else:
             part = np.ascontiguousarray(tensor.data.take(range(first, first + count), axis))
             part.flags.writeable = False
@@ -235,7 +235,7 @@ def _numbers(data: Array) -> list[int]:
 
 
 def _append(pieces: list[Piece], piece: Piece) -> None:
-    """Add a piece; one that goes on where the last ended makes it longer."""
+    """Append a piece, merging it with the last one where it continues that."""
     if pieces:
         tensor, first, count = pieces[-1]
         if tensor == piece[0] and first + count == piece[1]:
@@ -259,8 +259,8 @@ def _cut(rows: _Rows, first: int, end: int) -> list[Piece]:
     return found
 
 
-def _alive(operators: list[Operator], needed: Iterable[int]) -> list[Operator]:
-    """Those whose results are read, in order."""
+def _keep_read(operators: list[Operator], needed: Iterable[int]) -> list[Operator]:
+    """Return the operators whose results are read, in order."""
     wanted, found = set(needed), []
     for op in reversed(operators):
         if not op.outputs or wanted.intersection(op.outputs):

@@ -8,11 +8,12 @@ Weights that several layers share are copied, never changed for another reader.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from openneutron.litert.graph import Graph, Operator
 from openneutron.litert.passes.fuse_transposes import permutation_of
-from openneutron.records import replace
 
 
 def permute_fc_weights(graph: Graph) -> int:

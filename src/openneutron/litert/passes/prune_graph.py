@@ -1,4 +1,4 @@
-"""PruneGraph: operators whose results nobody reads go, then tensors that nothing names.
+"""PruneGraph: removes operators whose results nothing reads, then unused tensors.
 
 Before:  y = f(x); z = g(x); output z
 After:   z = g(x); output z
@@ -12,7 +12,7 @@ from openneutron.litert.graph import Graph
 def prune_graph(graph: Graph) -> int:
     """Rewrite in place; returns how many operators and tensors went.
 
-    Graph inputs stay even when nothing reads them, and operators without results, which are there for what they change.
+    Graph inputs stay even when nothing reads them, as do operators without results, which have side effects.
     """
     needed = set(graph.outputs)
     kept = []

@@ -61,22 +61,22 @@ def _following(graph: Graph, op: Operator, x: Tensor) -> tuple[int, ...] | None:
     if op.code in _SAME_SHAPE:
         return x.shape
     if op.code == "RESHAPE" and second is not None and second.data is not None and second.data.dtype.kind == "i":
-        return _reshaped(x, [int(size) for size in second.data.reshape(-1)])
+        return _complete_shape(x, [int(size) for size in second.data.reshape(-1)])
     if op.code == "FULLY_CONNECTED" and second is not None and len(second.shape) == 2 and second.shape[1] > 0:
         outputs, inputs = second.shape
         if getattr(op.options, "keepNumDims", False):
             return (*x.shape[:-1], outputs) if x.shape and x.shape[-1] == inputs else None
         return (x.elements // inputs, outputs) if x.elements % inputs == 0 else None
     if op.code == "SLICE" and len(op.inputs) == 3:
-        return _sliced(x, *(graph.tensors[index].data for index in op.inputs[1:] if index >= 0))
+        return _slice_shape(x, *(graph.tensors[index].data for index in op.inputs[1:] if index >= 0))
     if op.code == "CONCATENATION":
-        return _joined(
+        return _concatenated_shape(
             [graph.tensors[index].shape for index in op.inputs if index >= 0], getattr(op.options, "axis", 0)
         )
     return None
 
 
-def _sliced(x: Tensor, begin: Array | None = None, size: Array | None = None) -> tuple[int, ...] | None:
+def _slice_shape(x: Tensor, begin: Array | None = None, size: Array | None = None) -> tuple[int, ...] | None:
     if begin is None or size is None or {begin.dtype.kind, size.dtype.kind} != {"i"}:
         return None
     if not begin.size == size.size == len(x.shape):
@@ -88,7 +88,7 @@ def _sliced(x: Tensor, begin: Array | None = None, size: Array | None = None) ->
     return tuple(count for _, _, count in counts)
 
 
-def _joined(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...] | None:
+def _concatenated_shape(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...] | None:
     rank = len(shapes[0])
     if not -rank <= axis < rank or any(len(shape) != rank for shape in shapes):
         return None
@@ -99,7 +99,7 @@ def _joined(shapes: list[tuple[int, ...]], axis: int) -> tuple[int, ...] | None:
     return (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
 
 
-def _reshaped(x: Tensor, sizes: list[int]) -> tuple[int, ...] | None:
+def _complete_shape(x: Tensor, sizes: list[int]) -> tuple[int, ...] | None:
     known = prod(size for size in sizes if size != -1)
     if min(sizes, default=0) < -1 or sizes.count(-1) > 1 or known < 1:
         return None

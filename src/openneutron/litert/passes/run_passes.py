@@ -1,4 +1,4 @@
-"""Rewrites of LiteRT graphs that lower layouts' leftovers: one file each, in the order of `PASSES`.
+"""Runs the rewrites of LiteRT graphs that remove transposes and requantizations left by lowering, in the order of `PASSES`.
 
 A pass edits the graph in place and returns how many places it changed. Operators keep their identity, so lists that
 run parallel to them can be brought up to date afterwards.
@@ -20,7 +20,7 @@ Pass = Callable[[Graph], int]
 PASSES: dict[str, Pass] = {
     one.__name__: one for one in (fuse_transposes, permute_fc_weights, drop_requantize, prune_graph)
 }
-# Takes away what the others left without readers, so it cannot be switched off.
+# Removes what the other passes leave without readers, so it cannot be switched off.
 _ALWAYS = frozenset({"prune_graph"})
 
 

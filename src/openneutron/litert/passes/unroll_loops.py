@@ -4,31 +4,40 @@ Before:  n, h, y = WHILE(0, h0, y0): n < 3 → n + 1, f(x[n], h), y with row n =
 After:   h1 = f(x[0], h0); h2 = f(x[1], h1); h = f(x[2], h2); y = CONCATENATION(h1, h2, h)
 
 Counters become constants, and so do all positions that are computed from them. `roll_steps` makes one loop of the steps again.
-A loop whose body the caller does not want stays whole.
+A loop with an operator that the caller refuses stays unchanged.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from openneutron.litert.graph import DType, Graph, Model, Operator, Tensor
 from openneutron.litert.operator_options import make_options
+from openneutron.litert.passes.control_flow import (
+    CONTROL,
+    LOOP,
+    MOST_DEPTH,
+    MOST_OPERATORS,
+    NotUnrolled,
+    has_control_flow,
+)
 from openneutron.litert.passes.count_trips import Work, count_trips, same_kind
 from openneutron.litert.passes.fold_constants import ALL_TOGETHER, values_of
 from openneutron.litert.passes.fuse_updates import fuse_updates
 from openneutron.litert.passes.resolve_shape import resolve_shape
-from openneutron.litert.passes.stays import CONTROL, LOOP, MOST_DEPTH, MOST_OPERATORS, Stays, has_control_flow
 from openneutron.litert.versions import version_of
-from openneutron.records import dataclass, replace
 
 _MOST_COPIED = 4 * MOST_OPERATORS
 _VALUES = 16  # carried values that cost as much as one operator; layers carry about ten
 _AGAIN = "convert the model again"
 _FEWER = "run the model on fewer steps at a time"
-_FUSED = frozenset({"CONCATENATION", "DYNAMIC_UPDATE_SLICE", "SLICE"})  # they may go before they are asked about
+_FUSED = frozenset(
+    {"CONCATENATION", "DYNAMIC_UPDATE_SLICE", "SLICE"}
+)  # checked only after updates are fused, which may remove them
 _VARIABLES = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"})
 
 Fits = Callable[[Graph, Operator], tuple[str, str] | None]
@@ -39,14 +48,14 @@ class Unrolled:
     """Loops that were unrolled, by name with their trips, and the operators that stay with their reasons."""
 
     loops: list[tuple[str, int]]
-    stays: list[tuple[Operator, Stays]]
+    stays: list[tuple[Operator, NotUnrolled]]
     changed: bool = False
 
 
 def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator], bool] | None = None) -> Unrolled:
-    """Rewrite the main graph in place. `fits` says why an operator of a body is not wanted, and a hint.
+    """Rewrite the main graph in place. `fits` returns why an operator of a body is refused, with a hint, or None.
 
-    Loops that are `left_out` are not looked at.
+    Loops for which `left_out` is true stay.
 
     Example:
         >>> unroll_loops(model, lambda graph, op: None).loops
@@ -68,14 +77,17 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
             continue
         size, spent = len(graph.tensors), replace(budget)
         try:
-            straight = _Straight(model, budget, work, fits)
+            straight = _Inliner(model, budget, work, fits)
             straight.results = straight.operator(graph, op, op.inputs, "")
-            operators += straight.finished(op, reads)
+            operators += straight.finish(op, reads)
             found.loops += straight.loops
             found.changed = True
-        except Stays as reason:
+        except NotUnrolled as reason:
             del graph.tensors[size:]
-            budget.operators, budget.elements = spent.operators, spent.elements  # copies took their time all the same
+            budget.operators, budget.elements = (
+                spent.operators,
+                spent.elements,
+            )  # the time for copies is spent even if the loop stays
             found.stays.append((op, reason))
             operators.append(op)
     graph.operators = operators
@@ -84,14 +96,14 @@ def unroll_loops(model: Model, fits: Fits, left_out: Callable[[Graph, Operator],
 
 @dataclass
 class _Budget:
-    """What may still be made: copies of operators, of them those that compute, and elements of constants."""
+    """Remaining limits: copies of operators, computing operators among them, and elements of constants."""
 
     copies: int = _MOST_COPIED
     operators: int = MOST_OPERATORS
     elements: int = ALL_TOGETHER
 
     def fold(self, graph: Graph, op: Operator) -> bool:
-        """Give the outputs of an operator on constants their values; False where it has to run."""
+        """Fold an operator on constants into values; returns False where it must run."""
         if not op.outputs:
             return False
         values = values_of(graph, op) if self.elements > 0 else None
@@ -104,8 +116,8 @@ class _Budget:
         return True
 
 
-class _Straight:
-    """The operators of one loop or branch, and of those inside, one after another in the main graph."""
+class _Inliner:
+    """Copies the operators of one loop or branch, and of nested ones, into the main graph."""
 
     def __init__(self, model: Model, budget: _Budget, work: Work, fits: Fits) -> None:
         self.model, self.graph, self.budget, self.work, self.fits = model, model.main, budget, work, fits
@@ -116,97 +128,103 @@ class _Straight:
         self.constants: dict[tuple[int, int], int] = {}  # (graph, tensor) → the same in the main graph
 
     def operator(self, source: Graph, op: Operator, given: Sequence[int], trip: str) -> list[int]:
-        """Run a loop or a branch on tensors of the main graph; its outputs there."""
+        """Unroll a loop or branch on tensors of the main graph; returns its outputs there."""
         if min(given, default=0) < 0:
-            raise Stays("one of its values is absent", _AGAIN)
+            raise NotUnrolled("one of its values is absent", _AGAIN)
         name = source.tensors[op.outputs[0]].name if op.outputs else op.code
         results = self._loop(op, given, name, trip) if op.code == LOOP else self._branch(op, given, trip)
         if len(results) != len(op.outputs):
-            raise Stays(f"it has {len(op.outputs)} outputs, its graphs {len(results)}", _AGAIN)
+            raise NotUnrolled(f"it has {len(op.outputs)} outputs, its graphs {len(results)}", _AGAIN)
         return results
 
-    def _called(self, op: Operator, field: str) -> tuple[Graph, int]:
+    def _find_graph(self, op: Operator, field: str) -> tuple[Graph, int]:
         number = getattr(op.options, field, None)
         if number is None or not 0 < number < len(self.model.graphs):
-            raise Stays(f"its graph {number} does not exist", _AGAIN)
+            raise NotUnrolled(f"its graph {number} does not exist", _AGAIN)
         return self.model.graphs[number], number
 
     def _loop(self, op: Operator, given: Sequence[int], name: str, trip: str) -> list[int]:
-        condition, _ = self._called(op, "condSubgraphIndex")
-        body, number = self._called(op, "bodySubgraphIndex")
+        condition, _ = self._find_graph(op, "condSubgraphIndex")
+        body, number = self._find_graph(op, "bodySubgraphIndex")
         sizes = {len(given), len(condition.inputs), len(body.inputs), len(body.outputs)}
         if len(sizes) > 1 or len(condition.outputs) != 1:
-            raise Stays("its graphs do not take and give the values that it carries", _AGAIN)
+            raise NotUnrolled("its graphs do not take and give the values that it carries", _AGAIN)
         trips = count_trips(condition, body, [self.graph.tensors[index].data for index in given], self.work)
         before = len(self.made)
         for at in range(trips):
-            given = self._inlined(number, given, f"{trip}/{at}")
+            given = self._inline(number, given, f"{trip}/{at}")
             if at == 0:
-                self._affordable(trips, len(self.made) - before)
-                self._wanted(one for one in self.made[before:] if one.code not in _FUSED)
+                self._check_budget(trips, len(self.made) - before)
+                self._check_fits(one for one in self.made[before:] if one.code not in _FUSED)
         if not trip:
             self.loops.append((body.name or name, trips))
         return list(given)
 
-    def _affordable(self, trips: int, each: int) -> None:
-        """Refuse before all trips are made; `each` have been made of the first."""
+    def _check_budget(self, trips: int, each: int) -> None:
+        """Raise if all trips together would exceed the limit; the first trip has `each` operators."""
         if (trips - 1) * each > self.budget.operators:
-            raise Stays(
+            raise NotUnrolled(
                 f"the loop runs {trips:,} times with {each:,} operators each, and at most {MOST_OPERATORS:,} of all loops are "
                 "unrolled",
                 _FEWER,
             )
 
     def _branch(self, op: Operator, given: Sequence[int], trip: str) -> list[int]:
-        _, then = self._called(op, "thenSubgraphIndex")
-        _, otherwise = self._called(op, "elseSubgraphIndex")
+        _, then = self._find_graph(op, "thenSubgraphIndex")
+        _, otherwise = self._find_graph(op, "elseSubgraphIndex")
         condition = self.graph.tensors[given[0]].data if given else None
         if condition is None or condition.dtype != DType.BOOL.numpy or condition.size != 1:
-            raise Stays("which of its branches runs is only known at run time", "compute both and choose between them")
-        return self._inlined(then if condition.reshape(()) else otherwise, given[1:], trip)
+            raise NotUnrolled(
+                "which of its branches runs is only known at run time", "compute both and choose between them"
+            )
+        return self._inline(then if condition.reshape(()) else otherwise, given[1:], trip)
 
-    def _inlined(self, number: int, given: Sequence[int], trip: str) -> list[int]:
-        """The operators of a graph on tensors of the main graph; its outputs there."""
+    def _inline(self, number: int, given: Sequence[int], trip: str) -> list[int]:
+        """Copy the operators of a graph to tensors of the main graph; returns its outputs there."""
         body = self.model.graphs[number]
-        self._copying(len(given) // _VALUES)
+        self._spend_copies(len(given) // _VALUES)
         if self.depth >= MOST_DEPTH:
-            raise Stays(f"its graphs call each other more than {MOST_DEPTH} deep", "put loops behind each other")
+            raise NotUnrolled(f"its graphs call each other more than {MOST_DEPTH} deep", "put loops behind each other")
         self.depth += 1
         if len(given) != len(body.inputs):
-            raise Stays(f"it hands {len(given)} values to a graph of {len(body.inputs)} inputs", _AGAIN)
+            raise NotUnrolled(f"it hands {len(given)} values to a graph of {len(body.inputs)} inputs", _AGAIN)
         places = {
-            inner: self._seen(outer, body.tensors[inner]) for inner, outer in zip(body.inputs, given, strict=True)
+            inner: self._view_as(outer, body.tensors[inner]) for inner, outer in zip(body.inputs, given, strict=True)
         }
         for op in body.operators:
-            self._copying(1)
+            self._spend_copies(1)
             for index in (*op.inputs, *op.intermediates):
                 if index >= 0 and index not in places:
                     places[index] = self._constant(number, index)
             if op.code in CONTROL:
                 results = self.operator(body, op, [places.get(index, -1) for index in op.inputs], trip)
                 for index, outer in zip(op.outputs, results, strict=True):
-                    places[index] = self._seen(outer, body.tensors[index])
+                    places[index] = self._view_as(outer, body.tensors[index])
                 continue
-            self._copied(body, op, places, trip)
+            self._copy_operator(body, op, places, trip)
         self.depth -= 1
         return [places[index] if index in places else self._constant(number, index) for index in body.outputs]
 
-    def _copying(self, count: int) -> None:
+    def _spend_copies(self, count: int) -> None:
         self.budget.copies -= count
         if self.budget.copies < 0:
-            raise Stays(f"more than {_MOST_COPIED:,} operators of all loops would be unrolled", _FEWER)
+            raise NotUnrolled(f"more than {_MOST_COPIED:,} operators of all loops would be unrolled", _FEWER)
 
     def _constant(self, number: int, index: int) -> int:
         if (number, index) not in self.constants:
             tensor = self.model.graphs[number].tensors[index]
             if tensor.is_variable or tensor.data is None:
-                raise Stays(f"its graph {number} keeps {tensor.name!r} from run to run", "keep it outside of the loop")
+                raise NotUnrolled(
+                    f"its graph {number} keeps {tensor.name!r} from run to run", "keep it outside of the loop"
+                )
             self.constants[number, index] = self._add(tensor)
         return self.constants[number, index]
 
-    def _copied(self, body: Graph, op: Operator, places: dict[int, int], trip: str) -> None:
+    def _copy_operator(self, body: Graph, op: Operator, places: dict[int, int], trip: str) -> None:
         if op.code in _VARIABLES or not op.outputs:
-            raise Stays(f"its body has {op.label}, which acts by more than its results", "keep it outside of the loop")
+            raise NotUnrolled(
+                f"its body has {op.label}, which acts by more than its results", "keep it outside of the loop"
+            )
         for index in op.outputs:
             tensor = body.tensors[index]
             places[index] = self._add(replace(tensor, name=f"{tensor.name}{trip}"))
@@ -217,22 +235,24 @@ class _Straight:
         made = replace(op, inputs=inputs, outputs=outputs, intermediates=inner)
         if not self.budget.fold(self.graph, made):
             if self.budget.elements <= 0:
-                raise Stays(f"its constants have more than {ALL_TOGETHER:,} elements", _FEWER)
+                raise NotUnrolled(f"its constants have more than {ALL_TOGETHER:,} elements", _FEWER)
             self.budget.operators -= 1
             if self.budget.operators < 0:
-                raise Stays(f"more than {MOST_OPERATORS:,} operators of all loops would be unrolled", _FEWER)
-            self.made.append(_picked(self.graph, made))
+                raise NotUnrolled(f"more than {MOST_OPERATORS:,} operators of all loops would be unrolled", _FEWER)
+            self.made.append(_gather_to_slice(self.graph, made))
 
-    def _seen(self, outer: int, inner: Tensor) -> int:
-        """A tensor of the main graph as the body sees it: LiteRT hands over bytes, whatever they mean on the other side."""
+    def _view_as(self, outer: int, inner: Tensor) -> int:
+        """Return a tensor of the main graph with the body's quantization: LiteRT passes bytes without rescaling."""
         tensor = self.graph.tensors[outer]
         if not same_kind(tensor, inner):
-            raise Stays(
+            raise NotUnrolled(
                 f"{inner.name!r} is {inner.dtype} {list(inner.shape)}, and is given {tensor.dtype} {list(tensor.shape)}",
                 "carry values of one shape and type through the loop",
             )
         if tensor.is_variable or tensor.dtype.is_opaque:
-            raise Stays(f"{tensor.name!r} is kept from run to run", "read it before the loop and assign it behind")
+            raise NotUnrolled(
+                f"{tensor.name!r} is kept from run to run", "read it before the loop and assign it behind"
+            )
         if tensor.quantization == inner.quantization:
             return outer
         made = self._add(replace(inner, shape=tensor.shape, data=tensor.data))
@@ -251,23 +271,25 @@ class _Straight:
         self.graph.tensors.append(tensor)
         return len(self.graph.tensors) - 1
 
-    def _wanted(self, operators: Iterable[Operator]) -> None:
+    def _check_fits(self, operators: Iterable[Operator]) -> None:
         for one in operators:
             why = self.fits(self.graph, one)
             if why is not None:
                 where = f"{one.label} of its body ({self.graph.tensors[one.outputs[0]].name!r})"
-                raise Stays(f"{where} has to stay on the CPU, and the loop with it: {why[0]}", why[1])
+                raise NotUnrolled(f"{where} has to stay on the CPU, and the loop with it: {why[0]}", why[1])
 
-    def finished(self, op: Operator, reads: Counter[int]) -> list[Operator]:
-        """The operators, writing what the loop wrote; what nobody reads goes."""
+    def finish(self, op: Operator, reads: Counter[int]) -> list[Operator]:
+        """Return the operators, which now write the loop's outputs; unread ones are removed."""
         tensors = self.graph.tensors
         wanted = [(out, value) for out, value in zip(op.outputs, self.results, strict=True) if reads[out]]
         for out, value in wanted:
             if not same_kind(tensors[value], tensors[out]):
-                raise Stays(f"its output {tensors[out].name!r} has another shape or type than what it carries", _AGAIN)
+                raise NotUnrolled(
+                    f"its output {tensors[out].name!r} has another shape or type than what it carries", _AGAIN
+                )
         computed = [(out, value) for out, value in wanted if tensors[value].data is None]
         self.made = fuse_updates(self.graph, self.made, [value for _, value in computed])
-        self._wanted(self.made)
+        self._check_fits(self.made)
         makers = {index for one in self.made for index in one.outputs}
         renamed: dict[int, int] = {}
         for out, value in computed:
@@ -289,8 +311,8 @@ class _Straight:
         return self.made
 
 
-def _picked(graph: Graph, op: Operator) -> Operator:
-    """GATHER at one known position as the slice that it is: slices of steps can be rolled."""
+def _gather_to_slice(graph: Graph, op: Operator) -> Operator:
+    """Turn a GATHER at one constant position into a SLICE, which `roll_steps` understands."""
     named = (*op.inputs, *op.outputs)
     if op.code != "GATHER" or len(op.inputs) != 2 or len(op.outputs) != 1 or min(named) < 0:
         return op

@@ -1,7 +1,7 @@
-"""Targets are TOML files of capabilities; nothing else in the code knows a target by name.
+"""Targets: one TOML file of capabilities per chip. Adding a file adds a target; no list in the code has to change.
 
-`tables.py` is generated from them: a parser of TOML takes longer to import than all else that is done with them. A file that
-has changed since, or is new, is read itself.
+Other modules decide by capabilities. They name a chip only as a default value, and where a recipe is for one chip
+(`imxrt700cm` in `executorch/engines.py`).
 
 Example:
     >>> target = load("imxrt700")
@@ -12,13 +12,12 @@ Example:
 from __future__ import annotations
 
 import os
-import zlib
+import tomllib
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from openneutron.errors import OptionError
-from openneutron.machine.targets.tables import TABLES
-from openneutron.records import dataclass
 
 FOLDER = os.path.dirname(__file__)
 # Names that NXP's converters accept but for which no figures are public.
@@ -45,7 +44,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Target:
-    """What the compiler and the runtime know of a chip; see the TOML files for the source of each figure."""
+    """The capabilities of a chip; the TOML files give the source of each figure."""
 
     name: str
     description: str
@@ -55,7 +54,7 @@ class Target:
     units: int
     length: int
     clock_hz: int
-    cpu: str  # the core that runs what the NPU does not
+    cpu: str  # the core that runs the operators that stay on the CPU
     cpu_clock_hz: int
     calibrated: bool  # the cycle model was fitted on latencies of this target
     sram_bytes: int
@@ -73,7 +72,7 @@ class Target:
 
     @property
     def ram(self) -> str:
-        """What `sram_bytes` are on this chip: SRAM, or the DDR of one that runs Linux."""
+        """The kind of memory that `sram_bytes` counts: SRAM, or DDR on a chip that runs Linux."""
         return "DDR" if self.sram_bytes >= 1 << 30 else "SRAM"
 
     def milliseconds(self, cycles: int) -> float:
@@ -89,23 +88,17 @@ def names() -> tuple[str, ...]:
 
 @cache
 def _table(name: str) -> dict[str, Any]:
-    """What a target's file says."""
+    """Read the TOML file of a target."""
     with open(f"{FOLDER}/{name}.toml", "rb") as file:
-        data = file.read()
-    checksum, table = TABLES.get(name, (-1, {}))
-    if checksum == zlib.crc32(data):
-        return table
-    import tomllib
-
-    return tomllib.loads(data.decode())
+        return tomllib.load(file)
 
 
 @cache
-def named(text: str) -> str:
-    """The target's name behind what people write: other spellings, part numbers, boards; the text itself when none is.
+def canonical_name(text: str) -> str:
+    """Return the target's name for another spelling, a part number or a board; the text itself when none matches.
 
     Example:
-        >>> named("MCXN947"), named("i.MX RT700")
+        >>> canonical_name("MCXN947"), named("i.MX RT700")
         ('mcxn94x', 'imxrt700')
     """
     plain = "".join(filter(str.isalnum, text.lower()))
@@ -119,7 +112,7 @@ def named(text: str) -> str:
 
 @cache
 def load(name: str) -> Target:
-    """The target of that name, its canonical one; an `OptionError` suggests it, or lists the known ones."""
+    """Return the target of that name; an `OptionError` for another name suggests one, or lists the known ones."""
     if name in UNDOCUMENTED:
         raise OptionError(
             f"target {name!r} has no public figures, so no machine model exists for it",
@@ -128,13 +121,15 @@ def load(name: str) -> Target:
     if name not in names():
         from difflib import get_close_matches
 
-        near = [named(name)] if named(name) in names() else get_close_matches(name.lower(), names(), n=1)
+        near = (
+            [canonical_name(name)] if canonical_name(name) in names() else get_close_matches(name.lower(), names(), n=1)
+        )
         known = f"known targets: {', '.join(names())}"
         raise OptionError(f"unknown target {name!r}", hint=f"did you mean {near[0]!r}? {known}" if near else known)
     return of_table(_table(name))
 
 
 def of_table(table: dict[str, Any]) -> Target:
-    """The target that a TOML file describes."""
+    """Return the target that a TOML table describes."""
     named_so = {"name": table["name"], "description": table["description"]}
     return Target(**named_so, **table["npu"], **table["memory"], cost=Cost(**table["cost"]))

@@ -1,4 +1,4 @@
-"""Many prefix codes at once: written into bytes, most significant bit first, and found again."""
+"""Writes and reads many prefix codes at once, most significant bit first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ MAX_BITS = 25  # of one code: from any bit of a byte on it lies in four bytes
 
 
 def write(codes: Ints, lengths: Ints, starts: Ints) -> tuple[bytes, Ints]:
-    """The codes one after the other, those from each of `starts` on in bytes of their own, and how many these are.
+    """Write the codes one after the other; return the bytes, and the size of each stream.
+
+    A stream begins at each of `starts`, on a whole byte.
 
     Example:
         >>> write(np.array([1, 5]), np.array([1, 3]), np.array([0]))
@@ -35,7 +37,7 @@ def write(codes: Ints, lengths: Ints, starts: Ints) -> tuple[bytes, Ints]:
 
 
 def windows(data: Bytes) -> npt.NDArray[np.uint16]:
-    """The 16 bits from each bit of `data` on, zeros behind its end."""
+    """Return, for each bit of `data`, the 16 bits from there on, with zeros behind the end."""
     padded = np.concatenate([data, np.zeros(3, np.uint8)]).astype(np.uint32)
     words = padded[:-2] << 16 | padded[1:-1] << 8 | padded[2:]
     shifts = 8 - np.arange(8, dtype=np.uint32)

@@ -1,8 +1,4 @@
-"""Tables of one INT32 per channel and column, stored in as few bits as the column's range asks.
-
-A column is its smallest value, the zero bits that all differences to it end with, and the bits that remain; a column whose
-channels agree takes no bits. Padding channels are zeros and not stored.
-"""
+"""Stores tables of one INT32 per channel and column in as few bits as the range of each column needs."""
 
 from __future__ import annotations
 
@@ -16,11 +12,9 @@ from openneutron.microcode.storage.bits import Bytes
 
 _COLUMN = struct.Struct("<iBB2x")  # smallest value, bits of a difference, zero bits below them
 
-MAX_COLUMNS = 8
-
 
 def _ranges(table: npt.NDArray[np.int32], channels: int) -> tuple[npt.NDArray[np.int64], list[tuple[int, int, int]]]:
-    """Differences to each column's smallest value; and that value, the bits of a difference, and the zero bits below."""
+    """Return differences from each column's least value, and (least value, bits per difference, low zero bits) per column."""
     columns = table[:, :channels].astype(np.int64)
     low = columns.min(axis=1)
     columns -= low[:, None]
@@ -32,14 +26,14 @@ def _ranges(table: npt.NDArray[np.int32], channels: int) -> tuple[npt.NDArray[np
 
 
 def columns_bytes(table: npt.NDArray[np.int32], channels: int) -> int | None:
-    """Bytes that `write_columns` writes; None where the table cannot be read back, because its padding is not all zeros."""
+    """Return the size of what `write_columns` writes; None if the padding is not zero and so would be lost."""
     if channels > table.shape[1] or table[:, channels:].any():
         return None
     return sum(_COLUMN.size + -(-bits * channels // 8) for _, bits, _ in _ranges(table, channels)[1])
 
 
 def write_columns(table: npt.NDArray[np.int32], channels: int) -> bytes:
-    """[columns, padded channels] as bytes."""
+    """Return a table [columns, padded channels] as bytes."""
     heads, streams = b"", b""
     for differences, (low, bits, shift) in zip(*_ranges(table, channels), strict=True):
         heads += _COLUMN.pack(low, bits, shift)
@@ -49,7 +43,7 @@ def write_columns(table: npt.NDArray[np.int32], channels: int) -> bytes:
 
 
 def read_columns(data: Bytes, columns: int, channels: int, padded: int) -> npt.NDArray[np.int32]:
-    """The inverse of `write_columns`."""
+    """Read what `write_columns` writes."""
     table = np.zeros((columns, padded), np.uint32)
     at = columns * _COLUMN.size
     if at > len(data):

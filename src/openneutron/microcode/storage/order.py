@@ -1,16 +1,16 @@
-"""How packed weights lie in the plain block, and which of their bytes are padding."""
+"""The order of packed weights in the plain block, and which of its bytes are padding."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.records import dataclass
-
 
 @dataclass(frozen=True)
 class Order:
-    """Plain weights [groups][channels/M][taps][inputs/N][M][N], of which channels and inputs beyond the real ones are zeros."""
+    """The layout of plain weights: [groups][channels/M][taps][inputs/N][M][N], padded with zeros to whole M and N."""
 
     groups: int
     channels: int
@@ -21,35 +21,35 @@ class Order:
 
     @property
     def padded(self) -> tuple[int, int]:
-        """Channels and inputs with their padding."""
+        """Numbers of channels and inputs with padding."""
         return -(-self.channels // self.units) * self.units, -(-self.inputs // self.length) * self.length
 
     @property
     def plain_bytes(self) -> int:
-        """Bytes with padding."""
+        """Size with padding."""
         channels, inputs = self.padded
         return self.groups * channels * self.taps * inputs
 
     @property
     def weights(self) -> int:
-        """Weights without padding."""
+        """Number of weights without padding."""
         return self.groups * self.channels * self.taps * self.inputs
 
     @property
     def blocks(self) -> int:
-        """Blocks of M output channels, of all groups."""
+        """Number of blocks of M output channels in all groups."""
         return self.groups * -(-self.channels // self.units)
 
     @property
     def block_weights(self) -> npt.NDArray[np.int64]:
-        """Weights of each block of M output channels: what is decoded on its own."""
+        """Number of weights in each block of M output channels; each block is decoded on its own."""
         blocks = -(-self.channels // self.units)
         sizes = np.full(blocks, self.units, np.int64)
         sizes[-1] = self.channels - (blocks - 1) * self.units
         return np.tile(sizes * self.taps * self.inputs, self.groups)
 
     def _real(self) -> npt.NDArray[np.bool_]:
-        """Which plain bytes are weights, of one group."""
+        """Return which plain bytes of one group are weights."""
         channels, inputs = self.padded
         real = np.zeros((channels, inputs), np.bool_)
         real[: self.channels, : self.inputs] = True
@@ -60,7 +60,7 @@ class Order:
         return np.broadcast_to(blocks, (blocks.shape[0], self.taps, blocks.shape[2])).reshape(-1)
 
     def without_padding(self, plain: npt.NDArray[np.int8]) -> npt.NDArray[np.int8] | None:
-        """The weights in the order of the block; None where its padding is not all zeros."""
+        """Return the weights in the order of the block without padding; None if the padding is not all zeros."""
         if plain.size == self.weights:
             return plain
         # Slices rather than a mask: only the last block of channels and the last of inputs have padding.
@@ -73,7 +73,7 @@ class Order:
         return np.concatenate([_without_last(part, kept) for part in parts], axis=1).reshape(-1)
 
     def with_padding(self, weights: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
-        """The inverse of `without_padding`."""
+        """Undo `without_padding`."""
         if weights.size == self.plain_bytes:
             return weights
         plain = np.zeros((self.groups, self.plain_bytes // self.groups), np.int8)
@@ -82,7 +82,7 @@ class Order:
 
 
 def _without_last(blocks: npt.NDArray[np.int8], kept: int) -> npt.NDArray[np.int8]:
-    """[groups][...][inputs/N][M][N] with only the first `kept` inputs of each last block, group by group."""
+    """Return blocks [groups][...][inputs/N][M][N] with only the first `kept` inputs of the last block."""
     groups, channels, taps, inputs, units, length = blocks.shape
     whole = blocks[:, :, :, :-1].reshape(groups, channels, taps, (inputs - 1) * units * length)
     last = blocks[:, :, :, -1, :, :kept].reshape(groups, channels, taps, units * kept)

@@ -1,4 +1,4 @@
-"""The static code: a canonical prefix code over weights and runs of zeros, its lengths stored in front of the weights.
+"""The static code: a canonical prefix code for weights and runs of zeros; its lengths are stored before the weights.
 
 Symbols: 0 and 1 are the digits of a run of zeros, 2v is the weight v > 0 and 2|v| + 1 the weight v < 0. Digit k of a run
 stands for 2^k (symbol 0) or 2^(k+1) zeros (symbol 1), so a run of n takes about log2(n) symbols. Codes have 1 to 15 bits, are
@@ -35,7 +35,10 @@ _SYMBOL_OF = _symbols()  # by the weight's byte
 
 
 def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]:
-    """The symbols of weights whose runs of zeros end at each of `starts`, and where these are among the symbols."""
+    """Return the symbols of the weights, and the position of each stream in them.
+
+    Streams begin at `starts`; a run of zeros ends where a stream does.
+    """
     zero = weights == 0
     first = np.ones(len(weights), np.bool_)
     first[1:] = ~(zero[1:] & zero[:-1])
@@ -56,7 +59,7 @@ def symbols_of(weights: npt.NDArray[np.int8], starts: Ints) -> tuple[Ints, Ints]
 
 
 def counts_of(weights: npt.NDArray[np.int8], starts: Ints, by_byte: Ints) -> Ints:
-    """How often each symbol comes up in `symbols_of`, without making them; `by_byte` says how often each byte does."""
+    """Return how often each symbol occurs in `symbols_of`, without computing these; `by_byte` counts the weights."""
     counts = np.zeros(SYMBOLS, np.int64)
     counts[_SYMBOL_OF] = by_byte
     zeros = np.flatnonzero(weights == 0)
@@ -75,7 +78,7 @@ def counts_of(weights: npt.NDArray[np.int8], starts: Ints, by_byte: Ints) -> Int
 
 
 def weights_of(symbols: Ints, starts: Ints, most: int) -> npt.NDArray[np.int8]:
-    """The first `most` weights that symbols stand for; digits of a run do not go on over any of `starts`."""
+    """Return the first `most` weights that the symbols encode; a run of zeros ends where a stream does (`starts`)."""
     if not len(symbols):
         return np.empty(0, np.int8)
     digit = symbols < 2
@@ -92,7 +95,7 @@ def weights_of(symbols: Ints, starts: Ints, most: int) -> npt.NDArray[np.int8]:
 
 
 def lengths_of(counts: Ints) -> Ints:
-    """Code lengths, at most 15 bits, that store symbols of these counts in the fewest bits (nearly, where 15 are too few)."""
+    """Return code lengths of at most 15 bits that are optimal for these counts, or nearly so if 15 bits are too few."""
     while True:
         lengths = _huffman(counts)
         if int(lengths.max(initial=0)) <= MAX_LENGTH:
@@ -101,9 +104,9 @@ def lengths_of(counts: Ints) -> Ints:
 
 
 def least_bytes(counts: Ints) -> int:
-    """Bytes that no code for symbols of these counts goes below: their entropy, and its lengths, each in the fewest bits.
+    """Return a lower bound on the size of any code for symbols of these counts: their entropy and the shortest lengths.
 
-    Finding the code takes much longer than finding that it cannot be worth it.
+    Computing the code takes much longer than finding out that it cannot be smaller than another form.
     """
     there = np.flatnonzero(counts)
     used = counts[there]
@@ -135,7 +138,7 @@ def _huffman(counts: Ints) -> Ints:
 
 
 def codes_of(lengths: Ints) -> Ints:
-    """The code of each symbol, right-aligned."""
+    """Return the code of each symbol, right-aligned."""
     codes = np.zeros(SYMBOLS, np.int64)
     code = 0
     for length in range(1, MAX_LENGTH + 1):
@@ -147,7 +150,7 @@ def codes_of(lengths: Ints) -> Ints:
 
 
 def write_lengths(lengths: Ints) -> bytes:
-    """The lengths as they stand in front of coded weights: how many, then each against the one before."""
+    """Return the stored form of the lengths: their number, then each relative to the one before."""
     count = int(np.flatnonzero(lengths).max(initial=-1)) + 1
     codes, sizes = [count], [_COUNT_BITS]
     last = _START
@@ -173,7 +176,7 @@ def write_lengths(lengths: Ints) -> bytes:
 
 
 def read_lengths(data: Bytes) -> tuple[Ints, int]:
-    """The lengths at the start of `data`, and how many bytes they take."""
+    """Return the lengths at the start of `data`, and the number of bytes they take."""
     bits = "".join(f"{byte:08b}" for byte in data[: SYMBOLS + 4].tolist())
     lengths = np.zeros(SYMBOLS, np.int64)
     count, at, last = int(bits[:_COUNT_BITS] or "0", 2), _COUNT_BITS, _START
@@ -197,7 +200,7 @@ def read_lengths(data: Bytes) -> tuple[Ints, int]:
 
 
 def lookup(lengths: Ints) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint8]]:
-    """Symbol and length by the next 15 bits; length 0 where no code begins like this."""
+    """Return tables from the next 15 bits to symbol and length; length 0 where no code begins with these bits."""
     symbols = np.zeros(1 << MAX_LENGTH, np.uint16)
     sizes = np.zeros(1 << MAX_LENGTH, np.uint8)
     codes = codes_of(lengths)

@@ -1,4 +1,4 @@
-"""The weights block as sections: each chosen the smallest way to be stored, written, and read back.
+"""The weights block as sections: chooses the smallest form of each, writes them, and reads them back.
 
 Example:
     >>> chosen = [choose(piece, data, units=8, length=8) for piece, data in pieces]
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -17,11 +18,18 @@ import numpy.typing as npt
 from openneutron.errors import FormatError
 from openneutron.microcode.header import pack, size_of, unpack
 from openneutron.microcode.storage import prefix, weights
-from openneutron.microcode.storage.columns import MAX_COLUMNS, columns_bytes, read_columns, write_columns
+from openneutron.microcode.storage.columns import columns_bytes, read_columns, write_columns
 from openneutron.microcode.storage.order import Order
 from openneutron.microcode.storage.words import pack_words, unpack_words
-from openneutron.microcode.table import ALIGNMENT, MAX_PLAIN_BYTES, SECTION, Packing, Storage
-from openneutron.records import dataclass, replace
+from openneutron.microcode.table import (
+    ALIGNMENT,
+    MAX_PLAIN_BYTES,
+    SECTION,
+    SECTION_FORMS,
+    SECTION_SIZES,
+    Packing,
+    Storage,
+)  # fmt: skip
 
 Buffer = bytes | memoryview
 
@@ -31,7 +39,7 @@ WORD = 4  # sections begin at a whole word of the weights block: a processor rea
 
 @dataclass(frozen=True)
 class Section:
-    """See `table.SECTION`; `stored` is found when a form is chosen, and is what the array loads."""
+    """See `table.SECTION`; `coded_bytes` is found when a form is chosen, and is what the array loads."""
 
     storage: Storage
     plain: int
@@ -44,28 +52,28 @@ class Section:
     stored: int = 0
 
     def order(self, units: int, length: int) -> Order:
-        """How the plain weights lie; (M, N) are the target's."""
+        """Return the order of the plain weights; (M, N) are the target's."""
         blocks = {Packing.FLAT: (1, 1), Packing.DENSE: (units, length), Packing.LANES: (units, 1)}[self.packing]
         return Order(self.groups, self.channels, self.taps, self.inputs, *blocks)
 
 
 def raw(size: int) -> Section:
-    """Bytes as they are."""
+    """Return a section of plain bytes."""
     return Section(Storage.RAW, size, stored=size)
 
 
 def flat(size: int) -> Section:
-    """Weights of no known order: one stream."""
+    """Return a section of weights in unknown order, coded as one stream."""
     return Section(Storage.PACKED, size, Packing.FLAT, groups=1, channels=1, taps=size, inputs=1)
 
 
 def table(size: int, columns: int, channels: int) -> Section:
-    """A table of INT32 columns."""
+    """Return a section for a table of INT32 columns."""
     return Section(Storage.COLUMNS, size, Packing.LANES, parameter=columns, channels=channels)
 
 
 def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
-    """The section in the form that takes the fewest bytes; what does not fit its description is stored as it is."""
+    """Return the section in the smallest form; data that does not fit the description is stored plain."""
     if section.storage is Storage.COLUMNS:
         size = columns_bytes(_columns(section, plain), section.channels)
         return raw(section.plain) if size is None or size >= section.plain else replace(section, stored=size)
@@ -110,7 +118,7 @@ def _columns(section: Section, plain: Buffer) -> npt.NDArray[np.int32]:
 
 
 def _written(section: Section, plain: Buffer, units: int, length: int) -> tuple[Buffer, int]:
-    """The stored bytes, and the bytes of a stream's size in front of them."""
+    """Return the stored bytes, and the width of the stream sizes in front of them (0 without streams)."""
     if section.storage is Storage.RAW:
         return plain, 0
     if section.storage is Storage.COLUMNS:
@@ -151,10 +159,10 @@ def _pieces(sections: Sequence[Section], plain: bytes) -> Iterator[tuple[Section
 
 
 class Sizes:
-    """What bytes of region WEIGHTS are stored in: asked for every call and copy that is priced.
+    """Coded sizes of byte ranges of region WEIGHTS, looked up for every call and copy that is priced.
 
     Example:
-        >>> Sizes(program.sections).stored(operand.offset, operand.channels)
+        >>> Sizes(program.sections).coded_bytes(operand.offset, operand.channels)
     """
 
     def __init__(self, sections: Sequence[Section]) -> None:
@@ -163,8 +171,8 @@ class Sizes:
         self._ends = list(accumulate(sizes))
         self._starts = [0, *self._ends][: len(sizes)]
 
-    def stored(self, offset: int, size: int) -> int:
-        """In proportion where they are a part of a section; 0 where there are no sections, as all is stored plain then."""
+    def coded_bytes(self, offset: int, size: int) -> int:
+        """Return the coded size of a range, in proportion for a part of a section; 0 without sections, when all is plain."""
         found = 0
         for at in range(bisect_right(self._ends, offset), bisect_left(self._starts, offset + size)):
             section, start = self._sections[at], self._starts[at]
@@ -181,7 +189,10 @@ def plain_bytes(sections: Sequence[Section]) -> int:
 def write_sections(
     sections: Sequence[Section], plain: bytes, units: int, length: int, least: Sequence[int] = ()
 ) -> tuple[bytes, bytes]:
-    """The weights block, and the section table in packed words; `least` are the bytes that words of a record take."""
+    """Return the weights block, and the section table in packed words.
+
+    `least` is the least number of stored bytes for each word of a record.
+    """
     block: list[Buffer] = []
     records = bytearray()
     for section, data in _pieces(sections, plain):
@@ -200,7 +211,7 @@ def write_sections(
 def read_sections(
     microcode: bytes, at: int, count: int, block: bytes, units: int, length: int
 ) -> tuple[tuple[Section, ...], bytes]:
-    """The sections whose table begins at byte `at` of the microcode, and the plain bytes of the block."""
+    """Return the sections whose table begins at byte `at` of the microcode, and the decoded block."""
     sections: list[Section] = []
     plain: list[bytes] = []
     taken = total = 0
@@ -209,7 +220,7 @@ def read_sections(
         words, at = unpack_words(microcode, at, _WORDS)
         fields = unpack(SECTION, b"".join((word & 0xFFFFFFFF).to_bytes(4, "little") for word in words), 0)
         width, stored = fields.pop("width"), fields["stored"]
-        section = _checked(fields, units, length, f"section {number} at byte {place}")
+        section = _check_section(fields, width, units, length, f"section {number} at byte {place}")
         total += -(-section.plain // ALIGNMENT) * ALIGNMENT
         if taken + stored > len(block) or total > MAX_PLAIN_BYTES:
             raise FormatError(f"section {number} at byte {place} has {stored} bytes, {len(block) - taken} are left")
@@ -221,25 +232,29 @@ def read_sections(
             raise FormatError(f"section {number} at byte {place} has {len(data)} bytes, not {section.plain}")
         sections.append(section)
         plain.append(data + bytes(-len(data) % ALIGNMENT))
-        taken += -(-stored // WORD) * WORD
+        end = taken + stored
+        taken = len(block) if number == count - 1 else taken + -(-stored // WORD) * WORD
+        if any(block[end:taken]):
+            raise FormatError(f"section {number} at byte {place} is followed by bytes of no section")
     return tuple(sections), b"".join(plain)
 
 
-def _checked(fields: dict[str, int], units: int, length: int, where: str) -> Section:
+def _check_section(fields: dict[str, int], width: int, units: int, length: int, where: str) -> Section:
     try:
         fields["storage"], fields["packing"] = Storage(fields["storage"]), Packing(fields["packing"])
     except ValueError:
         raise FormatError(f"{where} is of an unknown kind") from None
     section = Section(**fields)  # type: ignore[arg-type]
-    good = True
-    if section.storage is Storage.COLUMNS:
+    form = SECTION_FORMS[section.storage]
+    good = section.packing in form.packings and form.least <= section.parameter <= form.most and width in form.widths
+    good = good and all((fields[name] > 0) == (name in form.sizes) for name in SECTION_SIZES)
+    if good and section.storage is Storage.RAW:
+        good = section.stored == section.plain
+    elif good and section.storage is Storage.COLUMNS:
         row = 4 * section.parameter
-        good = 0 < section.parameter <= MAX_COLUMNS and section.plain % row == 0
-        good = good and 0 < section.channels <= section.plain // row
-    elif section.storage is not Storage.RAW:
-        sizes = (section.groups, section.channels, section.taps, section.inputs)
-        good = min(sizes) > 0 and section.parameter <= weights.MAX_RICE
-        good = good and section.order(units, length).plain_bytes == section.plain <= MAX_PLAIN_BYTES
+        good = section.plain % row == 0 and section.channels <= section.plain // row
+    elif good:
+        good = section.order(units, length).plain_bytes == section.plain <= MAX_PLAIN_BYTES
     if not good:
         raise FormatError(f"{where} does not describe its {section.plain} bytes")
     return section

@@ -11,22 +11,22 @@ from openneutron.errors import FormatError
 from openneutron.microcode.storage import prefix
 from openneutron.microcode.storage.bits import MAX_BITS, Bytes, Ints, windows, write
 from openneutron.microcode.storage.order import Order
+from openneutron.microcode.table import MAX_RICE
 
 Weights = npt.NDArray[np.int8]
 
-MAX_RICE = 7  # low bits of a Rice code that are stored as they are; 8 would be the byte itself
 MAX_QUOTIENT = 15  # ones in front of them
 _PIECE = 1 << 16  # bytes counted at once: eight times that fits a processor's cache
 
 
-def folded(weights: Weights) -> Ints:
-    """0, -1, 1, -2, 2 … as 0, 1, 2, 3, 4 …: what a Rice code counts."""
+def zigzag(weights: Weights) -> Ints:
+    """Map 0, -1, 1, -2, 2 … to 0, 1, 2, 3, 4 …, the numbers that a Rice code stores."""
     values = weights.astype(np.int64)
     return np.where(values < 0, -2 * values - 1, 2 * values)
 
 
 def count_bytes(weights: Weights) -> Ints:
-    """How often each byte comes up, in pieces: numpy makes eight bytes of each that it counts."""
+    """Count how often each byte occurs, in pieces: numpy widens each byte that it counts to eight."""
     counts = np.zeros(256, np.int64)
     for at in range(0, weights.size, _PIECE):
         counts += np.bincount(weights[at : at + _PIECE].view(np.uint8), minlength=256)
@@ -39,7 +39,7 @@ def _starts(order: Order) -> Ints:
 
 
 def _width(sizes: Ints) -> int:
-    """Bytes that the size of each stream takes."""
+    """Return the bytes that the size of each stream takes."""
     return next(width for width in (1, 2, 4) if int(sizes.max()) < 1 << 8 * width)
 
 
@@ -49,15 +49,17 @@ def streams_bytes(lengths: Ints, starts: Ints) -> int:
     return int(sizes.sum()) + len(starts) * _width(sizes)
 
 
-def _indexed(data: bytes, sizes: Ints) -> tuple[bytes, int]:
-    """The streams behind their sizes, and how many bytes one size takes."""
+def _prepend_sizes(data: bytes, sizes: Ints) -> tuple[bytes, int]:
+    """Return the streams with their sizes in front, and the bytes of one size."""
     width = _width(sizes)
     return sizes.astype(f"<u{width}").tobytes() + data, width
 
 
 def rice_bits(counts: Ints) -> tuple[int, int]:
-    """The best Rice parameter for bytes that come up so often, and the bits it takes; more than any other code where a
-    quotient would be too long."""
+    """Return the best Rice parameter for weights with these counts of byte values, and the bits it takes.
+
+    Where every parameter would give a quotient that is too long, the bits exceed those of any other form.
+    """
     every = _every_length()
     longest = every[0][counts > 0].max(initial=1) - 1  # what is counted in ones where no bit is stored as it is
     bits = (every @ counts).tolist()
@@ -68,36 +70,36 @@ def rice_bits(counts: Ints) -> tuple[int, int]:
 
 @cache
 def _every_length() -> npt.NDArray[np.int64]:
-    """Bits of the code of each weight, by the Rice parameter and the weight's byte."""
-    every = folded(np.arange(256, dtype=np.uint8).view(np.int8))
+    """Return the length of each weight's Rice code: a row per parameter, a column per byte value."""
+    every = zigzag(np.arange(256, dtype=np.uint8).view(np.int8))
     parameters = np.arange(MAX_RICE + 1)[:, None]
     return (every >> parameters) + 1 + parameters
 
 
 def rice_lengths(k: int) -> Ints:
-    """Bits of the code of each weight, by its byte."""
+    """Return the length of each weight's code with parameter k, by byte value."""
     lengths: Ints = _every_length()[k]
     return lengths
 
 
 def write_rice(weights: Weights, order: Order, k: int) -> tuple[bytes, int]:
-    """Rice codes: (value >> k) ones, a zero, the low k bits."""
-    values = folded(weights)
+    """Write Rice codes: (value >> k) ones, a zero, the low k bits."""
+    values = zigzag(weights)
     quotient = values >> k
     codes = ((1 << quotient) - 1 << 1 + k) | values & (1 << k) - 1
-    return _indexed(*write(codes, quotient + 1 + k, _starts(order)))
+    return _prepend_sizes(*write(codes, quotient + 1 + k, _starts(order)))
 
 
 def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
-    """The code's lengths, then the symbols of each block."""
+    """Write the code's lengths, then the symbols of each block."""
     symbols, starts = prefix.symbols_of(weights, _starts(order))
     lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
-    data, width = _indexed(*write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts))
+    data, width = _prepend_sizes(*write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts))
     return prefix.write_lengths(lengths) + data, width
 
 
 def _streams(data: Bytes, order: Order, width: int) -> tuple[Bytes, Ints]:
-    """The bytes of all streams, and their sizes."""
+    """Return the bytes of all streams, and their sizes."""
     count = order.blocks
     if width not in (1, 2, 4) or width * count > len(data):
         raise FormatError(f"sizes of {width} bytes for {count} streams in {len(data)} bytes")
@@ -107,10 +109,10 @@ def _streams(data: Bytes, order: Order, width: int) -> tuple[Bytes, Ints]:
     return data[width * count :], sizes
 
 
-def _chased(steps: bytes, sizes: Ints, counts: Ints | None) -> tuple[list[int], list[int]]:
-    """Where codes begin when each is `steps` bits long, stream by stream; and the first of each stream among them.
+def _find_codes(steps: bytes, sizes: Ints, counts: Ints | None) -> tuple[list[int], list[int]]:
+    """Return where codes begin, and the index of each stream's first code; the code at bit b is `steps[b]` bits long.
 
-    Without `counts` a stream is as many codes as it has room for.
+    Without `counts` a stream has as many codes as fit.
     """
     found: list[int] = []
     starts: list[int] = []
@@ -131,12 +133,12 @@ def _chased(steps: bytes, sizes: Ints, counts: Ints | None) -> tuple[list[int], 
 
 
 def read_rice(data: Bytes, order: Order, k: int, width: int) -> Weights:
-    """The inverse of `write_rice`."""
+    """Read what `write_rice` writes."""
     streams, sizes = _streams(data, order, width)
     seen = windows(streams)
     ones = _leading_ones()[seen]
     steps = np.where(ones <= MAX_QUOTIENT, ones + 1 + k, 0).astype(np.uint8)
-    found, _ = _chased(steps.tobytes(), sizes, order.block_weights)
+    found, _ = _find_codes(steps.tobytes(), sizes, order.block_weights)
     at = np.asarray(found, np.int64)
     if len(at) != order.weights:
         raise FormatError(f"{len(at)} of {order.weights} weights are stored")
@@ -149,12 +151,12 @@ def read_rice(data: Bytes, order: Order, k: int, width: int) -> Weights:
 
 
 def read_static(data: Bytes, order: Order, width: int) -> Weights:
-    """The inverse of `write_static`."""
+    """Read what `write_static` writes."""
     lengths, taken = prefix.read_lengths(data)
     symbol_of, length_of = prefix.lookup(lengths)
     streams, sizes = _streams(data[taken:], order, width)
     seen = windows(streams) >> 1
-    found, starts = _chased(length_of[seen].tobytes(), sizes, None)
+    found, starts = _find_codes(length_of[seen].tobytes(), sizes, None)
     # A stream's last byte may leave room for codes that nobody wrote: only as many weights count as the block has.
     weights: list[Weights] = []
     symbols = symbol_of[seen[np.asarray(found, np.int64)]].astype(np.int64)
@@ -169,7 +171,7 @@ def read_static(data: Bytes, order: Order, width: int) -> Weights:
 
 @cache
 def _leading_ones() -> npt.NDArray[np.int16]:
-    """By 16 bits, how many ones they begin with."""
+    """Return the number of leading ones for each value of 16 bits."""
     values = np.arange(1 << 16)
     return np.asarray(16 - np.ceil(np.log2((~values & 0xFFFF) + 1)), np.int16)
 

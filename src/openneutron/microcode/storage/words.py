@@ -18,7 +18,7 @@ _SIZES = (0, 1, 2, 4)
 
 
 def pack_words(words: Sequence[int], least: Sequence[int] = ()) -> bytes:
-    """Signed or unsigned 32-bit words as bytes; `least` says how many of each are stored at least: 0, 1, 2 or 4.
+    """Return 32-bit words in packed form; `least` is the least number of stored bytes of each word: 0, 1, 2 or 4.
 
     Example:
         >>> pack_words([0, 1], least=[2, 0])
@@ -42,7 +42,7 @@ def pack_words(words: Sequence[int], least: Sequence[int] = ()) -> bytes:
 
 
 def unpack_words(data: bytes | memoryview, at: int, count: int) -> tuple[list[int], int]:
-    """`count` signed words from byte `at` on, and the byte behind them."""
+    """Return `count` signed words from byte `at` on, and the position behind them."""
     words: list[int] = []
     while len(words) < count:
         if at >= len(data):

@@ -1,8 +1,8 @@
-"""Puts back together what exporters took apart, so that a model comes out as it would straight from PyTorch.
+"""Fusion: restores operators that exporters split, as they would be in a model exported from PyTorch.
 
-One pattern for each file: a function of the graph and of the last node of the pattern, which it rewrites in place. GELU, layer
-normalization and other functions that are written out have no pattern: the quantizer's passes recognise them by what they
-compute, from any front end.
+One file per pattern: a function of the graph and of the last node of the pattern, which it rewrites in place. GELU, layer
+normalization and other written-out functions need no pattern here: the quantizer's passes recognise them in models of any
+front end.
 """
 
 from __future__ import annotations

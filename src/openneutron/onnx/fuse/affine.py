@@ -1,4 +1,4 @@
-"""A stored factor or summand behind a convolution belongs to its weights and its bias.
+"""Fold a stored factor or summand after a convolution into its weights and its bias.
 
 Before:  c = Conv(x, W, b); m = Mul(c, s); y = Add(m, t)        After:  y = Conv(x, s · W, s · b + t)
 """
@@ -11,11 +11,11 @@ import numpy as np
 
 from openneutron.onnx.fuse.graph import Graph
 
-_CHANNELS = {"Conv": 0, "ConvTranspose": 1}  # which dimension of the weights is that of the output's channels
+_CHANNELS = {"Conv": 0, "ConvTranspose": 1}  # the weights' dimension of output channels
 
 
 def affine(graph: Graph, node: Any) -> bool:
-    """A product or a sum with one number, or with one for each channel."""
+    """Fold a product or sum with one number, or with one per channel."""
     if node.domain or node.op_type not in ("Mul", "Add") or len(node.input) != 2:
         return False
     for source, other in (tuple(node.input), tuple(node.input)[::-1]):
@@ -54,7 +54,7 @@ def _fold(graph: Graph, node: Any, conv: Any, data: Any) -> bool:
 
 
 def _vector(data: Any, channels: int, rank: int) -> Any:
-    """A number for each channel, None where the operand varies along another dimension."""
+    """Return one number per channel, None if the operand varies along another dimension."""
     if data.ndim > rank:
         return None
     shape = (1,) * (rank - data.ndim) + data.shape

@@ -1,4 +1,4 @@
-"""Who makes and who reads each value of a graph, for the patterns beside it."""
+"""Producer and readers of each value of a graph, for the fusion patterns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openneutron.onnx.ops import OWN
 
 
 class Graph:
-    """Who makes and who reads each value of a graph."""
+    """Producer and readers of each value of a graph."""
 
     def __init__(self, graph: Any) -> None:
         self.graph = graph
@@ -29,14 +29,14 @@ class Graph:
         self.fresh = 0
 
     def made_by(self, name: str, op_type: str) -> Any:
-        """The node that makes a value, when it is of that operator and only this value's one reader sees it."""
+        """Return the node that makes a value, if it has that operator and the value has only one reader."""
         node = self.maker.get(name)
         if node is None or node.op_type != op_type or node.domain or name in self.leaving:
             return None
         return node if len(self.readers.get(name, [])) == 1 else None
 
     def constant(self, name: str) -> Any:
-        """The data of a stored tensor or of a Constant node, None for anything else."""
+        """Return the data of a stored tensor or of a Constant node, None for anything else."""
         onnx = need("onnx")
         proto = self.stored.get(name)
         if proto is None:
@@ -47,15 +47,15 @@ class Graph:
         try:
             return onnx.numpy_helper.to_array(proto)
         except Exception:
-            return None  # reading it for the program says what is wrong
+            return None  # the importer reports the error
 
     def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a stored tensor."""
+        """Return the shape of a stored tensor."""
         proto = self.stored.get(name)
         return tuple(proto.dims) if proto is not None else None
 
     def store(self, data: Any, like: str) -> str:
-        """A new stored tensor, named after another; returns its name."""
+        """Store a new tensor, named after another; returns its name."""
         self.fresh += 1
         proto = need("onnx").numpy_helper.from_array(data, f"{like}/fused_{self.fresh}")
         self.graph.initializer.append(proto)
@@ -63,7 +63,7 @@ class Graph:
         return str(proto.name)
 
     def replace(self, last: Any, others: list[Any], op_type: str, inputs: list[str]) -> None:
-        """Turn the last node of a pattern into one operator, and drop the others."""
+        """Turn the last node of a pattern into one operator, and remove the others."""
         last.op_type, last.domain = op_type, OWN
         del last.input[:]
         last.input.extend(inputs)

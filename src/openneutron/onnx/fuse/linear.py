@@ -1,4 +1,7 @@
-"""Before:  m = MatMul(x, W); y = Add(m, b)          After:  y = Linear(x, W, b)"""
+"""Fuse a product and a bias into a linear layer.
+
+Before:  m = MatMul(x, W); y = Add(m, b)          After:  y = Linear(x, W, b)
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from openneutron.onnx.fuse.graph import Graph
 
 
 def linear(graph: Graph, node: Any) -> bool:
-    """A product with a stored matrix, and a stored vector added."""
+    """Fuse a product with a stored matrix and the addition of a stored vector."""
     if node.op_type != "Add" or node.domain:
         return False
     for product, bias in (tuple(node.input), tuple(node.input)[::-1]):

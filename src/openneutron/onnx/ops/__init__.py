@@ -1,4 +1,4 @@
-"""Operators of ONNX as calls of torch: one file for each family, found by importing this folder.
+"""ONNX operators as torch calls: one file per family, found by importing this folder.
 
 A file has functions from a `Call` to the operator's results, registered by `converts`:
 
@@ -22,8 +22,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Rule:
     """How one operator is imported.
 
-    `keep` says that a call stays one even when all its inputs are constant, `grows` that its result may be much larger
-    than its inputs, and `structural` that the function works on values (graphs, sequences) rather than on tensors.
+    `keep`: the call is kept even when all its inputs are constant. `grows`: its result may be much larger than its inputs.
+    `structural`: the function works on values (graphs, sequences) rather than on tensors.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Rule:
 
 
 _RULES: dict[tuple[str, str], Rule] = {}
-# Names of ONNX's own domain and of ours, for what `fuse.py` puts together.
+# ONNX's own domain, and the one of operators that `fuse` makes.
 OWN = "openneutron"
 _DEFAULT = ("", "ai.onnx")
 
@@ -57,7 +57,7 @@ def converts(
 
 @cache
 def rules() -> dict[tuple[str, str], Rule]:
-    """(domain, operator) → rule, after importing every file of this folder.
+    """Return (domain, operator) → rule, after importing every file of this folder.
 
     Example:
         >>> rules()["", "Conv"].function.__name__
@@ -70,5 +70,5 @@ def rules() -> dict[tuple[str, str], Rule]:
 
 
 def rule_for(domain: str, name: str) -> Rule | None:
-    """The rule of an operator, None when there is none."""
+    """Return the rule of an operator, None if there is none."""
     return rules().get(("" if domain in _DEFAULT else domain, name))

@@ -1,4 +1,4 @@
-"""Quantizing and dequantizing with a model's own scales, as the nodes that the partitioner reads."""
+"""Quantize and dequantize with a model's own scales, as nodes that the partitioner recognises."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import torch.ao.quantization.fx._decomposed  # registers the operators below
 
 from openneutron.errors import FormatError
+from openneutron.executorch.upstream.names import load_quantized_operators
 from openneutron.onnx.ops._types import to
 from openneutron.onnx.values import Stored
 
 if TYPE_CHECKING:
     from openneutron.onnx.call import Call
 
+load_quantized_operators()
 _QD = torch.ops.quantized_decomposed
-# What unsigned types are held in, and how much lower.
+# The type that stores each unsigned type, and the offset between them.
 HELD = {torch.uint8: (torch.int8, 128), torch.uint16: (torch.int16, 32768)}
 _LIMITS = {"INT4": (-8, 7), "UINT4": (0, 15), "INT2": (-2, 1), "UINT2": (0, 3)}
 
 
 def limits(dtype: torch.dtype, kind: str = "") -> tuple[int, int]:
-    """The smallest and the largest number of a type; `kind` names one that is held in a larger one."""
+    """Return the smallest and the largest number of a type; `kind` names a type that is stored in a larger one."""
     if kind in _LIMITS:
         return _LIMITS[kind]
     info = torch.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
-def _checked(scale: Any) -> Any:
+def _check_parameters(scale: Any) -> Any:
     if not np.isfinite(scale).all() or not (np.asarray(scale) > 0).all():
         raise FormatError(f"its scale is {np.asarray(scale).reshape(-1)[0]}", hint="quantize the model again")
     return scale
@@ -38,8 +39,8 @@ def _checked(scale: Any) -> Any:
 def quantize(
     call: Call, x: torch.Tensor, scale: Any, zero: Any, dtype: torch.dtype, axis: int, kind: str = ""
 ) -> Stored:
-    """`x` stored in `dtype`: one scale, or one for each slice along `axis`."""
-    _checked(scale)
+    """Quantize `x` to `dtype`: with one scale, or one per slice along `axis`."""
+    _check_parameters(scale)
     held, shift = HELD.get(dtype, (dtype, 0)) if not kind else (dtype, 0)
     low, high = (one - shift for one in limits(dtype, kind))
     x = to(x, torch.float32)
@@ -53,14 +54,14 @@ def quantize(
 
 
 def dequantize(call: Call, index: int, scale: Any, zero: Any, axis: int) -> torch.Tensor:
-    """An integer input as float32."""
-    _checked(scale)
+    """Dequantize an integer input to float32."""
+    _check_parameters(scale)
     tensor, shift = call.stored(index)
     return dequantized(call, tensor, shift, scale, zero, axis)
 
 
 def dequantized(call: Call, tensor: torch.Tensor, shift: int, scale: Any, zero: Any, axis: int) -> torch.Tensor:
-    """A stored tensor as float32; `shift` is how much lower it is held than the model says."""
+    """Dequantize a stored tensor to float32; `shift` is its offset below the model's values."""
     low, high = limits(tensor.dtype)
     if np.size(scale) == 1:
         one, at = float(np.reshape(scale, -1)[0]), int(np.reshape(zero, -1)[0]) - shift
@@ -73,7 +74,7 @@ def dequantized(call: Call, tensor: torch.Tensor, shift: int, scale: Any, zero: 
 
 
 def parameters(call: Call, scale: int, zero: int) -> tuple[Any, Any]:
-    """Scales and zero points of inputs `scale` and `zero`."""
+    """Return scales and zero points of inputs `scale` and `zero`."""
     scales = np.asarray(call.known(scale), np.float32)
     zeros = np.asarray(call.known(zero)) if call.has(zero) else np.zeros_like(scales, np.int64)
     if zeros.size not in (1, scales.size):

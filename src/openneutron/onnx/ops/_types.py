@@ -1,4 +1,4 @@
-"""Types of tensors: conversions that do nothing leave no node."""
+"""Type conversions; a conversion to the same type adds no node."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import torch
 
 
 def to(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """`x` in a type; the tensor itself when it has it."""
+    """Return `x` in a type; the tensor itself if it already has it."""
     return x if x.dtype == dtype else x.to(dtype)

@@ -1,4 +1,4 @@
-"""Windows of convolutions and pools: strides, dilations, and how padding is written."""
+"""Windows of convolutions and pools: strides, dilations, and forms of padding."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Window:
-    """Sizes along each dimension of space; `begin` and `end` are the padding on either side."""
+    """Sizes along each spatial dimension; `begin` and `end` are the padding on either side."""
 
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
@@ -27,17 +27,17 @@ class Window:
 
     @property
     def symmetric(self) -> bool:
-        """Whether both sides have the same padding."""
+        """Return whether both sides have the same padding."""
         return self.begin == self.end
 
     @property
     def pads(self) -> list[int]:
-        """The padding as torch's `pad` takes it: the last dimension first."""
+        """The padding in the order of torch's `pad`: the last dimension first."""
         return [size for pair in reversed(list(zip(self.begin, self.end, strict=True))) for size in pair]
 
 
 def numbers(call: Call, name: str, count: int, default: int) -> tuple[int, ...]:
-    """An attribute with one number for each dimension of space."""
+    """Return an attribute with one number per spatial dimension."""
     given = tuple(int(one) for one in call.attribute(name) or [default] * count)
     if len(given) != count:
         raise FormatError(
@@ -47,7 +47,7 @@ def numbers(call: Call, name: str, count: int, default: int) -> tuple[int, ...]:
 
 
 def window(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
-    """The window of a call over an image of `sizes`."""
+    """Return the window of a call over an image of `sizes`."""
     count = len(sizes)
     if len(kernel) != count:
         raise FormatError(
@@ -78,7 +78,7 @@ def window(call: Call, sizes: Sequence[int], kernel: Sequence[int]) -> Window:
 
 
 def padded(x: torch.Tensor, found: Window, value: float = 0.0) -> tuple[torch.Tensor, tuple[int, ...]]:
-    """The image with padding that torch's operators cannot do themselves, and the padding left for them."""
+    """Apply the padding that torch's operators cannot do themselves; returns the image and the remaining padding."""
     if found.symmetric and min(found.begin, default=0) >= 0:
         return x, found.begin
     return functional.pad(x, found.pads, value=value), (0,) * len(found.begin)

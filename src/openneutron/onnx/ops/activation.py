@@ -1,4 +1,4 @@
-"""Activations."""
+"""Activation functions."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ for _name, _function in _PLAIN.items():
 
 @converts("LeakyRelu")
 def leaky_relu(call: Call) -> torch.Tensor:
-    """A slope below zero."""
+    """Multiply negative values by a slope."""
     return functional.leaky_relu(call.tensor(0), float(call.attribute("alpha", 0.01)))
 
 
 @converts("PRelu")
 def prelu(call: Call) -> torch.Tensor:
-    """A slope for each channel, or of any shape that broadcasts."""
+    """Multiply negative values by a slope per channel, or by slopes of any shape that broadcasts."""
     x, slope = call.tensor(0), call.tensor(1)
     per_channel = slope.dim() in (0, x.dim() - 1) or (slope.dim() == x.dim() and slope.shape[0] == 1)
     channels = x.shape[1] if x.dim() > 1 else 1
@@ -47,7 +47,7 @@ def prelu(call: Call) -> torch.Tensor:
 
 
 def _along_channels(slope: torch.Tensor, x: torch.Tensor) -> bool:
-    """Whether a slope varies along dimension 1 alone."""
+    """Return whether a slope varies only along dimension 1."""
     if slope.numel() == 1:
         return True
     shape = (1,) * (x.dim() - slope.dim()) + tuple(slope.shape)
@@ -56,19 +56,19 @@ def _along_channels(slope: torch.Tensor, x: torch.Tensor) -> bool:
 
 @converts("Elu")
 def elu(call: Call) -> torch.Tensor:
-    """An exponential below zero."""
+    """Apply an exponential below zero."""
     return functional.elu(call.tensor(0), float(call.attribute("alpha", 1.0)))
 
 
 @converts("Celu")
 def celu(call: Call) -> torch.Tensor:
-    """An exponential below zero that is smooth for any alpha."""
+    """Apply an exponential below zero that is smooth for any alpha."""
     return functional.celu(call.tensor(0), float(call.attribute("alpha", 1.0)))
 
 
 @converts("Selu")
 def selu(call: Call) -> torch.Tensor:
-    """A scaled exponential below zero."""
+    """Apply a scaled exponential below zero."""
     alpha = float(call.attribute("alpha", 1.6732632423543772))
     gamma = float(call.attribute("gamma", 1.0507009873554805))
     return functional.elu(call.tensor(0), alpha) * gamma
@@ -76,13 +76,13 @@ def selu(call: Call) -> torch.Tensor:
 
 @converts("ThresholdedRelu")
 def thresholded_relu(call: Call) -> torch.Tensor:
-    """Zero up to a threshold."""
+    """Set values up to a threshold to zero."""
     return functional.threshold(call.tensor(0), float(call.attribute("alpha", 1.0)), 0.0)
 
 
 @converts("HardSigmoid")
 def hard_sigmoid(call: Call) -> torch.Tensor:
-    """A straight line between 0 and 1."""
+    """Apply a straight line, clipped to 0 and 1."""
     x, alpha, beta = call.tensor(0), float(call.attribute("alpha", 0.2)), float(call.attribute("beta", 0.5))
     if abs(alpha - 1 / 6) < 1e-6 and beta == 0.5:
         return functional.hardsigmoid(x)
@@ -91,20 +91,20 @@ def hard_sigmoid(call: Call) -> torch.Tensor:
 
 @converts("Gelu")
 def gelu(call: Call) -> torch.Tensor:
-    """Exact, or by tanh."""
+    """Apply the exact GELU, or its tanh approximation."""
     return functional.gelu(call.tensor(0), approximate=call.text("approximate", "none", ("none", "tanh")))
 
 
 @converts("Swish")
 def swish(call: Call) -> torch.Tensor:
-    """The input times its sigmoid."""
+    """Multiply the input by its sigmoid."""
     x, alpha = call.tensor(0), float(call.attribute("alpha", 1.0))
     return functional.silu(x) if alpha == 1.0 else x * torch.sigmoid(x * alpha)
 
 
 @converts("Shrink")
 def shrink(call: Call) -> torch.Tensor:
-    """Toward zero, and zero in between."""
+    """Move values toward zero, and set small ones to zero."""
     x, bias, edge = call.tensor(0), call.attribute("bias", 0.0), call.attribute("lambd", 0.5)
     bias = bias if x.is_floating_point() else int(bias)
     zero = torch.zeros_like(x)
@@ -113,7 +113,7 @@ def shrink(call: Call) -> torch.Tensor:
 
 @converts("Clip")
 def clip(call: Call) -> torch.Tensor:
-    """Between two bounds, either of which may be missing."""
+    """Clip between two bounds, either of which may be missing."""
     x = call.tensor(0)
     if call.version < 11:
         low, high = call.attribute("min"), call.attribute("max")
@@ -136,6 +136,6 @@ def clip(call: Call) -> torch.Tensor:
 
 
 def _is_extreme(x: torch.Tensor, bound: float | int) -> bool:
-    """Whether a bound is that of the type itself, which exporters write where there is none."""
+    """Return whether a bound is the limit of the type itself, which exporters write for a missing bound."""
     limits = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
     return bound in (limits.min, limits.max) and x.is_floating_point()

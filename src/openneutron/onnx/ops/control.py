@@ -1,4 +1,4 @@
-"""Control flow: a branch is chosen and a loop unrolled while importing, where what decides them is known."""
+"""Control flow: chooses branches and unrolls loops during import, if their conditions are known."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from openneutron.onnx.call import Call
     from openneutron.onnx.elaborate import Elaborator
 
-# Iterations of a loop that is written out: a recurrent layer over ten seconds of audio has a thousand.
+# Most iterations of an unrolled loop: a recurrent layer over ten seconds of audio has a thousand.
 _MOST_ITERATIONS = 4096
 
 
@@ -38,14 +38,14 @@ def _graph(call: Call, name: str) -> Any:
 
 @converts("If", structural=True)
 def branch(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """The branch that a known condition chooses."""
+    """Run the branch that a known condition chooses."""
     chosen = "then_branch" if _truth(call, call.value(0), "its condition") else "else_branch"
     return elaborator.graph(_graph(call, chosen), known)
 
 
 @converts("Loop", structural=True)
 def loop(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """A loop written out: its count must be known, and its condition in every iteration."""
+    """Unroll a loop: its count must be known, and its condition in every iteration."""
     body = _graph(call, "body")
     count = None
     if call.has(0):
@@ -71,17 +71,17 @@ def loop(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list
     stacked = []
     for position, column in enumerate(scanned):
         declared = body.output[1 + len(carried) + position]
-        stacked.append(_stacked(elaborator, call, column) if column else _empty(declared))
+        stacked.append(_stack(elaborator, call, column) if column else _empty(declared))
     return [*carried, *stacked]
 
 
-def _stacked(elaborator: Elaborator, call: Call, column: list[Value], axis: int = 0) -> Value:
+def _stack(elaborator: Elaborator, call: Call, column: list[Value], axis: int = 0) -> Value:
     (made,) = elaborator.compute(call, column, lambda inner: torch.stack(inner.tensors(), axis))
     return made
 
 
 def _empty(declared: Any) -> Value:
-    """What a loop that never runs collects: nothing, of the declared shape."""
+    """Return the empty result of a loop without iterations, with the declared shape."""
     from openneutron.onnx.tensors import torch_type
 
     kind = declared.type.tensor_type
@@ -95,7 +95,7 @@ def _selects(axis: int, at: int) -> Callable[[Call], torch.Tensor]:
 
 @converts("Scan", structural=True)
 def scan(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """A scan written out: its length is a size, and sizes are known."""
+    """Unroll a scan: its length is a size, and sizes are known."""
     if call.version < 9:
         raise UnsupportedError("Scan before opset 9 has a batch dimension of its own", hint="export for a newer opset")
     body = _graph(call, "body")
@@ -126,5 +126,5 @@ def scan(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list
             column.append(one)
     collected = []
     for column, axis, backward in zip(columns, out_axes, out_backwards, strict=True):
-        collected.append(_stacked(elaborator, call, column[::-1] if backward else column, axis))
+        collected.append(_stack(elaborator, call, column[::-1] if backward else column, axis))
     return [*states, *collected]

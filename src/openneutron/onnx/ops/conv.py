@@ -17,7 +17,7 @@ _TRANSPOSED = {1: torch.conv_transpose1d, 2: torch.conv_transpose2d, 3: torch.co
 
 
 def convolve(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """The convolution a call's attributes describe, of these tensors."""
+    """Return the convolution that a call's attributes describe, of these tensors."""
     space = x.dim() - 2
     if space not in _CONV or weight.dim() != x.dim():
         raise call.refuse(
@@ -31,13 +31,13 @@ def convolve(call: Call, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tens
 
 @converts("Conv")
 def conv(call: Call) -> torch.Tensor:
-    """A convolution with constant or computed weights."""
+    """Convolve with constant or computed weights."""
     return convolve(call, call.tensor(0), call.tensor(1), call.optional(2))
 
 
 @converts("ConvInteger")
 def conv_integer(call: Call) -> torch.Tensor:
-    """A convolution of integers: products of 8-bit numbers and their sums are exact in float64."""
+    """Convolve integers: products of 8-bit numbers and their sums are exact in float64."""
     x, weight = call.tensor(0).double(), call.tensor(1).double()
     if call.has(2):
         x = x - call.tensor(2).double()
@@ -49,7 +49,7 @@ def conv_integer(call: Call) -> torch.Tensor:
 
 @converts("ConvTranspose")
 def conv_transpose(call: Call) -> torch.Tensor:
-    """A transposed convolution; what its pads cut from one side only is cut afterwards."""
+    """Transposed convolution; asymmetric padding is cropped afterwards."""
     x, weight, bias = call.tensor(0), call.tensor(1), call.optional(2)
     space = x.dim() - 2
     if space not in _TRANSPOSED or weight.dim() != x.dim():
@@ -63,7 +63,7 @@ def conv_transpose(call: Call) -> torch.Tensor:
         (size - 1) * s + (k - 1) * d + 1 + e
         for size, s, k, d, e in zip(x.shape[2:], stride, kernel, dilation, extra, strict=True)
     ]
-    begin, end = _cut(call, x, full, stride)
+    begin, end = _crop_sizes(call, x, full, stride)
     groups = int(call.attribute("group", 1))
     padding = [min(first, last) for first, last in zip(begin, end, strict=True)]
     if min(padding) < 0 or any(e >= max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True)):
@@ -80,20 +80,20 @@ def conv_transpose(call: Call) -> torch.Tensor:
             y = torch.narrow(y, axis, max(-first, 0), y.shape[axis] - max(-first, 0) - max(-last, 0))
     if max(*found.begin, *found.end) > 0:
         value = 0.0 if bias is None else None
-        y = _grown(y, found, bias) if value is None else torch.nn.functional.pad(y, [max(p, 0) for p in found.pads])
+        y = _extend(y, found, bias) if value is None else torch.nn.functional.pad(y, [max(p, 0) for p in found.pads])
     return y
 
 
-def _grown(y: torch.Tensor, found: Window, bias: torch.Tensor | None) -> torch.Tensor:
-    """More rows and columns that no input reaches: they hold the bias."""
+def _extend(y: torch.Tensor, found: Window, bias: torch.Tensor | None) -> torch.Tensor:
+    """Append rows and columns that no input contributes to: they hold the bias."""
     assert bias is not None
     shape = (1, -1, *[1] * (y.dim() - 2))
     pads = [max(p, 0) for p in found.pads]
     return torch.nn.functional.pad(y - bias.reshape(shape), pads) + bias.reshape(shape)
 
 
-def _cut(call: Call, x: torch.Tensor, full: list[int], stride: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """How much of the full result goes at either side of each dimension; below zero it grows."""
+def _crop_sizes(call: Call, x: torch.Tensor, full: list[int], stride: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Return how much to crop from the full result at either side of each dimension; negative values extend it."""
     space = len(full)
     mode = call.text("auto_pad", "NOTSET", ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"))
     wanted = call.attribute("output_shape")

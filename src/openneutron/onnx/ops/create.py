@@ -1,4 +1,4 @@
-"""Constants and what is made from shapes alone."""
+"""Constants and tensors that depend only on shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @converts("Constant")
 def constant(call: Call) -> torch.Tensor:
-    """A tensor written in the node."""
+    """Return the tensor stored in the node."""
     for name in ("value_float", "value_floats"):
         if call.attribute(name) is not None:
             return torch.tensor(call.attribute(name), dtype=torch.float32)
@@ -31,7 +31,7 @@ def constant(call: Call) -> torch.Tensor:
 
 @converts("ConstantOfShape", grows=True)
 def constant_of_shape(call: Call) -> torch.Tensor:
-    """One value everywhere."""
+    """Return a tensor filled with one value."""
     value = call.attribute("value")
     if value is None:
         return torch.zeros(call.numbers(0), dtype=torch.float32)
@@ -44,7 +44,7 @@ def constant_of_shape(call: Call) -> torch.Tensor:
 
 @converts("Range", grows=True)
 def arange(call: Call) -> torch.Tensor:
-    """Numbers at equal distances."""
+    """Return evenly spaced numbers."""
     start, limit, delta = (call.known(index).reshape(-1)[0] for index in range(3))
     count = max(int(np.ceil((float(limit) - float(start)) / float(delta))), 0)
     if call.tensor(0).is_floating_point():
@@ -54,7 +54,7 @@ def arange(call: Call) -> torch.Tensor:
 
 @converts("EyeLike", grows=True)
 def eye_like(call: Call) -> torch.Tensor:
-    """Ones on a diagonal."""
+    """Return ones on a diagonal."""
     x, code = call.tensor(0), call.attribute("dtype")
     dtype = x.dtype if code is None else call.dtype(int(code))
     rows, columns = x.shape
@@ -64,7 +64,7 @@ def eye_like(call: Call) -> torch.Tensor:
 
 @converts("OneHot", grows=True)
 def one_hot(call: Call) -> torch.Tensor:
-    """One of two values at an index."""
+    """Return one of two values, by comparing with an index."""
     indices, depth = call.tensor(0), call.numbers(1)[0]
     axis = int(call.attribute("axis", -1))
     indices = indices.to(torch.int64).unsqueeze(axis)
@@ -78,5 +78,5 @@ def one_hot(call: Call) -> torch.Tensor:
 
 @converts("RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli")
 def random(call: Call) -> torch.Tensor:
-    """Refused: nothing that runs on the chip draws random numbers."""
+    """Refuse: nothing on the chip draws random numbers."""
     raise call.refuse("it draws random numbers", "export the model in evaluation mode")

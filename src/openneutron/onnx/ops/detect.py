@@ -1,4 +1,4 @@
-"""Operators of detectors: suppression of overlapping boxes, regions."""
+"""Operators of object detectors: non-maximum suppression and regions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _overlap(one: Array, others: Array) -> Array:
 
 @converts("NonMaxSuppression")
 def non_max_suppression(call: Call) -> torch.Tensor:
-    """The best of overlapping boxes: how many depends on the data, so it only runs where that is known."""
+    """Keep the best of overlapping boxes. The number depends on the data, which must be known during import."""
     if not call.is_known(0) or not call.is_known(1):
         raise call.refuse(
             "how many boxes it keeps depends on the data, and no runtime on the chip has a kernel for it",

@@ -1,4 +1,4 @@
-"""Operators on each element, with ONNX's broadcasting, which is torch's."""
+"""Element-wise operators, with ONNX's broadcasting, which equals torch's."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _BINARY: dict[str, Callable[[Any, Any], torch.Tensor]] = {
     "Xor": torch.logical_xor, "BitwiseAnd": torch.bitwise_and, "BitwiseOr": torch.bitwise_or,
     "BitwiseXor": torch.bitwise_xor,
 }  # fmt: skip
-# Torch stores these and computes next to nothing in them.
+# torch stores these types but has few kernels for them.
 _STORED_ONLY = (torch.uint16, torch.uint32, torch.uint64)
 
 
 def signed(function: Callable[..., torch.Tensor], *operands: Any) -> torch.Tensor:
-    """`function` of tensors, in INT64 where torch has no kernels for their type."""
+    """Wrap `function` to compute in INT64 where torch has no kernels for its operands' type."""
     kind = next((one.dtype for one in operands if isinstance(one, torch.Tensor) and one.dtype in _STORED_ONLY), None)
     if kind is None:
         return function(*operands)
@@ -43,7 +43,7 @@ def signed(function: Callable[..., torch.Tensor], *operands: Any) -> torch.Tenso
 
 
 def operands(call: Call) -> tuple[Any, Any]:
-    """Two inputs; a constant of one element beside a float tensor as a number, as PyTorch programs have it."""
+    """Return two inputs; a one-element constant beside a float tensor becomes a number, as in PyTorch programs."""
     left, right = call.tensor(0), call.tensor(1)
     if left.is_floating_point() and right.dim() <= left.dim() and not _both_constant(call):
         number = call.scalar(1)
@@ -68,14 +68,16 @@ def _binary(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], to
     def convert(call: Call) -> torch.Tensor:
         left, right = operands(call)
         if not isinstance(left, torch.Tensor):
-            return _flipped(function, left, right)
+            return _with_number_left(function, left, right)
         return signed(function, left, right)
 
     return convert
 
 
-def _flipped(function: Callable[[Any, Any], torch.Tensor], number: float | int, right: torch.Tensor) -> torch.Tensor:
-    """A number on the left: the operators that commute take it on the right."""
+def _with_number_left(
+    function: Callable[[Any, Any], torch.Tensor], number: float | int, right: torch.Tensor
+) -> torch.Tensor:
+    """Compute with a number on the left; commutative operators take it on the right."""
     if function in (torch.add, torch.mul):
         return function(right, number)
     if function is torch.sub:
@@ -92,7 +94,7 @@ for _name, _pair in _BINARY.items():
 
 @converts("Div")
 def div(call: Call) -> torch.Tensor:
-    """A quotient; of integers, toward zero."""
+    """Divide; integers round toward zero."""
     left, right = operands(call)
     if not isinstance(left, torch.Tensor):
         return torch.reciprocal(right) if left == 1 else torch.mul(torch.reciprocal(right), left)
@@ -103,7 +105,7 @@ def div(call: Call) -> torch.Tensor:
 
 @converts("Pow")
 def power(call: Call) -> torch.Tensor:
-    """A power, in the type of the base."""
+    """Raise to a power, in the type of the base."""
     base, exponent = call.tensor(0), call.tensor(1)
     number = call.scalar(1)
     if number is not None and exponent.dim() <= base.dim() and base.is_floating_point():
@@ -117,13 +119,13 @@ def power(call: Call) -> torch.Tensor:
 
 @converts("Mod")
 def mod(call: Call) -> torch.Tensor:
-    """A remainder: of the divisor's sign, or with `fmod` of the dividend's."""
+    """Return the remainder, with the divisor's sign, or with `fmod` the dividend's."""
     return signed(torch.fmod if call.attribute("fmod", 0) else torch.remainder, call.tensor(0), call.tensor(1))
 
 
 @converts("BitShift")
 def bit_shift(call: Call) -> torch.Tensor:
-    """Bits to the left or to the right."""
+    """Shift bits to the left or to the right."""
     left = call.text("direction", "", ("LEFT", "RIGHT")) == "LEFT"
     function = torch.bitwise_left_shift if left else torch.bitwise_right_shift
     return signed(function, call.tensor(0), call.tensor(1))
@@ -138,7 +140,7 @@ def _variadic(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], 
 
 
 def _is_neutral(call: Call, index: int) -> bool:
-    """Whether an operand can never decide: -inf beside others in Max, +inf in Min. No scale could hold it."""
+    """Return whether an operand has no effect: -inf in Max, +inf in Min. No scale could store it."""
     data = call.value(index).data
     if data is None or data.dim() or not data.is_floating_point():
         return False
@@ -151,14 +153,14 @@ for _name, _pair in {"Sum": torch.add, "Max": torch.maximum, "Min": torch.minimu
 
 @converts("Mean")
 def mean(call: Call) -> torch.Tensor:
-    """The mean of several tensors."""
+    """Return the mean of several tensors."""
     inputs = call.tensors()
     return reduce(torch.add, inputs) * (1.0 / len(inputs))
 
 
 @converts("IsInf")
 def is_inf(call: Call) -> torch.Tensor:
-    """Infinities of either sign or of one."""
+    """Find infinities of one or both signs."""
     x = call.tensor(0)
     found = torch.zeros_like(x, dtype=torch.bool)
     if call.attribute("detect_positive", 1):
@@ -168,12 +170,12 @@ def is_inf(call: Call) -> torch.Tensor:
 
 @converts("Where")
 def where(call: Call) -> torch.Tensor:
-    """One of two by a condition."""
+    """Choose between two values by a condition."""
     return torch.where(*call.tensors())
 
 
 def cast(call: Call, x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """A tensor in another type; float to integer wraps as C does, and float8 saturates unless told otherwise."""
+    """Convert a tensor to another type; float to integer wraps as in C, and float8 saturates by default."""
     if x.dtype == dtype:
         return x
     if "float8" in str(dtype):
@@ -194,12 +196,12 @@ def _to_float8(x: torch.Tensor, dtype: torch.dtype, saturate: bool) -> torch.Ten
 
 @converts("Cast")
 def cast_to(call: Call) -> torch.Tensor:
-    """Another type."""
+    """Convert to another type."""
     return _narrow(call, cast(call, call.tensor(0), call.dtype(int(call.attribute("to", 0)))))
 
 
 def _narrow(call: Call, x: torch.Tensor) -> torch.Tensor:
-    """Integers of 4 bits are held in 8, so what would wrap at 4 must wrap here."""
+    """Wrap 4-bit integers, which are stored in 8 bits, at 4 bits."""
     from openneutron.onnx.tensors import type_name
 
     name = type_name(int(call.attribute("to", 0)))
@@ -214,19 +216,19 @@ def _narrow(call: Call, x: torch.Tensor) -> torch.Tensor:
 
 @converts("CastLike")
 def cast_like(call: Call) -> torch.Tensor:
-    """The type of another tensor."""
+    """Convert to the type of another tensor."""
     return cast(call, call.tensor(0), call.tensor(1).dtype)
 
 
 @converts("BitCast")
 def bit_cast(call: Call) -> torch.Tensor:
-    """The same bits read as another type."""
+    """Read the same bits as another type."""
     return call.tensor(0).contiguous().view(call.dtype(int(call.attribute("to", 0))))
 
 
 @converts("Dropout")
 def dropout(call: Call) -> tuple[torch.Tensor, ...]:
-    """Nothing, outside of training."""
+    """Return the input: dropout has no effect outside of training."""
     x = call.tensor(0)
     if call.has(2) and call.version >= 12:
         ratio = float(call.known(1).reshape(-1)[0]) if call.has(1) else 0.5
@@ -237,7 +239,7 @@ def dropout(call: Call) -> tuple[torch.Tensor, ...]:
 
 @converts("CumSum")
 def cumsum(call: Call) -> torch.Tensor:
-    """Sums of everything up to each element."""
+    """Return cumulative sums."""
     x, axis = call.tensor(0), call.numbers(1)[0]
     x = x.flip(axis) if call.attribute("reverse", 0) else x
     y = torch.cumsum(x, axis) if x.is_floating_point() else torch.cumsum(x, axis, dtype=x.dtype)
@@ -247,7 +249,7 @@ def cumsum(call: Call) -> torch.Tensor:
 
 @converts("CumProd")
 def cumprod(call: Call) -> torch.Tensor:
-    """Products of everything up to each element."""
+    """Return cumulative products."""
     x, axis = call.tensor(0), call.numbers(1)[0]
     x = x.flip(axis) if call.attribute("reverse", 0) else x
     if call.attribute("exclusive", 0):
@@ -259,5 +261,5 @@ def cumprod(call: Call) -> torch.Tensor:
 
 @converts("Det")
 def det(call: Call) -> torch.Tensor:
-    """Determinants."""
+    """Return determinants."""
     return torch.linalg.det(call.tensor(0))

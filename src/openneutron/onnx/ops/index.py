@@ -1,4 +1,4 @@
-"""Looking up and writing by index."""
+"""Reading and writing elements by index."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from openneutron.onnx.call import Call
 
 
-def _checked(call: Call, index: int, size: int) -> None:
-    """Refuse known indices outside a dimension, which torch would find out about late or never."""
+def _check_bounds(call: Call, index: int, size: int) -> None:
+    """Refuse known indices outside a dimension, which torch reports late or never."""
     if call.value(index).data is not None:
         known = call.known(index)
         if known.size and (known.min() < -size or known.max() >= size):
@@ -24,8 +24,8 @@ def _checked(call: Call, index: int, size: int) -> None:
             raise FormatError(f"it reads element {one} of {size}", hint="export the model again")
 
 
-def _wrapped(call: Call, index: int, size: int) -> torch.Tensor:
-    """Indices counted from the front."""
+def _from_front(call: Call, index: int, size: int) -> torch.Tensor:
+    """Return indices counted from the front."""
     if call.value(index).data is not None:
         known = call.known(index)
         if (known < 0).any():
@@ -37,10 +37,10 @@ def _wrapped(call: Call, index: int, size: int) -> torch.Tensor:
 
 @converts("Gather")
 def gather(call: Call) -> torch.Tensor:
-    """Slices along an axis: one, a run of them, or any."""
+    """Return slices along an axis: one, a range, or any selection."""
     x, axis = call.tensor(0), int(call.attribute("axis", 0)) % max(call.tensor(0).dim(), 1)
     size = x.shape[axis]
-    _checked(call, 1, size)
+    _check_bounds(call, 1, size)
     known = call.known(1) if call.value(1).data is not None else None
     if known is not None and known.ndim == 0:
         return torch.select(x, axis, int(known) % size)
@@ -48,7 +48,7 @@ def gather(call: Call) -> torch.Tensor:
         places = [int(one) % size for one in known]
         if places == list(range(places[0], places[0] + len(places))):
             return torch.ops.aten.slice.Tensor(x, axis, places[0], places[-1] + 1)
-    indices = _wrapped(call, 1, size)
+    indices = _from_front(call, 1, size)
     if axis == 0 and x.dim() == 2 and x.is_floating_point() and call.value(0).data is not None:
         return torch.nn.functional.embedding(indices, x)
     picked = torch.index_select(x, axis, indices.reshape(-1))
@@ -57,14 +57,14 @@ def gather(call: Call) -> torch.Tensor:
 
 @converts("GatherElements")
 def gather_elements(call: Call) -> torch.Tensor:
-    """One element for each index."""
+    """Return one element per index."""
     x, axis = call.tensor(0), int(call.attribute("axis", 0))
-    _checked(call, 1, x.shape[axis])
-    return torch.gather(x, axis, _wrapped(call, 1, x.shape[axis]))
+    _check_bounds(call, 1, x.shape[axis])
+    return torch.gather(x, axis, _from_front(call, 1, x.shape[axis]))
 
 
 def _flat_index(indices: torch.Tensor, sizes: Any) -> torch.Tensor:
-    """Indices into several dimensions as one into their product."""
+    """Combine indices into several dimensions to one flat index."""
     flat = torch.zeros_like(indices[..., 0])
     for at, size in enumerate(sizes):
         one = indices[..., at]
@@ -74,7 +74,7 @@ def _flat_index(indices: torch.Tensor, sizes: Any) -> torch.Tensor:
 
 @converts("GatherND")
 def gather_nd(call: Call) -> torch.Tensor:
-    """Slices by tuples of indices."""
+    """Return slices selected by index tuples."""
     x, indices, batch = call.tensor(0), to(call.tensor(1), torch.int64), int(call.attribute("batch_dims", 0))
     depth = indices.shape[-1]
     front, middle, rest = x.shape[:batch], x.shape[batch : batch + depth], x.shape[batch + depth :]
@@ -91,10 +91,10 @@ _REDUCE = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 
 @converts("ScatterElements", "Scatter")
 def scatter_elements(call: Call) -> torch.Tensor:
-    """Elements written at indices, or combined with what is there."""
+    """Write elements at indices, or combine them with the existing ones."""
     x, axis, updates = call.tensor(0), int(call.attribute("axis", 0)), call.tensor(2)
-    _checked(call, 1, x.shape[axis])
-    indices = _wrapped(call, 1, x.shape[axis])
+    _check_bounds(call, 1, x.shape[axis])
+    indices = _from_front(call, 1, x.shape[axis])
     how = call.text("reduction", "none", ("none", *_REDUCE))
     if how == "none":
         return torch.scatter(x, axis, indices, updates)
@@ -105,7 +105,7 @@ def scatter_elements(call: Call) -> torch.Tensor:
 
 @converts("ScatterND")
 def scatter_nd(call: Call) -> torch.Tensor:
-    """Slices written at tuples of indices, or combined with what is there."""
+    """Write slices at index tuples, or combine them with the existing ones."""
     x, indices, updates = call.tensor(0), to(call.tensor(1), torch.int64), call.tensor(2)
     depth = indices.shape[-1]
     total = int(np.prod(x.shape[:depth], dtype=np.int64))
@@ -122,7 +122,7 @@ def scatter_nd(call: Call) -> torch.Tensor:
 
 @converts("TensorScatter")
 def tensor_scatter(call: Call) -> torch.Tensor:
-    """A cache with new entries written from a place of each batch on."""
+    """Write new entries into a cache, at a position per batch."""
     cache, update = call.tensor(0), call.tensor(1)
     axis = int(call.attribute("axis", -2)) % cache.dim()
     circular = call.text("mode", "linear", ("linear", "circular")) == "circular"
@@ -137,11 +137,11 @@ def tensor_scatter(call: Call) -> torch.Tensor:
 
 @converts("TopK")
 def top_k(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest or smallest, and where they are; of equals the first."""
+    """Return the largest or smallest elements and their positions; the first of equal ones."""
     x, axis = call.tensor(0), int(call.attribute("axis", -1))
     count = int(call.attribute("k", 0)) if call.version < 10 else call.numbers(1)[0]
     largest = bool(call.attribute("largest", 1))
-    if call.value(0).data is not None:  # folded: keep ONNX's order of equal numbers
+    if call.value(0).data is not None:  # folded constants: keep ONNX's order of equal numbers
         data = x if x.dtype not in (torch.uint16, torch.uint32, torch.uint64) else x.to(torch.int64)
         values, places = torch.sort(data, dim=axis, descending=largest, stable=True)
         return to(values.narrow(axis, 0, count), x.dtype), places.narrow(axis, 0, count)
@@ -150,7 +150,7 @@ def top_k(call: Call) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _arg(call: Call, function: Any) -> torch.Tensor:
-    """The dimension goes in any case, which is what the NPU can do, and comes back where it is asked for."""
+    """Return positions; the NPU's form drops the dimension, which is added again if asked for."""
     x, axis = call.tensor(0), int(call.attribute("axis", 0))
     if call.attribute("select_last_index", 0):
         found = x.shape[axis] - 1 - function(torch.flip(x, [axis]), axis)
@@ -161,25 +161,25 @@ def _arg(call: Call, function: Any) -> torch.Tensor:
 
 @converts("ArgMax")
 def arg_max(call: Call) -> torch.Tensor:
-    """Where the largest is."""
+    """Return the position of the maximum."""
     return _arg(call, torch.argmax)
 
 
 @converts("ArgMin")
 def arg_min(call: Call) -> torch.Tensor:
-    """Where the smallest is."""
+    """Return the position of the minimum."""
     return _arg(call, torch.argmin)
 
 
 @converts("NonZero")
 def non_zero(call: Call) -> torch.Tensor:
-    """Where the elements are that are not zero: how many depends on the data."""
+    """Return the positions of non-zero elements. Their number depends on the data."""
     return torch.from_numpy(np.stack(np.nonzero(np.atleast_1d(call.known(0)))).astype(np.int64))
 
 
 @converts("Compress")
 def compress(call: Call) -> torch.Tensor:
-    """The slices for which a condition holds, which must be known."""
+    """Return the slices for which a condition, which must be known, holds."""
     x, condition = call.tensor(0), np.flatnonzero(call.known(1)).astype(np.int64)
     axis = call.attribute("axis")
     x, axis = (x.reshape(-1), 0) if axis is None else (x, int(axis))
@@ -188,7 +188,7 @@ def compress(call: Call) -> torch.Tensor:
 
 @converts("Unique")
 def unique(call: Call) -> tuple[torch.Tensor, ...]:
-    """Each value once: how many there are depends on the data."""
+    """Return the distinct values. Their number depends on the data."""
     x, axis = call.known(0), call.attribute("axis")
     values, first, inverse, counts = np.unique(x, True, True, True, axis=axis)
     inverse = inverse.reshape(-1)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @converts("Gemm")
 def gemm(call: Call) -> torch.Tensor:
-    """A linear layer, with its factors in the constants where there are any."""
+    """Compute a linear layer; factors are folded into constants where possible."""
     alpha, beta = float(call.attribute("alpha", 1.0)), float(call.attribute("beta", 1.0))
     x = call.tensor(0)
     x = x.t() if call.attribute("transA", 0) else x
@@ -26,7 +26,7 @@ def gemm(call: Call) -> torch.Tensor:
         return y if not call.has(2) else y + call.tensor(2) * (int(beta) if beta.is_integer() else beta)
     if not call.has(2):
         return functional.linear(x, weight)
-    bias = _scaled(call, 2, beta)
+    bias = _scale(call, 2, beta)
     if bias.dim() == 1 and bias.shape[0] == weight.shape[0]:
         return functional.linear(x, weight, bias)
     if bias.dim() == 2 and bias.shape == (1, weight.shape[0]):
@@ -45,7 +45,7 @@ def _weight(call: Call, index: int, transposed: bool, factor: float) -> torch.Te
     return call.constant(lambda: (data if transposed else data.t()) * factor if factor != 1.0 else data.t())
 
 
-def _scaled(call: Call, index: int, factor: float) -> torch.Tensor:
+def _scale(call: Call, index: int, factor: float) -> torch.Tensor:
     if factor == 1.0:
         return call.tensor(index)
     data = call.value(index).data
@@ -53,7 +53,7 @@ def _scaled(call: Call, index: int, factor: float) -> torch.Tensor:
 
 
 def product(call: Call, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """A matrix product, as a linear layer where the right side is a constant matrix."""
+    """Compute a matrix product, as a linear layer if the right side is a constant matrix."""
     data = call.value(1).data
     if data is not None and data.dim() == 2 and left.dim() >= 2 and left.is_floating_point():
         return functional.linear(left, call.constant(lambda: data.t()))
@@ -62,13 +62,13 @@ def product(call: Call, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor
 
 @converts("MatMul")
 def matmul(call: Call) -> torch.Tensor:
-    """A product of matrices, of batches of them, or with vectors."""
+    """Multiply matrices, batches of them, or vectors."""
     return product(call, call.tensor(0), call.tensor(1))
 
 
 @converts("Linear", domain=OWN)
 def linear(call: Call) -> torch.Tensor:
-    """A product with a constant matrix plus a bias: put together by `fuse.py`."""
+    """Compute a linear layer that `fuse` made of a product and a bias."""
     data = call.value(1).data
     weight = call.tensor(1).t() if data is None else call.constant(lambda: data.t())
     return functional.linear(call.tensor(0), weight, call.tensor(2))
@@ -76,7 +76,7 @@ def linear(call: Call) -> torch.Tensor:
 
 @converts("MatMulInteger")
 def matmul_integer(call: Call) -> torch.Tensor:
-    """A product of integers: exact in INT32."""
+    """Multiply integer matrices: exact in INT32."""
     left, right = call.tensor(0).to(torch.int32), call.tensor(1).to(torch.int32)
     if call.has(2):
         zero = call.tensor(2).to(torch.int32)
@@ -88,6 +88,6 @@ def matmul_integer(call: Call) -> torch.Tensor:
 
 @converts("Einsum")
 def einsum(call: Call) -> torch.Tensor:
-    """A sum over named indices."""
+    """Sum products over named indices."""
     equation = call.text("equation", "").replace(" ", "")
     return torch.einsum(equation, *call.tensors())

@@ -1,4 +1,4 @@
-"""Normalizations."""
+"""Normalization operators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @converts("BatchNormalization")
 def batch_norm(call: Call) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """Fixed statistics; the training form updates them."""
+    """Normalize with stored statistics; the training form updates them."""
     x, scale, bias, mean, variance = call.tensors()[:5]
     epsilon = float(call.attribute("epsilon", 1e-5))
     if not call.attribute("training_mode", 0):
@@ -31,7 +31,7 @@ def batch_norm(call: Call) -> torch.Tensor | tuple[torch.Tensor, ...]:
 
 @converts("InstanceNormalization")
 def instance_norm(call: Call) -> torch.Tensor:
-    """Each channel of each sample by itself."""
+    """Normalize each channel of each sample."""
     x, scale, bias = call.tensors()
     epsilon = float(call.attribute("epsilon", 1e-5))
     return functional.group_norm(x, x.shape[1], scale, bias, epsilon)
@@ -39,7 +39,7 @@ def instance_norm(call: Call) -> torch.Tensor:
 
 @converts("GroupNormalization")
 def group_norm(call: Call) -> torch.Tensor:
-    """Groups of channels; before opset 21 the scale was one for each group."""
+    """Normalize groups of channels; before opset 21 there was one scale per group."""
     x, scale, bias = call.tensors()
     groups = int(call.attribute("num_groups", 1))
     if scale.shape[0] == groups and groups != x.shape[1]:
@@ -55,7 +55,7 @@ def _flat(x: torch.Tensor, axis: int) -> tuple[int, list[int]]:
 
 @converts("LayerNormalization")
 def layer_norm(call: Call) -> tuple[torch.Tensor, ...]:
-    """Over the last dimensions; the mean and the inverse deviation are results too where they are read."""
+    """Normalize over the last dimensions; the mean and the inverse deviation are results too where they are read."""
     x, scale, bias = call.tensor(0), call.tensor(1), call.optional(2)
     epsilon = float(call.attribute("epsilon", 1e-5))
     first, axes = _flat(x, int(call.attribute("axis", -1)))
@@ -73,7 +73,7 @@ def layer_norm(call: Call) -> tuple[torch.Tensor, ...]:
 
 @converts("RMSNormalization")
 def rms_norm(call: Call) -> torch.Tensor:
-    """Over the last dimensions, by the root of the mean square."""
+    """Normalize over the last dimensions by the root of the mean square."""
     x, scale = call.tensor(0), call.tensor(1)
     _, axes = _flat(x, int(call.attribute("axis", -1)))
     wide = to(x, torch.float32) if call.attribute("stash_type", 1) == 1 else x
@@ -83,7 +83,7 @@ def rms_norm(call: Call) -> torch.Tensor:
 
 @converts("MeanVarianceNormalization")
 def mean_variance(call: Call) -> torch.Tensor:
-    """To mean 0 and deviation 1."""
+    """Normalize to mean 0 and standard deviation 1."""
     x = call.tensor(0)
     axes = [int(one) for one in call.attribute("axes") or [0, 2, 3]]
     apart = x - x.mean(axes, True)
@@ -92,7 +92,7 @@ def mean_variance(call: Call) -> torch.Tensor:
 
 @converts("LRN")
 def local_response(call: Call) -> torch.Tensor:
-    """By the squares of neighbouring channels."""
+    """Divide by a function of the squares of neighbouring channels."""
     x, size = call.tensor(0), int(call.attribute("size", 1))
     alpha, beta = float(call.attribute("alpha", 1e-4)), float(call.attribute("beta", 0.75))
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
@@ -104,7 +104,7 @@ def local_response(call: Call) -> torch.Tensor:
 
 @converts("LpNormalization")
 def lp_norm(call: Call) -> torch.Tensor:
-    """To length 1; what has length 0 stays 0."""
+    """Normalize to length 1; vectors of length 0 stay 0."""
     x, axis, p = call.tensor(0), int(call.attribute("axis", -1)), int(call.attribute("p", 2))
     length = x.abs().sum(axis, True) if p == 1 else (x * x).sum(axis, True).sqrt()
     return torch.where(length == 0, torch.zeros_like(x), x / length)

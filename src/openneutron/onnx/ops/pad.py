@@ -1,4 +1,4 @@
-"""Padding, in all of ONNX's modes."""
+"""Padding in all of ONNX's modes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODES = {"edge": "replicate", "reflect": "reflect"}
 
 @converts("Pad", grows=True)
 def pad(call: Call) -> torch.Tensor:
-    """A border of a constant, or of the image's own values; below zero it cuts."""
+    """Pad with a constant or with the image's own values; negative padding crops."""
     x = call.tensor(0)
     mode = call.text("mode", "constant", ("constant", "edge", "reflect", "wrap"))
     pads, value = _parameters(call, x)
@@ -48,7 +48,7 @@ def pad(call: Call) -> torch.Tensor:
 
 
 def _parameters(call: Call, x: torch.Tensor) -> tuple[list[int], float | int]:
-    """Pads for every dimension, those before it first, and the value."""
+    """Return the padding of every dimension, all starts first, and the value."""
     if call.version < 11:
         pads = [int(one) for one in call.attribute("pads") or ()]
         value: float | int = float(call.attribute("value", 0.0))
@@ -76,7 +76,7 @@ def _torch_takes(x: torch.Tensor, begin: list[int], end: list[int], mode: str) -
 
 
 def _places(size: int, begin: int, end: int, mode: str) -> np.ndarray:
-    """Which element each place of a padded dimension shows."""
+    """Return the source element of each position of a padded dimension."""
     places = np.arange(-begin, size + end)
     if mode == "edge":
         return np.clip(places, 0, size - 1)

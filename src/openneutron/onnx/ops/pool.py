@@ -1,4 +1,4 @@
-"""Pools: largest, mean and norm over windows or over the whole image."""
+"""Pooling: maximum, mean and norm over windows or over the whole image."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _MAX: dict[int, Any] = {1: functional.max_pool1d, 2: functional.max_pool2d, 3: f
 _MEAN: dict[int, Any] = {1: functional.avg_pool1d, 2: functional.avg_pool2d, 3: functional.avg_pool3d}
 
 
-def _found(call: Call, x: torch.Tensor) -> Window:
+def _find_window(call: Call, x: torch.Tensor) -> Window:
     if x.dim() - 2 not in _MAX:
         raise call.refuse(f"it pools {x.dim() - 2} dimensions of space", "use 1, 2 or 3")
     return window(call, x.shape[2:], [int(one) for one in call.attribute("kernel_shape") or ()])
 
 
 def _outputs(x: torch.Tensor, found: Window, ceil: bool) -> list[int]:
-    """How many windows there are; with ceil_mode the last may reach over the end, but must begin before it."""
+    """Return the number of windows; with ceil_mode the last may extend past the end, but must begin before it."""
     sizes = []
     for size, k, s, d, first, last in zip(
         x.shape[2:], found.kernel, found.stride, found.dilation, found.begin, found.end, strict=True
     ):
-        room = size + first + last - ((k - 1) * d + 1)
-        count = (-(-room // s) if ceil else room // s) + 1
+        span = size + first + last - ((k - 1) * d + 1)
+        count = (-(-span // s) if ceil else span // s) + 1
         if ceil and (count - 1) * s >= size + first:
             count -= 1
         sizes.append(count)
@@ -40,7 +40,7 @@ def _outputs(x: torch.Tensor, found: Window, ceil: bool) -> list[int]:
 
 
 def _reach(x: torch.Tensor, found: Window, sizes: list[int]) -> list[int]:
-    """The padding at the end that the last windows need beyond what the model asks for."""
+    """Return the padding at the end that the last windows need beyond the model's own."""
     return [
         max((count - 1) * s + (k - 1) * d + 1 - (size + first + last), 0)
         for count, s, k, d, size, first, last in zip(
@@ -50,15 +50,15 @@ def _reach(x: torch.Tensor, found: Window, sizes: list[int]) -> list[int]:
 
 
 def _torch_pads(found: Window) -> bool:
-    """Whether torch's pools take this padding: symmetric and at most half the window."""
+    """Return whether torch's pools support this padding: symmetric and at most half the window."""
     return found.symmetric and all(0 <= p <= k // 2 for p, k in zip(found.begin, found.kernel, strict=True))
 
 
 @converts("MaxPool")
 def max_pool(call: Call) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """The largest of each window, and where it was if something reads that."""
+    """Return the maximum of each window, and its position if that is read."""
     x = call.tensor(0)
-    found = _found(call, x)
+    found = _find_window(call, x)
     sizes = _outputs(x, found, bool(call.attribute("ceil_mode", 0)))
     reach = _reach(x, found, sizes)
     wants_places = len([name for name in call.node.output if name]) > 1
@@ -74,27 +74,27 @@ def max_pool(call: Call) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
     arguments = (whole, found.kernel, found.stride, padding, found.dilation, ceil)
     space = x.dim() - 2
     if not wants_places:
-        return to(_cropped(_MAX[space](*arguments), sizes), x.dtype)
+        return to(_crop(_MAX[space](*arguments), sizes), x.dtype)
     y, places = _MAX[space](*arguments, return_indices=True)
-    y, places = to(_cropped(y, sizes), x.dtype), _cropped(places, sizes)
+    y, places = to(_crop(y, sizes), x.dtype), _crop(places, sizes)
     return y, _places(call, x, places, whole.shape[2:], found.begin if padding != found.begin else (0,) * space)
 
 
 def _as_ceil(x: torch.Tensor, found: Window, sizes: list[int]) -> bool:
-    """Whether torch's ceil_mode gives these windows with the padding at the begin alone: nothing need be padded then."""
+    """Return whether torch's ceil_mode with the padding at the start gives these windows, without further padding."""
     symmetric = Window(found.kernel, found.stride, found.dilation, found.begin, found.begin)
     plain = _torch_pads(found) and _outputs(x, found, False) == sizes
     return not plain and _torch_pads(symmetric) and _outputs(x, symmetric, True) == sizes
 
 
-def _cropped(y: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+def _crop(y: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     for axis, size in enumerate(sizes, start=2):
         y = y if y.shape[axis] == size else y.narrow(axis, 0, size)
     return y
 
 
 def _places(call: Call, x: torch.Tensor, places: torch.Tensor, padded: Any, begin: tuple[int, ...]) -> torch.Tensor:
-    """Where each maximum lies: torch counts within an image that may be padded, ONNX through the whole tensor."""
+    """Convert positions of maxima: torch counts within one, possibly padded, image, ONNX through the whole tensor."""
     coordinates = []
     rest = places
     for size in reversed(tuple(padded)):
@@ -125,11 +125,11 @@ def _mean(call: Call, x: torch.Tensor, found: Window, counts_pads: bool) -> torc
     sums = _MEAN[space](functional.pad(x, whole.pads), found.kernel, found.stride) * area
     counts = functional.pad(torch.ones_like(x[:1, :1]), found.pads, value=1.0 if counts_pads else 0.0)
     counts = functional.pad(counts, Window((), (), (), (0,) * space, tuple(reach)).pads)
-    return _cropped(sums / (_MEAN[space](counts, found.kernel, found.stride) * area), sizes)
+    return _crop(sums / (_MEAN[space](counts, found.kernel, found.stride) * area), sizes)
 
 
 def _dilated_mean(x: torch.Tensor, found: Window, sizes: list[int], counts_pads: bool) -> torch.Tensor:
-    """A mean over a dilated window: a depth-wise convolution with ones, which torch's pools have no form for."""
+    """Compute a mean over dilated windows by a depth-wise convolution with ones; torch's pools have no such form."""
     space, channels = x.dim() - 2, x.shape[1]
     convolve: Any = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}[space]
     reach = _reach(x, found, sizes)
@@ -139,25 +139,25 @@ def _dilated_mean(x: torch.Tensor, found: Window, sizes: list[int], counts_pads:
     counts = functional.pad(torch.ones_like(x[:1, :1]), found.pads, value=1.0 if counts_pads else 0.0)
     counts = functional.pad(counts, Window((), (), (), (0,) * space, tuple(reach)).pads)
     each = convolve(counts, ones[:1], None, found.stride, 0, found.dilation)
-    return _cropped(sums / each, sizes)
+    return _crop(sums / each, sizes)
 
 
 @converts("AveragePool")
 def average_pool(call: Call) -> torch.Tensor:
-    """The mean of each window, with or without the padding in it."""
+    """Return the mean of each window, with or without its padding."""
     return mean_of(call, call.tensor(0))
 
 
 def mean_of(call: Call, x: torch.Tensor) -> torch.Tensor:
-    """The mean that a call's attributes describe."""
-    return _mean(call, x, _found(call, x), bool(call.attribute("count_include_pad", 0)))
+    """Return the mean that a call's attributes describe."""
+    return _mean(call, x, _find_window(call, x), bool(call.attribute("count_include_pad", 0)))
 
 
 @converts("LpPool")
 def lp_pool(call: Call) -> torch.Tensor:
-    """The norm of each window."""
+    """Return the norm of each window."""
     x, p = call.tensor(0), int(call.attribute("p", 2))
-    found = _found(call, x)
+    found = _find_window(call, x)
     powers = x * x if p == 2 else x.abs() ** p
     sums = _mean(call, powers, found, True) * prod(found.kernel)
     return torch.sqrt(sums) if p == 2 else sums ** (1.0 / p)
@@ -169,28 +169,28 @@ def _space(x: torch.Tensor) -> list[int]:
 
 @converts("GlobalAveragePool")
 def global_average_pool(call: Call) -> torch.Tensor:
-    """The mean of each channel."""
+    """Return the mean of each channel."""
     x = call.tensor(0)
     return functional.adaptive_avg_pool2d(x, (1, 1)) if x.dim() == 4 else x.mean(_space(x), True)
 
 
 @converts("GlobalMaxPool")
 def global_max_pool(call: Call) -> torch.Tensor:
-    """The largest of each channel."""
+    """Return the maximum of each channel."""
     x = call.tensor(0)
     return x.amax(_space(x), True)
 
 
 @converts("GlobalLpPool")
 def global_lp_pool(call: Call) -> torch.Tensor:
-    """The norm of each channel."""
+    """Return the norm of each channel."""
     x, p = call.tensor(0), int(call.attribute("p", 2))
     return (x.abs() ** p).sum(_space(x), True) ** (1.0 / p)
 
 
 @converts("MaxUnpool")
 def max_unpool(call: Call) -> torch.Tensor:
-    """Each value back to where a MaxPool found it, zeros elsewhere."""
+    """Write each value to the position where a MaxPool found it, zeros elsewhere."""
     x, places = call.tensor(0), call.tensor(1)
     kernel = [int(one) for one in call.attribute("kernel_shape") or ()]
     stride = [int(one) for one in call.attribute("strides") or [1] * len(kernel)]

@@ -1,4 +1,4 @@
-"""Operators on quantized tensors (QOperator form): each is a dequantize, the float operator and a quantize."""
+"""Operators on quantized tensors (QOperator form), each as a dequantize, the float operator and a quantize."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def _real(call: Call, index: int, scale: int, zero: int, axis: int = 0) -> torch
     return dequantize(call, index, *parameters(call, scale, zero), axis)
 
 
-def _stored(call: Call, y: torch.Tensor, scale: int, zero: int, like: int = 0) -> Stored:
+def _quantize_result(call: Call, y: torch.Tensor, scale: int, zero: int, like: int = 0) -> Stored:
     dtype = call.unsigned_type(zero) if call.has(zero) else call.unsigned_type(like)
     return quantize(call, y, *parameters(call, scale, zero), dtype, 1)
 
 
 @converts("QLinearConv", keep=True)
 def conv(call: Call) -> Stored:
-    """A convolution; the bias is INT32 at the scale of input times weights."""
+    """Convolve; the bias is INT32 at the scale of input times weights."""
     bias = None
     if call.has(8):
         scale = np.asarray(call.known(1), np.float32) * np.asarray(call.known(4), np.float32)
         bias = dequantize(call, 8, scale, np.zeros_like(scale, np.int64), 0)
     y = convolve(call, _real(call, 0, 1, 2), _real(call, 3, 4, 5), bias)
-    return _stored(call, y, 6, 7)
+    return _quantize_result(call, y, 6, 7)
 
 
 @converts("QLinearMatMul", keep=True)
 def matmul(call: Call) -> Stored:
-    """A product of matrices; scales may be one for each row on the left and column on the right."""
+    """Multiply matrices, with a scale per row on the left and per column on the right."""
     left = _matrix(call, 0, 1, 2, -2)
     right = _matrix(call, 3, 4, 5, -1)
     if call.value(3).data is not None and right.dim() == 2 and left.dim() >= 2:
-        return _stored(call, functional.linear(left, right.t()), 6, 7)
-    return _stored(call, torch.matmul(left, right), 6, 7)
+        return _quantize_result(call, functional.linear(left, right.t()), 6, 7)
+    return _quantize_result(call, torch.matmul(left, right), 6, 7)
 
 
 def _matrix(call: Call, index: int, scale: int, zero: int, axis: int) -> torch.Tensor:
@@ -64,7 +64,7 @@ def _matrix(call: Call, index: int, scale: int, zero: int, axis: int) -> torch.T
 
 @converts("QGemm", domain=MICROSOFT, keep=True)
 def gemm(call: Call) -> Any:
-    """A linear layer, quantized again where an output scale is given."""
+    """Compute a linear layer, quantized if an output scale is given."""
     alpha = float(call.attribute("alpha", 1.0))
     x = _real(call, 0, 1, 2)
     x = x.t() if call.attribute("transA", 0) else x
@@ -78,13 +78,13 @@ def gemm(call: Call) -> Any:
     y = functional.linear(x, weight, bias if bias is None or bias.dim() == 1 else bias.reshape(-1))
     if alpha != 1.0:
         raise call.refuse(f"its alpha is {alpha}", "fold it into the scales")
-    return y if not call.has(7) else _stored(call, y, 7, 8)
+    return y if not call.has(7) else _quantize_result(call, y, 7, 8)
 
 
 def _binary(function: Callable[[Any, Any], torch.Tensor]) -> Callable[[Call], Stored]:
     def convert(call: Call) -> Stored:
         y = function(_real(call, 0, 1, 2), _real(call, 3, 4, 5))
-        return _stored(call, y, 6, 7)
+        return _quantize_result(call, y, 6, 7)
 
     return convert
 
@@ -95,7 +95,7 @@ converts("QLinearMul", domain=MICROSOFT, keep=True)(_binary(torch.mul))
 
 def _unary(function: Callable[[Call, torch.Tensor], torch.Tensor]) -> Callable[[Call], Stored]:
     def convert(call: Call) -> Stored:
-        return _stored(call, function(call, _real(call, 0, 1, 2)), 3, 4)
+        return _quantize_result(call, function(call, _real(call, 0, 1, 2)), 3, 4)
 
     return convert
 
@@ -131,24 +131,24 @@ for _name, _function in _UNARY.items():
 
 @converts("QLinearConcat", domain=MICROSOFT, keep=True)
 def concat(call: Call) -> Stored:
-    """Tensors of different scales behind each other."""
+    """Concatenate tensors of different scales."""
     if len(call.inputs) % 3 != 2:
         raise FormatError(f"it has {len(call.inputs)} inputs", hint="quantize the model again")
     parts = [_real(call, at, at + 1, at + 2) for at in range(2, len(call.inputs), 3)]
-    return _stored(call, torch.cat(parts, int(call.attribute("axis", 0))), 0, 1)
+    return _quantize_result(call, torch.cat(parts, int(call.attribute("axis", 0))), 0, 1)
 
 
 @converts("QLinearReduceMean", domain=MICROSOFT, keep=True)
 def reduce_mean(call: Call) -> Stored:
-    """A mean over axes."""
+    """Return the mean over axes."""
     x = _real(call, 0, 1, 2)
     axes = [int(one) for one in call.attribute("axes") or range(x.dim())]
-    return _stored(call, x.mean(axes, bool(call.attribute("keepdims", 1))), 3, 4)
+    return _quantize_result(call, x.mean(axes, bool(call.attribute("keepdims", 1))), 3, 4)
 
 
 @converts("FusedMatMul", domain=MICROSOFT)
 def fused_matmul(call: Call) -> torch.Tensor:
-    """A product with a factor and transposed sides."""
+    """Multiply matrices, with a factor and optional transpositions."""
     left, right = call.tensor(0), call.tensor(1)
     alpha = float(call.attribute("alpha", 1.0))
     if not call.attribute("transA", 0) and not call.attribute("transB", 0):
@@ -161,27 +161,27 @@ def fused_matmul(call: Call) -> torch.Tensor:
 
 @converts("Gelu", domain=MICROSOFT)
 def gelu(call: Call) -> torch.Tensor:
-    """The exact form."""
+    """Apply the exact GELU."""
     return functional.gelu(call.tensor(0))
 
 
 @converts("FastGelu", domain=MICROSOFT)
 def fast_gelu(call: Call) -> torch.Tensor:
-    """By tanh, with a bias before it."""
+    """Add a bias and apply GELU's tanh approximation."""
     x = call.tensor(0)
     return functional.gelu(x + call.tensor(1) if call.has(1) else x, approximate="tanh")
 
 
 @converts("QuickGelu", domain=MICROSOFT)
 def quick_gelu(call: Call) -> torch.Tensor:
-    """By a sigmoid."""
+    """Apply GELU's sigmoid approximation."""
     x = call.tensor(0)
     return x * torch.sigmoid(x * float(call.attribute("alpha", 1.702)))
 
 
 @converts("FusedConv", domain=MICROSOFT)
 def fused_conv(call: Call) -> torch.Tensor:
-    """A convolution, a sum and an activation."""
+    """Compute a convolution, an addition and an activation."""
     y = convolve(call, call.tensor(0), call.tensor(1), call.optional(2))
     y = y + call.tensor(3) if call.has(3) else y
     name = call.text("activation", "", ("", "Relu", "Sigmoid", "Tanh", "LeakyRelu", "Clip", "HardSigmoid"))

@@ -24,7 +24,7 @@ def _axis(call: Call) -> int:
 
 
 def _type(call: Call) -> tuple[torch.dtype, str]:
-    """The type to quantize to, and its name where it is held in a larger one."""
+    """Return the type to quantize to, and its name if it is stored in a larger one."""
     code = int(call.attribute("output_dtype", 0))
     if code:
         name = type_name(code)
@@ -36,12 +36,12 @@ def _type(call: Call) -> tuple[torch.dtype, str]:
 
 
 def _blocks(x: torch.Tensor, parameter: torch.Tensor, axis: int, block: int) -> torch.Tensor:
-    """One number for each block of an axis, repeated to the shape of `x`."""
+    """Repeat one number per block of an axis to the shape of `x`."""
     return parameter.repeat_interleave(block, axis).narrow(axis, 0, x.shape[axis])
 
 
-def _spread(call: Call, index: int, x: torch.Tensor) -> torch.Tensor:
-    """A scale or zero point in a shape that broadcasts with `x`."""
+def _broadcast_parameter(call: Call, index: int, x: torch.Tensor) -> torch.Tensor:
+    """Return a scale or zero point in a shape that broadcasts with `x`."""
     parameter = call.tensor(index)
     if parameter.numel() == 1:
         return parameter.reshape(())
@@ -55,15 +55,15 @@ def _spread(call: Call, index: int, x: torch.Tensor) -> torch.Tensor:
 @converts("QuantizeLinear")
 @converts("QuantizeLinear", domain=MICROSOFT)
 def quantize_linear(call: Call) -> Any:
-    """To integers with the model's own scale and zero point."""
+    """Quantize with the model's own scale and zero point."""
     x = call.tensor(0)
     dtype, kind = _type(call)
     if dtype.is_floating_point:
-        return cast(call, x / _spread(call, 1, x), dtype)
+        return cast(call, x / _broadcast_parameter(call, 1, x), dtype)
     if call.attribute("block_size", 0) or not call.is_known(1) or (call.has(2) and not call.is_known(2)) or not x.dim():
         low, high = limits(dtype, kind)
-        zero = _spread(call, 2, x).to(torch.float32) if call.has(2) else 0.0
-        steps = torch.round(to(x, torch.float32) / to(_spread(call, 1, x), torch.float32)) + zero
+        zero = _broadcast_parameter(call, 2, x).to(torch.float32) if call.has(2) else 0.0
+        steps = torch.round(to(x, torch.float32) / to(_broadcast_parameter(call, 1, x), torch.float32)) + zero
         return torch.clamp(steps, low, high).to(dtype if dtype not in (torch.uint16,) else torch.int32).to(dtype)
     scale, zero = parameters(call, 1, 2)
     return quantize(call, x, scale, zero, dtype, _axis(call), kind)
@@ -72,7 +72,7 @@ def quantize_linear(call: Call) -> Any:
 @converts("DequantizeLinear", keep=True)
 @converts("DequantizeLinear", domain=MICROSOFT, keep=True)
 def dequantize_linear(call: Call) -> torch.Tensor:
-    """From integers with the model's own scale and zero point."""
+    """Dequantize with the model's own scale and zero point."""
     x = call.value(0).like
     scale = call.value(1).like
     code = int(call.attribute("output_dtype", 0))
@@ -83,13 +83,13 @@ def dequantize_linear(call: Call) -> torch.Tensor:
         if wanted in (torch.float32,):
             return dequantize(call, 0, scales, zeros, _axis(call))
     tensor = call.tensor(0)
-    real = to(tensor, torch.float32) - (_spread(call, 2, tensor).float() if call.has(2) else 0.0)
-    return to(real * to(_spread(call, 1, tensor), torch.float32), wanted)
+    real = to(tensor, torch.float32) - (_broadcast_parameter(call, 2, tensor).float() if call.has(2) else 0.0)
+    return to(real * to(_broadcast_parameter(call, 1, tensor), torch.float32), wanted)
 
 
 @converts("DynamicQuantizeLinear")
 def dynamic_quantize(call: Call) -> tuple[Any, ...]:
-    """To UINT8 with a scale found at run time: such a part stays on the CPU."""
+    """Quantize to UINT8 with a scale found at run time; this part stays on the CPU."""
     x = call.tensor(0)
     low, high = torch.clamp(x.amin(), max=0.0), torch.clamp(x.amax(), min=0.0)
     scale = (high - low) / 255.0

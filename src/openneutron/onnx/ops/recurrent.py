@@ -1,7 +1,7 @@
 """LSTM, GRU and RNN in ONNX's gate order.
 
-What torch's own layers compute becomes one of them, which the quantizer knows; the rest (peepholes, other activations,
-clipping, sequences of their own lengths, a GRU that resets before its product) is written out step by step.
+Layers that equal torch's become torch layers, which the quantizer supports. Others (peepholes, other activations, clipping,
+sequences of different lengths, a GRU that resets before its product) are unrolled step by step.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Activation = Callable[[torch.Tensor], torch.Tensor]
 
 @dataclass
 class _Layer:
-    """One call: its tensors in torch's gate order, one entry for each direction."""
+    """One call: its tensors in torch's gate order, one entry per direction."""
 
     kind: str
     x: torch.Tensor  # [time, batch, features]
@@ -44,12 +44,12 @@ class _Layer:
 
     @property
     def backwards(self) -> list[bool]:
-        """Of each direction, whether it goes from the end."""
+        """Whether each direction runs backwards."""
         return {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[self.direction]
 
 
-def _reordered(call: Call, index: int, kind: str, at: int, size: int, part: int | None = None) -> torch.Tensor:
-    """A direction's weights or one half of its biases, gates in torch's order."""
+def _reorder_gates(call: Call, index: int, kind: str, at: int, size: int, part: int | None = None) -> torch.Tensor:
+    """Return a direction's weights or one half of its biases, with gates in torch's order."""
     data = call.value(index).data
     if data is None:
         return _gates(call.tensor(index)[at], kind, size, part)
@@ -86,9 +86,13 @@ def _read(call: Call, kind: str) -> _Layer:
         lengths = None
     layer = _Layer(kind, x, [], [], [], [], [], [], lengths, direction, size)
     for at in range(count):
-        layer.weights.append(_reordered(call, 1, kind, at, size))
-        layer.recurrent.append(_reordered(call, 2, kind, at, size))
-        both = (_reordered(call, 3, kind, at, size, 0), _reordered(call, 3, kind, at, size, 1)) if call.has(3) else None
+        layer.weights.append(_reorder_gates(call, 1, kind, at, size))
+        layer.recurrent.append(_reorder_gates(call, 2, kind, at, size))
+        both = (
+            (_reorder_gates(call, 3, kind, at, size, 0), _reorder_gates(call, 3, kind, at, size, 1))
+            if call.has(3)
+            else None
+        )
         layer.biases.append(both)
         layer.hidden.append(_state(call, 5, at, batch_first))
         layer.cell.append(_state(call, 6, at, batch_first) if kind == "LSTM" else None)
@@ -140,8 +144,8 @@ def _activation(call: Call, name: str, alphas: list[float], betas: list[float]) 
     raise call.refuse(f"its activation is {name}", "use Sigmoid, Tanh or Relu")
 
 
-def _is_torchs(call: Call, layer: _Layer) -> bool:
-    """Whether one of torch's layers computes the same."""
+def _torch_supports(call: Call, layer: _Layer) -> bool:
+    """Return whether one of torch's layers computes the same."""
     names = [str(one).lower() for one in call.attribute("activations") or ()]
     usual = [one.lower() for one in _DEFAULTS[layer.kind]] * len(layer.weights)
     if layer.kind == "RNN" and names and set(names) == {"relu"}:
@@ -155,7 +159,7 @@ def _is_torchs(call: Call, layer: _Layer) -> bool:
 
 
 def _by_torch(call: Call, layer: _Layer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """(outputs [time, batch, directions · size], last hidden, last cell) of torch's layer."""
+    """Return (outputs [time, batch, directions · size], last hidden, last cell) of torch's layer."""
     count, batch = len(layer.weights), layer.x.shape[1]
     parameters: list[torch.Tensor] = []
     for at in range(count):
@@ -174,7 +178,7 @@ def _by_torch(call: Call, layer: _Layer) -> tuple[torch.Tensor, torch.Tensor, to
 
 
 def _by_steps(call: Call, layer: _Layer) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """The same, written out."""
+    """Return the results of a recurrent layer from unrolled steps."""
     clip = call.attribute("clip")
     count = len(layer.weights)
     activations = _activations(call, layer.kind, count)
@@ -193,7 +197,7 @@ def _by_steps(call: Call, layer: _Layer) -> tuple[torch.Tensor, torch.Tensor, to
 
 
 class _Steps:
-    """One direction of a layer, a step at a time."""
+    """One direction of a layer, computed step by step."""
 
     def __init__(self, call: Call, layer: _Layer, at: int, functions: list[Activation], clip: float | None) -> None:
         self.call, self.layer, self.at, self.functions, self.clip = call, layer, at, functions, clip
@@ -206,7 +210,9 @@ class _Steps:
         self.recurrent_bias = None if both is None else both[1]
 
     def step(self, time: int) -> torch.Tensor:
-        """The output of one time, with the state moved on; past the end of a sequence both stay and the output is 0."""
+        """Return the output of one step and advance the state; past the end of a sequence the state is kept and the
+        output is 0.
+        """
         x = self.layer.x[time]
         hidden, cell = {"LSTM": self._lstm, "GRU": self._gru, "RNN": self._rnn}[self.layer.kind](x)
         out = hidden
@@ -219,7 +225,7 @@ class _Steps:
         self.hidden, self.cell = hidden, cell
         return out
 
-    def _clipped(self, x: torch.Tensor) -> torch.Tensor:
+    def _clip(self, x: torch.Tensor) -> torch.Tensor:
         return x if self.clip is None else torch.clamp(x, -self.clip, self.clip)
 
     def _sums(self, x: torch.Tensor) -> torch.Tensor:
@@ -227,7 +233,7 @@ class _Steps:
         return functional.linear(x, weight, self.bias) + functional.linear(self.hidden, recurrent, self.recurrent_bias)
 
     def _rnn(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        return self.functions[0](self._clipped(self._sums(x))), self.cell
+        return self.functions[0](self._clip(self._sums(x))), self.cell
 
     def _lstm(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         f, g, h = self.functions
@@ -236,12 +242,12 @@ class _Steps:
         if peephole is not None:
             p_i, p_o, p_f = peephole.chunk(3, -1)
             i, forget = i + p_i * self.cell, forget + p_f * self.cell
-        i = f(self._clipped(i))
-        forget = 1 - i if self.call.attribute("input_forget", 0) else f(self._clipped(forget))
-        cell = forget * self.cell + i * g(self._clipped(c))
+        i = f(self._clip(i))
+        forget = 1 - i if self.call.attribute("input_forget", 0) else f(self._clip(forget))
+        cell = forget * self.cell + i * g(self._clip(c))
         if peephole is not None:
             o = o + p_o * cell
-        return f(self._clipped(o)) * h(cell), cell
+        return f(self._clip(o)) * h(cell), cell
 
     def _gru(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         f, g = self.functions
@@ -250,22 +256,22 @@ class _Steps:
         bias = self.recurrent_bias
         gates = functional.linear(self.hidden, recurrent[: 2 * size], None if bias is None else bias[: 2 * size])
         r_h, z_h = gates.chunk(2, -1)
-        r, z = f(self._clipped(r_x + r_h)), f(self._clipped(z_x + z_h))
+        r, z = f(self._clip(r_x + r_h)), f(self._clip(z_x + z_h))
         last = None if bias is None else bias[2 * size :]
         if self.call.attribute("linear_before_reset", 0):
             n = n_x + r * functional.linear(self.hidden, recurrent[2 * size :], last)
         else:
             n = n_x + functional.linear(r * self.hidden, recurrent[2 * size :], last)
-        return (1 - z) * g(self._clipped(n)) + z * self.hidden, self.cell
+        return (1 - z) * g(self._clip(n)) + z * self.hidden, self.cell
 
 
 def _convert(kind: str) -> Callable[[Call], tuple[torch.Tensor, ...]]:
     def convert(call: Call) -> tuple[torch.Tensor, ...]:
         layer = _read(call, kind)
-        compute = _by_torch if _is_torchs(call, layer) else _by_steps
+        compute = _by_torch if _torch_supports(call, layer) else _by_steps
         y, hidden, cell = compute(call, layer)
         time, batch, count = layer.x.shape[0], layer.x.shape[1], len(layer.weights)
-        y = y.reshape(time, batch, count, layer.size)  # torch puts directions side by side
+        y = y.reshape(time, batch, count, layer.size)  # torch concatenates directions
         if call.attribute("layout", 0):
             results = [y.permute(1, 0, 2, 3), hidden.transpose(0, 1), None if cell is None else cell.transpose(0, 1)]
         else:

@@ -1,4 +1,4 @@
-"""Reductions; their axes were an attribute, and became an input at opset 13 for sums and at 18 for the others."""
+"""Reductions; their axes, first an attribute, became an input at opset 13 for sums and at 18 for the others."""
 
 from __future__ import annotations
 

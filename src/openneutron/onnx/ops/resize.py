@@ -1,7 +1,7 @@
 """Resize and Upsample.
 
-Every mode is a linear map along each dimension, so each has a matrix. Where that is what one of torch's own operators
-computes, it is used, because the NPU has it; nearest modes pick by index; the others multiply by the matrix.
+Every mode is a linear map along each dimension, so each has a matrix. If one of torch's own operators computes that map, it
+is used, because the NPU supports it; nearest modes become index selections; the others multiply by the matrix.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 
 
 def _coordinates(mode: str, size: int, out: int, scale: float, roi: tuple[float, float]) -> Array:
-    """Where in the input each output element lies."""
+    """Return the input coordinate of each output element."""
     at = np.arange(out, dtype=np.float64)
     if mode == "align_corners":
         return at * (size - 1) / (out - 1) if out > 1 else np.zeros(out)
@@ -78,7 +78,7 @@ def _cubic(a: float) -> Callable[[Array], Array]:
 def matrix(
     places: Array, size: int, weight: Callable[[Array], Array], support: int, stretch: float, exclude: bool
 ) -> Array:
-    """[outputs, inputs]: how much of each input element is in each output element."""
+    """Return a matrix [outputs, inputs] with the weight of each input element in each output element."""
     made = np.zeros((len(places), size))
     for row, place in enumerate(places):
         reach = support / stretch
@@ -93,14 +93,14 @@ def matrix(
 
 
 class _Axis:
-    """One dimension that changes."""
+    """One resized dimension."""
 
     def __init__(self, axis: int, size: int, out: int, scale: float, roi: tuple[float, float]) -> None:
         self.axis, self.size, self.out, self.scale, self.roi = axis, size, out, scale, roi
 
 
 def _axes(call: Call, x: torch.Tensor, mode: str) -> list[_Axis]:
-    """What changes and to which size, from scales or sizes, given for all dimensions or some."""
+    """Return the resized dimensions and their sizes, from scales or sizes, given for all dimensions or some."""
     rank = x.dim()
     if call.version < 10 or call.node.op_type == "Upsample":
         scales = call.known(1).reshape(-1).tolist() if call.has(1) else list(call.attribute("scales") or ())
@@ -139,7 +139,7 @@ def _axes(call: Call, x: torch.Tensor, mode: str) -> list[_Axis]:
 
 @converts("Resize", "Upsample", grows=True)
 def resize(call: Call) -> torch.Tensor:
-    """Another size by any of ONNX's modes."""
+    """Resize by any of ONNX's modes."""
     x = call.tensor(0)
     old = call.version < 11 or call.node.op_type == "Upsample"
     kind = call.text("mode", "nearest", ("nearest", "linear", "bilinear", "cubic"))
@@ -164,7 +164,7 @@ def _by_index(call: Call, x: torch.Tensor, axes: list[_Axis], mode: str, how: st
             return functional.interpolate(x, size=_sizes(x, axes)[2:], mode="nearest")
     for one, table in zip(axes, tables, strict=True):
         x = torch.index_select(x, one.axis, call.constant(table))
-    return _extrapolated(call, x, axes, raw) if outside else x
+    return _extrapolate(call, x, axes, raw) if outside else x
 
 
 def _sizes(x: torch.Tensor, axes: list[_Axis]) -> list[int]:
@@ -200,7 +200,7 @@ def _by_weights(call: Call, x: torch.Tensor, axes: list[_Axis], mode: str, kind:
         else:
             x = functional.linear(x.transpose(one.axis, last), constant).transpose(one.axis, last)
     x = x if kept.is_floating_point else torch.round(x).to(kept)
-    return _extrapolated(call, x, axes, raw) if crop else x
+    return _extrapolate(call, x, axes, raw) if crop else x
 
 
 def _torch_linear(one: _Axis, corners: bool) -> Array:
@@ -212,8 +212,8 @@ def _torch_linear(one: _Axis, corners: bool) -> Array:
     return matrix(places, one.size, _triangle, 1, 1.0, False)
 
 
-def _extrapolated(call: Call, x: torch.Tensor, axes: list[_Axis], raw: list[Array]) -> torch.Tensor:
-    """A fixed value for what lies outside the input."""
+def _extrapolate(call: Call, x: torch.Tensor, axes: list[_Axis], raw: list[Array]) -> torch.Tensor:
+    """Fill positions outside the input with a fixed value."""
     value = float(call.attribute("extrapolation_value", 0.0))
     for one, places in zip(axes, raw, strict=True):
         outside = (places < 0) | (places > one.size - 1)
@@ -227,7 +227,7 @@ def _extrapolated(call: Call, x: torch.Tensor, axes: list[_Axis], raw: list[Arra
 
 @converts("GridSample")
 def grid_sample(call: Call) -> torch.Tensor:
-    """Read at computed places."""
+    """Sample the image at computed coordinates."""
     modes = {
         "bilinear": "bilinear",
         "linear": "bilinear",
@@ -243,6 +243,6 @@ def grid_sample(call: Call) -> torch.Tensor:
 
 @converts("AffineGrid")
 def affine_grid(call: Call) -> torch.Tensor:
-    """The places an affine map reads."""
+    """Return the coordinates that an affine map samples."""
     corners = bool(call.attribute("align_corners", 0))
     return functional.affine_grid(call.tensor(0), call.numbers(1), align_corners=corners)

@@ -1,4 +1,4 @@
-"""Sequences and optional values: lists while importing, gone afterwards."""
+"""Sequences and optional values: lists that exist only during import."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def _position(call: Call, index: int, count: int) -> int:
 
 @converts("SequenceConstruct", structural=True)
 def construct(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A list of its inputs."""
+    """Return a list of its inputs."""
     return [Value(items=[call.value(index) for index in range(len(call.inputs))])]
 
 
 @converts("SequenceEmpty", structural=True)
 def empty(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A list of nothing."""
+    """Return an empty list."""
     return [Value(items=[])]
 
 
 @converts("SequenceAt", structural=True)
 def at(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """One of a list."""
+    """Return one element of a list."""
     items = _items(call)
     return [items[_position(call, 1, len(items))]]
 
 
 @converts("SequenceInsert", structural=True)
 def insert(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A list with one more."""
+    """Return a list with an element inserted."""
     items = _items(call)
     place = call.numbers(2)[0] if call.has(2) else len(items)
     items.insert(place, call.value(1))
@@ -63,7 +63,7 @@ def insert(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
 
 @converts("SequenceErase", structural=True)
 def erase(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A list with one less."""
+    """Return a list with an element removed."""
     items = _items(call)
     del items[_position(call, 1, len(items)) if call.has(1) else -1]
     return [Value(items=items)]
@@ -71,13 +71,13 @@ def erase(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
 
 @converts("SequenceLength", structural=True)
 def length(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """How many there are."""
+    """Return the length of a list."""
     return [Value(data=torch.tensor(len(_items(call)), dtype=torch.int64))]
 
 
 @converts("SplitToSequence", structural=True)
 def split(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A tensor cut into a list."""
+    """Split a tensor into a list."""
     axis, keep = int(call.attribute("axis", 0)), bool(call.attribute("keepdims", 1))
     size = call.shape(0)[axis]
     if not call.has(1):
@@ -101,7 +101,7 @@ def split(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
 
 @converts("ConcatFromSequence", structural=True)
 def concat(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A list as one tensor."""
+    """Concatenate a list to one tensor."""
     axis, new = int(call.attribute("axis", 0)), bool(call.attribute("new_axis", 0))
     function = torch.stack if new else torch.cat
     return elaborator.compute(call, _items(call), lambda inner: function(inner.tensors(), axis))
@@ -109,7 +109,7 @@ def concat(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
 
 @converts("SequenceMap", structural=True)
 def sequence_map(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A graph applied to each of a list."""
+    """Apply a graph to each element of a list."""
     body = call.attribute("body")
     count = len(_items(call))
     names = [one.name for one in body.input]
@@ -127,19 +127,19 @@ def sequence_map(call: Call, elaborator: Elaborator, known: Known) -> list[Value
 
 @converts("Optional", structural=True)
 def optional(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """A value, or nothing."""
+    """Return a value, or none."""
     return [call.value(0) if call.inputs else Value(absent=True)]
 
 
 @converts("OptionalHasElement", structural=True)
 def has_element(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """Whether there is a value."""
+    """Return whether there is a value."""
     return [Value(data=torch.tensor(call.has(0)))]
 
 
 @converts("OptionalGetElement", structural=True)
 def get_element(call: Call, elaborator: Elaborator, known: Known) -> list[Value]:
-    """The value itself."""
+    """Return the value."""
     if not call.has(0):
         raise FormatError("it takes the value of an optional that has none", hint="export the model again")
     return [call.value(0)]

@@ -1,4 +1,4 @@
-"""Shapes: what moves or renames elements and computes nothing."""
+"""Shape operators: they move or rename elements and compute nothing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 @converts("Identity", structural=True)
 def identity(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """The same value."""
+    """Return the input unchanged."""
     return [call.value(0)]
 
 
 @converts("Shape", structural=True)
 def shape(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """The shape, which is always known here."""
+    """Return the shape, which is always known here."""
     sizes = call.shape(0)
     start, end = int(call.attribute("start", 0)), call.attribute("end")
     return [Value(data=torch.tensor(sizes[start : None if end is None else int(end)], dtype=torch.int64))]
@@ -35,13 +35,13 @@ def shape(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> lis
 
 @converts("Size", structural=True)
 def size(call: Call, elaborator: Elaborator, known: Mapping[str, Value]) -> list[Value]:
-    """The number of elements, which is always known here."""
+    """Return the number of elements, which is always known here."""
     return [Value(data=torch.tensor(prod(call.shape(0)), dtype=torch.int64))]
 
 
 @converts("Reshape")
 def reshape(call: Call) -> torch.Tensor:
-    """Another shape: 0 keeps a size, -1 is what is left over."""
+    """Reshape: 0 keeps a size, -1 is inferred."""
     x, wanted = call.tensor(0), call.numbers(1)
     if not call.attribute("allowzero", 0):
         if any(one == 0 and at >= x.dim() for at, one in enumerate(wanted)):
@@ -52,7 +52,7 @@ def reshape(call: Call) -> torch.Tensor:
 
 @converts("Flatten")
 def flatten(call: Call) -> torch.Tensor:
-    """Two dimensions, parted at an axis."""
+    """Flatten to two dimensions, split at an axis."""
     x, axis = call.tensor(0), int(call.attribute("axis", 1))
     axis = axis + x.dim() if axis < 0 else axis
     if x.dim() > 1 and axis == 1:
@@ -62,7 +62,7 @@ def flatten(call: Call) -> torch.Tensor:
 
 @converts("Transpose")
 def transpose(call: Call) -> torch.Tensor:
-    """Another order of dimensions."""
+    """Permute the dimensions."""
     x = call.tensor(0)
     order = [int(one) for one in call.attribute("perm") or reversed(range(x.dim()))]
     return x.permute(order)
@@ -70,7 +70,7 @@ def transpose(call: Call) -> torch.Tensor:
 
 @converts("Squeeze")
 def squeeze(call: Call) -> torch.Tensor:
-    """Without dimensions of size 1."""
+    """Remove dimensions of size 1."""
     x, axes = call.tensor(0), call.axes(1)
     if axes is None:
         return x.reshape([one for one in x.shape if one != 1])
@@ -82,7 +82,7 @@ def squeeze(call: Call) -> torch.Tensor:
 
 @converts("Unsqueeze")
 def unsqueeze(call: Call) -> torch.Tensor:
-    """With dimensions of size 1 more."""
+    """Insert dimensions of size 1."""
     x, axes = call.tensor(0), call.axes(1) or []
     rank = x.dim() + len(axes)
     for axis in sorted(axis % rank for axis in axes):
@@ -92,7 +92,7 @@ def unsqueeze(call: Call) -> torch.Tensor:
 
 @converts("Concat")
 def concat(call: Call) -> torch.Tensor:
-    """One tensor behind the other."""
+    """Concatenate tensors."""
     inputs = call.tensors()
     axis = int(call.attribute("axis", 0))
     return torch.cat(inputs, axis) if len(inputs) > 1 else inputs[0]
@@ -100,7 +100,7 @@ def concat(call: Call) -> torch.Tensor:
 
 @converts("Split")
 def split(call: Call) -> tuple[torch.Tensor, ...]:
-    """Several tensors along an axis, of given or equal sizes."""
+    """Split along an axis into tensors of given or equal sizes."""
     x, axis = call.tensor(0), int(call.attribute("axis", 0))
     sizes = call.axes(1, "split")
     if sizes is None:
@@ -114,7 +114,7 @@ def split(call: Call) -> tuple[torch.Tensor, ...]:
 
 @converts("Slice")
 def slice_(call: Call) -> torch.Tensor:
-    """A part of each dimension; a step below zero goes backwards."""
+    """Slice each dimension; a negative step goes backwards."""
     x = call.tensor(0)
     if call.version < 10:
         starts, ends = list(call.attribute("starts") or ()), list(call.attribute("ends") or ())
@@ -128,9 +128,9 @@ def slice_(call: Call) -> torch.Tensor:
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise FormatError(f"it slices from {starts} to {ends} by {steps}", hint="export the model again")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        places = range(x.shape[axis])[_clipped(start) : _clipped(end) : step]
+        places = range(x.shape[axis])[_clip_int64(start) : _clip_int64(end) : step]
         if step < 0 and _is_before_all(end, x.shape[axis]):
-            places = range(x.shape[axis])[_clipped(start) :: step]
+            places = range(x.shape[axis])[_clip_int64(start) :: step]
         if len(places) == x.shape[axis] and step == 1:
             continue
         if step > 0:
@@ -143,8 +143,8 @@ def slice_(call: Call) -> torch.Tensor:
     return x
 
 
-def _clipped(number: int) -> int:
-    """Exporters write the largest INT64 for "to the end"."""
+def _clip_int64(number: int) -> int:
+    """Clip the largest INT64, which exporters write for "to the end"."""
     return max(min(number, 1 << 40), -(1 << 40))
 
 
@@ -154,21 +154,21 @@ def _is_before_all(end: int, size: int) -> bool:
 
 @converts("Expand", grows=True)
 def expand(call: Call) -> torch.Tensor:
-    """Repeated by broadcasting."""
+    """Repeat by broadcasting."""
     x, wanted = call.tensor(0), call.numbers(1)
     return x.expand(torch.broadcast_shapes(x.shape, tuple(wanted)))
 
 
 @converts("Tile", grows=True)
 def tile(call: Call) -> torch.Tensor:
-    """Repeated along each dimension."""
+    """Repeat along each dimension."""
     x, counts = call.tensor(0), call.numbers(1)
     return x.repeat(counts) if counts else x
 
 
 @converts("DepthToSpace")
 def depth_to_space(call: Call) -> torch.Tensor:
-    """Channels as pixels."""
+    """Move channels into pixels."""
     x, block = call.tensor(0), int(call.attribute("blocksize", 1))
     n, c, h, w = x.shape
     if call.text("mode", "DCR", ("DCR", "CRD")) == "CRD":
@@ -179,7 +179,7 @@ def depth_to_space(call: Call) -> torch.Tensor:
 
 @converts("SpaceToDepth")
 def space_to_depth(call: Call) -> torch.Tensor:
-    """Pixels as channels."""
+    """Move pixels into channels."""
     x, block = call.tensor(0), int(call.attribute("blocksize", 1))
     n, c, h, w = x.shape
     if call.text("mode", "DCR", ("DCR", "CRD")) == "CRD":
@@ -190,14 +190,14 @@ def space_to_depth(call: Call) -> torch.Tensor:
 
 @converts("Trilu")
 def trilu(call: Call) -> torch.Tensor:
-    """The upper or lower triangle."""
+    """Return the upper or lower triangle."""
     x, diagonal = call.tensor(0), call.numbers(1)[0] if call.has(1) else 0
     return torch.triu(x, diagonal) if call.attribute("upper", 1) else torch.tril(x, diagonal)
 
 
 @converts("ReverseSequence")
 def reverse_sequence(call: Call) -> torch.Tensor:
-    """Each sequence backwards up to its own length."""
+    """Reverse each sequence up to its own length."""
     x, lengths = call.tensor(0), call.numbers(1)
     time, batch = int(call.attribute("time_axis", 0)), int(call.attribute("batch_axis", 1))
     count = x.shape[time]
@@ -210,7 +210,7 @@ def reverse_sequence(call: Call) -> torch.Tensor:
 
 @converts("CenterCropPad")
 def center_crop_pad(call: Call) -> torch.Tensor:
-    """Cut or padded around the middle to a size."""
+    """Crop or pad around the centre to a size."""
     x, wanted = call.tensor(0), call.numbers(1)
     axes = [int(one) % x.dim() for one in call.attribute("axes") or range(x.dim())]
     for axis, size in zip(axes, wanted, strict=True):
@@ -228,7 +228,7 @@ def center_crop_pad(call: Call) -> torch.Tensor:
 
 @converts("Col2Im")
 def col2im(call: Call) -> torch.Tensor:
-    """Columns added up into the image they were cut from."""
+    """Add up columns into the image they were extracted from."""
     x, image, block = call.tensor(0), call.numbers(1), call.numbers(2)
     count = len(image)
     stride = [int(one) for one in call.attribute("strides") or [1] * count]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _waves(
     call: Call, points: int, length: int, rows: int, sign: float, dtype: torch.dtype
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """cos and sin of every frequency: [frequencies, samples]; samples beyond the signal are zeros."""
+    """Return cos and sin of every frequency: [frequencies, samples]; samples beyond the signal are zeros."""
     call.room_for(rows, min(points, length))
     angle = sign * 2 * np.pi * ((np.arange(rows)[:, None] * np.arange(min(points, length))[None, :]) % points) / points
     cos, sin = (call.constant(lambda wave=wave: torch.from_numpy(wave(angle)).to(dtype)) for wave in (np.cos, np.sin))
@@ -27,7 +27,7 @@ def _waves(
 def transform(
     call: Call, x: torch.Tensor, points: int, *, inverse: bool = False, onesided: bool = False
 ) -> torch.Tensor:
-    """The transform of the last but one dimension of [..., samples, 1 or 2]."""
+    """Compute the Fourier transform over the samples of a tensor [..., samples, 1 or 2] (real, or real and imaginary)."""
     rows = points // 2 + 1 if onesided and not inverse else points
     cos, sin = _waves(call, points, x.shape[-2], rows, 1.0 if inverse else -1.0, x.dtype)
     x = x.narrow(-2, 0, min(points, x.shape[-2]))
@@ -42,7 +42,7 @@ def transform(
 
 @converts("DFT")
 def dft(call: Call) -> torch.Tensor:
-    """A Fourier transform along one axis."""
+    """Compute a Fourier transform along one axis."""
     x = call.tensor(0)
     if x.shape[-1] not in (1, 2):
         raise FormatError(f"its input has {x.shape[-1]} components, not 1 or 2", hint="export the model again")
@@ -63,7 +63,7 @@ def dft(call: Call) -> torch.Tensor:
 
 @converts("STFT")
 def stft(call: Call) -> torch.Tensor:
-    """Fourier transforms of overlapping frames."""
+    """Compute Fourier transforms of overlapping frames."""
     x, step = call.tensor(0), call.numbers(1)[0]
     x = x if x.dim() == 3 else x.unsqueeze(-1)
     window = call.tensor(2) if call.has(2) else None
@@ -76,7 +76,7 @@ def stft(call: Call) -> torch.Tensor:
 
 @converts("MelWeightMatrix")
 def mel_weight_matrix(call: Call) -> torch.Tensor:
-    """Triangles on the mel scale: [frequencies, mel bands], from numbers alone."""
+    """Return triangular filters on the mel scale: [frequencies, mel bands]."""
     bands, points, rate = (call.numbers(index)[0] for index in range(3))
     call.room_for(points // 2 + 1, bands)
     low, high = (float(call.known(index).reshape(-1)[0]) for index in (3, 4))

@@ -1,4 +1,4 @@
-"""Softmax and what is like it: before opset 13 over all dimensions from an axis on."""
+"""Softmax and related operators: before opset 13 over all dimensions from an axis on."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def _over(call: Call, function: Callable[..., Any]) -> torch.Tensor:
 
 @converts("Softmax")
 def softmax(call: Call) -> torch.Tensor:
-    """To numbers that add up to 1."""
+    """Normalize exponentials to a sum of 1."""
     return _over(call, torch.softmax)
 
 
 @converts("LogSoftmax")
 def log_softmax(call: Call) -> torch.Tensor:
-    """The logarithm of softmax."""
+    """Return the logarithm of softmax."""
     return _over(call, torch.log_softmax)
 
 
 @converts("Hardmax")
 def hardmax(call: Call) -> torch.Tensor:
-    """1 at the first largest number, 0 elsewhere."""
+    """Return 1 at the first maximum, 0 elsewhere."""
 
     def function(x: torch.Tensor, axis: int) -> torch.Tensor:
         largest = torch.argmax(x, axis, keepdim=True)

@@ -1,4 +1,4 @@
-"""The report as HTML: a fragment for notebooks, and a page of its own that needs nothing beside it."""
+"""The report as HTML: a fragment for notebooks, and a self-contained page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to change, ranked by the time it saves (the page can rank by memory or accuracy); every figure was measured."""
+"""Advice: what to change, ranked by the time it saves (the page can rank by memory or accuracy); all figures are measured."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from openneutron.report.model import Report, WhatIf
 
-_NOTHING = 0.0005  # less than a twentieth of a per cent is noise of rounding, not advice
-_HEARD = 0.1  # decibels: less is within what other samples would give
+_MIN_RELATIVE_GAIN = 0.0005  # less than a twentieth of a per cent is rounding
+_MIN_SQNR_GAIN_DB = 0.1  # smaller gains are within the variation between samples
 
 
 @dataclass(frozen=True)
 class Advice:
-    """One what-if beside this program: relative changes of time and memory, negative is better; decibels gained."""
+    """One what-if compared with this program: relative changes of time and memory, negative is better; gain in dB."""
 
     what_if: WhatIf
     time: float
@@ -21,25 +21,25 @@ class Advice:
 
     @property
     def helps(self) -> bool:
-        """Whether it gains anything worth its price: time, memory or accuracy."""
-        return self.time < -_NOTHING or self.memory < -_NOTHING or self.accuracy > _HEARD
+        """Whether it gains enough to be worth its price: time, memory or accuracy."""
+        return self.time < -_MIN_RELATIVE_GAIN or self.memory < -_MIN_RELATIVE_GAIN or self.accuracy > _MIN_SQNR_GAIN_DB
 
     @property
     def verdict(self) -> str:
         """The CSS class and word: "faster", "finer", "smaller", "slower" or "same"."""
-        if self.time < -_NOTHING:
+        if self.time < -_MIN_RELATIVE_GAIN:
             return "faster"
-        if self.accuracy > _HEARD:
+        if self.accuracy > _MIN_SQNR_GAIN_DB:
             return "finer"
-        if self.memory < -_NOTHING:
+        if self.memory < -_MIN_RELATIVE_GAIN:
             return "smaller"
-        return "slower" if self.time > _NOTHING else "same"
+        return "slower" if self.time > _MIN_RELATIVE_GAIN else "same"
 
 
 def advice(report: Report) -> list[Advice]:
-    """The report's what-ifs, what saves most time first, other targets last.
+    """Return the report's what-ifs, those that save most time first, other targets last.
 
-    What changes nothing, or no more than another one already did, is left out.
+    Changes without effect, or with no more than that of an earlier one, are omitted.
     """
     totals, whole = report.totals, report.whole
     if not totals.milliseconds or not totals.peak_bytes:
@@ -57,10 +57,14 @@ def advice(report: Report) -> list[Advice]:
         )
         for one in report.what_ifs
     ]
-    # The first of equals stays; a change to the model is no equal of an option.
+    # The first of equal ones is kept; a change to the model never equals an option.
     kept: dict[tuple[str, int, int, str, float | None], Advice] = {}
     for one in found:
-        if abs(one.time) > _NOTHING or abs(one.memory) > _NOTHING or abs(one.accuracy) > _HEARD:
+        if (
+            abs(one.time) > _MIN_RELATIVE_GAIN
+            or abs(one.memory) > _MIN_RELATIVE_GAIN
+            or abs(one.accuracy) > _MIN_SQNR_GAIN_DB
+        ):
             what = one.what_if
             kept.setdefault((what.target, what.cycles, what.peak_bytes, what.proof, what.output_sqnr), one)
     return sorted(

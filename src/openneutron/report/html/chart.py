@@ -1,4 +1,4 @@
-"""Geometry of the charts: points, ticks and lines on a canvas of fixed size, which the template draws."""
+"""Chart geometry: points, ticks and lines on a canvas of fixed size, which the template draws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 WIDTH, HEIGHT = 560.0, 330.0
-LEFT, RIGHT, TOP, BOTTOM = 66.0, 22.0, 18.0, 48.0  # room for the labels of the axes
+LEFT, RIGHT, TOP, BOTTOM = 66.0, 22.0, 18.0, 48.0  # space for the labels of the axes
 
 Scale = Callable[[float], float]
 
@@ -25,7 +25,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Tick:
-    """A labelled place on an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
@@ -33,7 +33,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Line:
-    """An SVG path with its CSS class, and a label turned by `angle` degrees."""
+    """An SVG path with its CSS class, and a label rotated by `angle` degrees."""
 
     path: str
     kind: str
@@ -63,7 +63,7 @@ class Chart:
 
 
 def across(low: float, high: float, *, logarithmic: bool = False) -> Scale:
-    """Value → x.
+    """Return the scale value → x.
 
     Example:
         >>> across(0, 10)(0)
@@ -73,12 +73,12 @@ def across(low: float, high: float, *, logarithmic: bool = False) -> Scale:
 
 
 def upward(low: float, high: float, *, logarithmic: bool = False) -> Scale:
-    """Value → y, larger values higher up."""
+    """Return the scale value → y, larger values higher up."""
     return lambda value: round(HEIGHT - BOTTOM - _share(value, low, high, logarithmic) * (HEIGHT - TOP - BOTTOM), 1)
 
 
 def polyline(points: list[tuple[float, float]]) -> str:
-    """An SVG path through the points.
+    """Return an SVG path through the points.
 
     Example:
         >>> polyline([(0, 0), (1, 2)])

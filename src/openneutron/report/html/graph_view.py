@@ -1,4 +1,4 @@
-"""The model's graph as the page shows it: who runs each node, why, and what it costs."""
+"""Graph view of the page: which engine runs each node, why, and its cost."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from openneutron.report.model import Kernel, Report
 class Box:
     """One node of a PyTorch program, or one operator of a LiteRT file.
 
-    `kernels` name the kernels that do its work; `shared` is the node whose kernel does it along with its own, "" when it
-    has its own or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known.
-    `module` is the nn.Module it belongs to, `converts` are conversions in front of it that have no box of their own.
+    `kernels` name the kernels that compute it; `shared` is the node whose kernel also computes this one, "" if it has its own
+    or none. `inputs` are the positions of the boxes it reads; `host` is the CPU's kernel library, if known. `module` is the
+    nn.Module it belongs to, `converts` are conversions before it without a box of their own.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Boxes with their places, NeutronGraphs as frames, and how many conversions were folded into other boxes."""
+    """Boxes with their positions, NeutronGraphs as frames, and the number of folded conversions."""
 
     boxes: tuple[Box, ...]
     layout: Layout
@@ -73,7 +73,7 @@ class Drawing:
 
 
 def drawing(report: Report) -> Drawing:
-    """The report's nodes, or its operators when it comes from a LiteRT file, laid out from top to bottom."""
+    """Return the layout, from top to bottom, of the report's nodes, or its operators if it comes from a LiteRT file."""
     boxes = _of_nodes(report) if report.nodes else _of_operators(report)
     priced = _price(boxes, report.kernels, _members_by_handle(report) if report.nodes else _members_by_index(report))
     kept = _fold(priced)
@@ -82,10 +82,10 @@ def drawing(report: Report) -> Drawing:
 
 
 def _fold(boxes: list[Box]) -> list[Box]:
-    """Without the conversions on the CPU that have a box on both sides: what reads them reads through them."""
+    """Remove conversions on the CPU between two boxes; their readers read their inputs instead."""
     read = {at for box in boxes for at in box.inputs}
-    moved: dict[int, tuple[int, ...]] = {}  # old position → new positions that stand for it
-    names: dict[int, tuple[str, ...]] = {}  # folded box → what it and those before it are called
+    moved: dict[int, tuple[int, ...]] = {}  # old position → new positions that replace it
+    names: dict[int, tuple[str, ...]] = {}  # folded box → its name and those folded before it
     kept: list[Box] = []
     for at, box in enumerate(boxes):
         inputs = tuple(dict.fromkeys(new for old in box.inputs for new in moved[old]))
@@ -144,7 +144,7 @@ def _engine(delegated: bool) -> str:
 
 
 def _earlier(at: Mapping[Any, int], inputs: Iterable[Any], position: int) -> tuple[int, ...]:
-    """Positions of the inputs; a report that names something unknown or later draws without that edge."""
+    """Return the positions of the inputs; an edge to an unknown or later node is omitted."""
     return tuple(at[one] for one in inputs if at.get(one, position) < position)
 
 
@@ -154,7 +154,7 @@ def _members_by_index(report: Report) -> Callable[[Kernel], list[int]]:
 
 
 def _members_by_handle(report: Report) -> Callable[[Kernel], list[int]]:
-    """PyTorch nodes and kernels meet in the debug handles of the LiteRT operators between them."""
+    """Return a function that maps a kernel to PyTorch nodes, by the debug handles of its LiteRT operators."""
     operators = {op.index: op for op in report.operators}
     holders: dict[int, list[int]] = {}
     for position, node in enumerate(report.nodes):
@@ -169,7 +169,7 @@ def _members_by_handle(report: Report) -> Callable[[Kernel], list[int]]:
 
 
 def _price(boxes: list[Box], kernels: tuple[Kernel, ...], members_of: Callable[[Kernel], list[int]]) -> list[Box]:
-    """Give each kernel's cycles to the box it is named after, else to its first one; the others learn which that is."""
+    """Add each kernel's cycles to the box it is named after, else to its first one; the others refer to that box."""
     owned: dict[int, list[Kernel]] = {}
     shared: dict[int, int] = {}
     for kernel in kernels:

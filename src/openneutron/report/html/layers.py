@@ -1,7 +1,7 @@
-"""Layered drawing of a directed graph (after Sugiyama): ranks by longest path, order by barycentres, long edges bend.
+"""Layered drawing of a directed graph (after Sugiyama): ranks by longest path, order by barycentres, bends in long edges.
 
-Weakness: barycentres with a fixed number of sweeps leave some crossings; networks are mostly chains with short skips,
-where they find none.
+Weakness: barycentres with a fixed number of sweeps leave some crossings; for networks, mostly chains with short skips, they
+find none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-BOX_WIDTH, BOX_HEIGHT = 208.0, 44.0  # room for an operator's name and one line of figures
+BOX_WIDTH, BOX_HEIGHT = 208.0, 44.0  # for an operator's name and one line of figures
 GAP_X, GAP_Y = 28.0, 26.0
 BEND_WIDTH = 6.0  # a long edge passing a rank beside its boxes
 SWEEPS = 6  # more change nothing on the zoo's models
@@ -33,7 +33,7 @@ class _Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """Upper left corners of the boxes, SVG paths of the edges with their ends, and the size of it all."""
+    """Upper left corners of the boxes, SVG paths of the edges with their ends, and the total size."""
 
     boxes: tuple[tuple[float, float], ...]
     edges: tuple[tuple[int, int, str], ...]
@@ -42,7 +42,7 @@ class Layout:
 
 
 def layout(inputs: Sequence[Sequence[int]]) -> Layout:
-    """Place boxes of which box i reads `inputs[i]`, all of them before i.
+    """Place boxes, of which box i reads the earlier boxes `inputs[i]`.
 
     Example:
         >>> layout([(), (0,), (0, 1)]).height
@@ -65,7 +65,7 @@ def layout(inputs: Sequence[Sequence[int]]) -> Layout:
 
 
 def _ranks(inputs: Sequence[Sequence[int]]) -> list[int]:
-    """The longest way from the top; a box that reads nothing sits right above its first reader."""
+    """Return the longest path from the top; a box without inputs is placed right above its first reader."""
     ranks: list[int] = []
     readers: list[list[int]] = [[] for _ in inputs]
     for box, read in enumerate(inputs):
@@ -96,25 +96,25 @@ def _rows(places: list[_Place]) -> list[list[int]]:
     for at, place in enumerate(places):
         rows[place.rank].append(at)
     for row in rows:
-        _spread(places, row, {at: float(position) for position, at in enumerate(row)})
+        _place_row(places, row, {at: float(position) for position, at in enumerate(row)})
     return rows
 
 
 def _sweep(places: list[_Place], rows: list[list[int]], *, downward: bool) -> None:
-    """Put each rank's places under (or over) the mean of their neighbours, in that order."""
+    """Order each rank by the mean position of its neighbours above (or below), and move it there."""
     for row in rows if downward else reversed(rows):
         wanted: dict[int, float] = {}
         for at in row:
             near = places[at].above if downward else places[at].below
-            # Boxes before bends: a chain stays straight, and the edges beside it move aside.
+            # Boxes before bends: a chain stays straight, and the edges beside it are moved.
             near = [one for one in near if places[one].box >= 0] or near
             wanted[at] = sum(places[one].x for one in near) / len(near) if near else places[at].x
         row.sort(key=lambda at: wanted[at])
-        _spread(places, row, wanted)
+        _place_row(places, row, wanted)
 
 
-def _spread(places: list[_Place], row: list[int], wanted: dict[int, float]) -> None:
-    """The middle box where it wants to be, the others as near to their places as the widths to both sides of it allow."""
+def _place_row(places: list[_Place], row: list[int], wanted: dict[int, float]) -> None:
+    """Move the middle box to its wanted position, the others as near to theirs as the widths on both sides allow."""
     boxes = [position for position, at in enumerate(row) if places[at].box >= 0]
     anchor = boxes[len(boxes) // 2] if boxes else 0
     if row:
@@ -130,7 +130,7 @@ def _apart(a: _Place, b: _Place) -> float:
 
 
 def _path(chain: list[_Place]) -> str:
-    """A smooth line from the lower side of the first box to the upper side of the last."""
+    """Return a smooth line from the lower side of the first box to the upper side of the last."""
     points = []
     for place in chain:
         y = place.rank * (BOX_HEIGHT + GAP_Y)

@@ -1,4 +1,4 @@
-"""The memory map: addresses over time, the peak, and what causes it."""
+"""Memory map: addresses over time, the peak, and its causes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from openneutron.report.html.text import size, ticks
 from openneutron.report.model import Buffer, Report
 
 WIDTH, HEIGHT = 760.0, 330.0
-LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 26.0, 40.0  # room for addresses, the mark of the peak, and the axis of time
-_LETTER = 6.6  # width of one letter of a label; names that do not fit their buffer are only in its tooltip
+LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 26.0, 40.0  # space for addresses, the mark of the peak, and the time axis
+_LETTER = 6.6  # width of a letter; names wider than their buffer are only in the tooltip
 _LINE = 15.0  # height of a label
 
 
@@ -43,7 +43,7 @@ class Block:
 
 @dataclass(frozen=True)
 class MemoryMap:
-    """The buffers of one graph; prefetch buffers lie above `scratch_bytes`. `peak` is a position in the task list."""
+    """The buffers of one graph; prefetch buffers are above `scratch_bytes`. `peak` is a position in the task list."""
 
     graph: int
     buffers: tuple[Buffer, ...]
@@ -61,12 +61,15 @@ class MemoryMap:
     bottom: float = HEIGHT - BOTTOM
 
     def x(self, step: int) -> float:
-        """Where a position in the task list begins; long spans in which nothing changes are drawn shorter than they are."""
+        """Return the x of a position in the task list; long spans without changes are shortened."""
         return round(LEFT + self._elapsed(step) / self._elapsed(self.steps) * (WIDTH - LEFT - RIGHT), 1)
 
     @cached_property
     def _changes(self) -> list[tuple[int, float]]:
-        """Positions at which a buffer comes or goes, with the distance to the one before: the root of the time between."""
+        """Positions where a live range starts or ends, with their drawn distance from the position before.
+
+        The distance is the square root of the number of steps between, so that long spans do not fill the picture.
+        """
         moments = sorted({0, self.steps, *(b.first for b in self.buffers), *(b.last + 1 for b in self.buffers)})
         return [(at, math.sqrt(at - before)) for before, at in zip([0, *moments], moments, strict=False)]
 
@@ -74,12 +77,12 @@ class MemoryMap:
         return sum(distance for at, distance in self._changes if at <= step)
 
     def y(self, address: float) -> float:
-        """Where an address lies; address 0 is at the bottom."""
+        """Return the y of an address; address 0 is at the bottom."""
         return round(HEIGHT - BOTTOM - address / max(self.top, 1) * (HEIGHT - TOP - BOTTOM), 1)
 
     @property
     def peak_x(self) -> float:
-        """The middle of the span that the peak is in."""
+        """The middle of the span that contains the peak."""
         moments = [at for at, _ in self._changes]
         begin = max(at for at in moments if at <= self.peak)
         end = min(at for at in moments if at > self.peak)
@@ -87,7 +90,7 @@ class MemoryMap:
 
     @property
     def marks(self) -> list[tuple[float, str]]:
-        """Addresses worth a line, with their labels."""
+        """Labelled addresses."""
         return [(self.y(1024 * kib), size(1024 * kib)) for kib in ticks(0, self.top / 1024, 4)]
 
     @property
@@ -110,7 +113,7 @@ class MemoryMap:
 
 
 def memory_maps(report: Report) -> list[MemoryMap]:
-    """One map per graph that has buffers, the largest first."""
+    """Return one map per graph with buffers, the largest first."""
     graphs = dict.fromkeys(buffer.graph for buffer in report.buffers)
     maps = [_map(graph, [b for b in report.buffers if b.graph == graph]) for graph in graphs]
     return sorted(maps, key=lambda one: -one.top)
@@ -121,13 +124,13 @@ def _map(graph: int, buffers: Sequence[Buffer]) -> MemoryMap:
     prefetch = _end([b for b in buffers if b.region == "prefetch"])
     steps = 1 + max(b.last for b in buffers)
     alive = [[b for b in buffers if b.first <= step <= b.last] for step in range(steps)]
-    # Where the highest address is in use, and among those steps the one that holds most.
+    # The steps with the highest address in use, and of these the one with most live bytes.
     peak = max(range(steps), key=lambda step: (_ends(alive[step]), sum(b.size for b in alive[step])))
     return MemoryMap(graph, tuple(buffers), steps, scratch, scratch + prefetch, peak, tuple(_causes(alive[peak])))
 
 
 def _causes(alive: Sequence[Buffer]) -> list[Cause]:
-    """What is alive at the peak, the largest first; each tells which of the ones before it lie on the same bytes."""
+    """Return the live buffers at the peak, the largest first, each with the earlier ones that it overlaps."""
     found: list[Cause] = []
     ordered = sorted(alive, key=lambda buffer: -buffer.size)
     for at, b in enumerate(ordered):
@@ -138,7 +141,7 @@ def _causes(alive: Sequence[Buffer]) -> list[Cause]:
 
 
 def _common(a: Buffer, b: Buffer) -> int:
-    """Bytes that two buffers of a region share."""
+    """Return the number of bytes that two buffers of a region share."""
     return min(a.offset + a.size, b.offset + b.size) - max(a.offset, b.offset)
 
 
@@ -147,6 +150,6 @@ def _end(buffers: Sequence[Buffer]) -> int:
 
 
 def _ends(buffers: Sequence[Buffer]) -> int:
-    """Bytes of both regions that these buffers reach up to."""
+    """Return the highest end address of these buffers in scratch plus that in prefetch."""
     regions = {b.region for b in buffers}
     return sum(_end([b for b in buffers if b.region == region]) for region in regions)

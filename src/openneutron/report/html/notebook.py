@@ -1,4 +1,4 @@
-"""The report as a fragment of HTML, for notebooks.
+"""The report as an HTML fragment for notebooks.
 
 Example:
     >>> fragment(Report(target="imxrt700"))[:7]
@@ -14,12 +14,12 @@ from openneutron.report import columns
 from openneutron.report.facts import costliest, facts, left_on_cpu, share, title
 from openneutron.report.model import Report
 
-# A notebook cell stays readable; everything is in the report itself.
+# Few enough rows for a notebook cell; the report has all.
 TOP_KERNELS = 10
 
 
 def fragment(report: Report) -> str:
-    """Summary, costliest kernels and leftovers as plain tables that take the page's own style."""
+    """Return summary, costliest kernels and nodes on the CPU as plain tables in the page's own style."""
     parts = [_table(title(report), (), facts(report))]
     both = columns.rows(report)
     if both:

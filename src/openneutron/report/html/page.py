@@ -1,4 +1,4 @@
-"""The report as one HTML file that opens offline: everything inline, nothing fetched.
+"""The report as one HTML file that opens offline, with all styles and scripts inline.
 
 Example:
     >>> Path("report.html").write_text(page(program.report))
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from openneutron.machine import targets
 from openneutron.report import columns
-from openneutron.report.facts import left_on_cpu, node_counts, share, title
+from openneutron.report.facts import left_on_cpu, node_counts, share, title, worst_part
 from openneutron.report.fits import stored_bytes, warnings_of
 from openneutron.report.html.advice import advice
 from openneutron.report.html.graph_view import Box, drawing
@@ -35,7 +35,7 @@ _SCRIPTS = ("tips.js", "graph.js", "table.js", "timeline.js")
 
 @dataclass(frozen=True)
 class Tile:
-    """One figure of the head; `part` of 0 to 1 draws a bar below it, -1 none."""
+    """One figure of the page's head; `part` of 0 to 1 draws a bar below it, -1 none."""
 
     label: str
     figure: str
@@ -45,7 +45,7 @@ class Tile:
 
 
 def page(report: Report) -> str:
-    """The whole page as text; the same report gives the same text.
+    """Return the whole page as text; the same report gives the same text.
 
     Example:
         >>> page(Report(target="imxrt700")).startswith("<!doctype html>")
@@ -82,7 +82,7 @@ def page(report: Report) -> str:
 
 
 def tiles(report: Report) -> list[Tile]:
-    """The figures people ask for first."""
+    """Return the most important figures."""
     totals = report.totals
     known = targets.load(report.target) if report.target in targets.names() else None
     found: list[Tile] = []
@@ -104,6 +104,8 @@ def tiles(report: Report) -> list[Tile]:
     if totals.cycles:
         label = "Largest graph" if report.whole.recipe else "Peak memory"
         found.append(_memory(label, totals.peak_bytes, known, "I/O + scratch + prefetch"))
+        if totals.runtime_bytes and known is not None and not known.subsystem:
+            found.append(_memory("Open runtime", totals.runtime_bytes, known, "arena + context + stack"))
     if totals.weight_bytes or totals.microcode_bytes:
         stored = stored_bytes(report)
         figure, unit = size(stored).split(" ")
@@ -125,6 +127,8 @@ def tiles(report: Report) -> list[Tile]:
     exact = [kernel.lsb for kernel in report.kernels if kernel.lsb is not None]
     if report.output_sqnr is not None:
         note = f"output against float; {max(exact):g} LSB from LiteRT" if exact else "output against float"
+        worst = worst_part(report)
+        note += f"; {worst}" if worst else ""
         found.append(Tile("Accuracy", f"{report.output_sqnr:.1f}", "dB SQNR", note))
     elif exact:
         others = sum(bool(kernel.golden) for kernel in report.kernels)
@@ -147,7 +151,7 @@ def _memory(label: str, count: int, known: targets.Target | None, otherwise: str
 
 
 def _details(box: Box, report: Report) -> dict[str, Any]:
-    """What a box says when it is pointed at."""
+    """Return the details shown when the pointer is on a box."""
     total = report.totals.cycles or 1
     lines: list[tuple[str, str]] = [("operator", box.operator)]
     if box.module:
@@ -176,7 +180,7 @@ def _details(box: Box, report: Report) -> dict[str, Any]:
 
 
 def _timeline(report: Report, kernels: dict[tuple[int, int], int]) -> dict[str, Any]:
-    """Events of all graphs one after another, as compact rows: lane, kernel (-1: a copy), start, end, first row, rows."""
+    """Return the events of all graphs in sequence, as rows: lane, kernel (-1: a copy), start, end, first row, rows."""
     bases: dict[int, int] = {}
     base = 0
     for graph in dict.fromkeys(event.graph for event in report.events):
@@ -212,7 +216,7 @@ def _row(kernel: Kernel, report: Report) -> dict[str, Any]:
 
 @cache
 def environment() -> Environment:
-    """What renders the templates of pages."""
+    """Return the template environment of pages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     made = Environment(
@@ -228,5 +232,5 @@ def environment() -> Environment:
 
 @cache
 def asset(name: str) -> str:
-    """A style sheet or script, to be put into a page."""
+    """Return a style sheet or script to be inlined in a page."""
     return (resources.files(__package__) / "templates" / name).read_text("utf-8")

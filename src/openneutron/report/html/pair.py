@@ -1,4 +1,4 @@
-"""Two reports side by side on one page: what changed between two versions, options or chips, by figure and by layer.
+"""Two reports side by side on one page: changes between versions, options or chips, by figure and by layer.
 
 Example:
     >>> Path("both.html").write_text(pair_page(before, after))
@@ -15,13 +15,13 @@ from openneutron.report.html.page import asset, environment
 from openneutron.report.html.text import size
 from openneutron.report.model import Kernel, Report
 
-# Below this part of its value a change is told as none: cycles are an estimate.
-_NOTHING = 0.0005
+# Smaller relative changes are shown as none: cycles are an estimate.
+_MIN_RELATIVE_CHANGE = 0.0005
 
 
 @dataclass(frozen=True)
 class Line:
-    """One figure of both: as text, and the change in percent as text with "good", "bad" or "" for it."""
+    """One figure of both reports as text, and the change in percent with "good", "bad" or "" for it."""
 
     label: str
     texts: tuple[str, str]
@@ -31,7 +31,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer of both, known by its name; cycles are -1 where one of the two has no such layer."""
+    """One layer of both reports, matched by name; cycles are -1 in the one that lacks it."""
 
     name: str
     kernels: tuple[str, str]
@@ -39,12 +39,12 @@ class Layer:
 
     @property
     def difference(self) -> int:
-        """Cycles more in the second."""
+        """Cycles of the second minus those of the first."""
         return max(self.cycles[1], 0) - max(self.cycles[0], 0)
 
 
 def pair_page(first: Report, second: Report) -> str:
-    """The page as text; it opens offline like that of one report."""
+    """Return the page as text; like that of one report it opens offline."""
     layers = sorted(_layers(first, second), key=lambda layer: -abs(layer.difference))
     return (
         environment()
@@ -63,7 +63,7 @@ def pair_page(first: Report, second: Report) -> str:
 
 
 def lines(first: Report, second: Report) -> list[Line]:
-    """The figures that both have, in the order of interest."""
+    """Return the figures that both have, the most important first."""
     found = [
         _figure("on the board: latency", first, second, lambda r: r.stock.milliseconds, lambda x: f"{x:.3f} ms"),
         _figure("on the board: memory", first, second, lambda r: r.stock.arena_bytes, size),
@@ -91,13 +91,13 @@ def _figure(
     label: str, first: Report, second: Report, value: Callable[[Report], float],
     text: Callable[[float], str] = lambda x: f"{x:,.0f}",
 ) -> Line | None:  # fmt: skip
-    """A figure of which less is better; None where neither report has it."""
+    """Return a figure for which less is better; None if neither report has it."""
     a, b = value(first), value(second)
     if not a and not b:
         return None
     texts = (text(a) if a else "–", text(b) if b else "–")
     part = b / a - 1 if a and b else 0.0
-    if abs(part) < _NOTHING:
+    if abs(part) < _MIN_RELATIVE_CHANGE:
         return Line(label, texts)
     return Line(label, texts, f"{part:+.1%}", "good" if part < 0 else "bad")
 

@@ -1,4 +1,4 @@
-"""Memory against cycles: the schedules that were on offer, and the compiles that prove some of them."""
+"""Pareto chart of memory against cycles: the candidate schedules, and the compiles that confirm some of them."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from openneutron.report.html.chart import Chart, Line, Mark, Tick, across, polyl
 from openneutron.report.html.text import doublings, short, size, ticks
 from openneutron.report.model import Report
 
-_AIR = 1.15  # so that no point sits on the rim
+_MARGIN = 1.15  # margin, so that no point is on the edge
 
 
 def pareto(report: Report) -> Chart | None:
-    """The chart; None when there was nothing to choose from."""
+    """Return the chart; None if there was only one schedule."""
     totals = report.totals
-    offered = sorted(_offered(report))
+    offered = sorted(_candidate_points(report))
     compiled = [w for w in report.what_ifs if w.target == report.target and w.proof == "compiled"]
     points = [*offered, *((w.peak_bytes, w.cycles) for w in compiled), (totals.peak_bytes, totals.cycles)]
     if not totals.cycles or len(set(points)) < 2:
         return None
-    left, right = min(peak for peak, _ in points) / _AIR, max(peak for peak, _ in points) * _AIR
+    left, right = min(peak for peak, _ in points) / _MARGIN, max(peak for peak, _ in points) * _MARGIN
     low, high = min(cycles for _, cycles in points), max(cycles for _, cycles in points)
-    # The differences are what matters here, so the axis does not start at zero.
-    air = max(high - low, high // 20) * (_AIR - 1)
+    # Differences matter here, so the axis does not start at zero.
+    air = max(high - low, high // 20) * (_MARGIN - 1)
     bottom, top = max(low - air, 0.0), high + air
     x, y = across(left, right, logarithmic=True), upward(bottom, top)
 
@@ -42,8 +42,8 @@ def pareto(report: Report) -> Chart | None:
     )
 
 
-def _offered(report: Report) -> list[tuple[int, int]]:
-    """(Peak bytes, cycles) of each schedule; only one graph's choices can be drawn as the whole program's."""
+def _candidate_points(report: Report) -> list[tuple[int, int]]:
+    """Return (peak bytes, cycles) of each schedule, for a program with one graph; none for others."""
     if report.totals.neutron_graphs != 1:
         return []
     beside = report.totals.peak_bytes - report.totals.scratch_bytes

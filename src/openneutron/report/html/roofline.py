@@ -1,4 +1,4 @@
-"""The roofline: what each kernel reaches of the array, against how much it computes per byte it moves."""
+"""Roofline: each kernel's share of the array's peak, against its MACs per byte moved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALLEST, _LARGEST = 3.5, 15.0  # radii: the smallest can still be pointed at
 
 
 def roofline(report: Report) -> Chart | None:
-    """The chart; None when no kernel multiplies, or the target's figures are not known."""
+    """Return the chart; None if no kernel multiplies, or the target's figures are not known."""
     kernels = sorted((k for k in report.kernels if k.macs and k.cycles and _bytes(k)), key=lambda k: -k.cycles)
     if not kernels or report.target not in targets.names():
         return None
@@ -30,7 +30,7 @@ def roofline(report: Report) -> Chart | None:
             f"{kernel.layer}\n{kernel.kernel}, bound by {kernel.bound_by}\n{rate:.3g} MACs per cycle, "
             f"{rate / target.macs_per_cycle:.0%} of the array\n{intensity:.3g} MACs per byte\n{kernel.cycles:,} cycles"
         )
-        # Areas in proportion to cycles.
+        # Areas are proportional to cycles.
         radius = max(_SMALLEST, _LARGEST * math.sqrt(kernel.cycles / kernels[0].cycles))
         marks.append(Mark(x(intensity), y(rate), round(radius, 1), kernel.bound_by, tip))
     return Chart(
@@ -49,13 +49,13 @@ def _bytes(kernel: Kernel) -> int:
 
 
 def _span(values: list[float]) -> tuple[float, float]:
-    """Bounds of a logarithmic axis: a factor of two of air on both sides, a decade at least."""
+    """Return the bounds of a logarithmic axis: a margin of a factor of two on both sides, at least a decade."""
     low, high = min(values) / 2, max(values) * 2
     return low, max(high, low * 10)
 
 
 def _roofs(target: Target, span: tuple[float, float], low: float, x: Scale, y: Scale) -> tuple[Line, ...]:
-    """The array's peak, and the slopes of what moves bytes: weights loading, and activations moving."""
+    """Return the array's peak, and the slopes of the memory limits: loading weights, and moving activations."""
     left, right = span
     peak = float(target.macs_per_cycle)
     flat = f"{peak:g} MACs per cycle: the array"
@@ -66,7 +66,7 @@ def _roofs(target: Target, span: tuple[float, float], low: float, x: Scale, y: S
         if start < stop:
             (x0, y0), (x1, y1) = (x(start), y(start * rate)), (x(stop), y(stop * rate))
             label = f"{what} at {rate:.2g} bytes per cycle"
-            # The label lies along the line, just above it.
+            # The label follows the line, just above it.
             angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
             lines.append(
                 Line(polyline([(x0, y0), (x1, y1)]), f"slope {what}", label, x0 + 12, y0 - 16, round(angle, 1))

@@ -1,15 +1,15 @@
-"""Figures as people read them, and ticks for axes."""
+"""Formatting of figures, and ticks for axes."""
 
 from __future__ import annotations
 
 import math
 
-# Ticks land on these multiples of a power of ten: the ones people count in.
+# Ticks are these multiples of a power of ten.
 _STEPS = (1, 2, 5, 10)
 
 
 def size(count: float) -> str:
-    """Bytes with a binary unit, three digits at most before it.
+    """Format bytes with a binary unit, with at most three digits before the point.
 
     Example:
         >>> size(12298)
@@ -23,7 +23,7 @@ def size(count: float) -> str:
 
 
 def short(count: float) -> str:
-    """A count with a decimal unit.
+    """Format a count with a decimal unit.
 
     Example:
         >>> short(278603)
@@ -33,12 +33,12 @@ def short(count: float) -> str:
         if abs(count) < 1000 or unit == " G":
             break
         count /= 1000
-    # Three significant digits tell neighbours apart without pretending to more.
+    # Three significant digits distinguish neighbours without suggesting more accuracy.
     return f"{count:.3g}{unit}" if abs(count) < 1000 else f"{count:,.0f}{unit}"
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """About `count` round numbers from `low` to `high`.
+    """Return about `count` round numbers from `low` to `high`.
 
     Example:
         >>> ticks(0.0, 9.0)
@@ -53,7 +53,7 @@ def ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 
 def doublings(low: float, high: float) -> list[float]:
-    """At most six powers of two from `low` to `high`, evenly spaced on a logarithmic axis.
+    """Return at most six powers of two from `low` to `high`, evenly spaced on a logarithmic axis.
 
     Example:
         >>> doublings(900, 5000)
@@ -64,7 +64,7 @@ def doublings(low: float, high: float) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """The powers of ten from `low` to `high`, inclusive.
+    """Return the powers of ten from `low` to `high`, inclusive.
 
     Example:
         >>> decades(0.1, 100)

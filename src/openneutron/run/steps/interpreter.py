@@ -55,11 +55,11 @@ class InterpreterStep:
         if lost and self.keeps_state:
             raise RuntimeFailure("LiteRT's process has ended, and the model's state with it", hint="reset the model")
         if self.session is None or lost:
-            self.session = _loaded(self.data, self.source, self.reference, self.seconds)
+            self.session = _load(self.data, self.source, self.reference, self.seconds)
         return self.session
 
 
-def _loaded(data: bytes, source: str, reference: bool, seconds: int) -> litert_process.Session:
+def _load(data: bytes, source: str, reference: bool, seconds: int) -> litert_process.Session:
     """The model in LiteRT's process.
 
     Converters number an operator's version by the types it is used with; the reference kernels lag behind in some numbers,

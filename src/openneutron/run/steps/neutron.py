@@ -11,7 +11,7 @@ from openneutron.litert.graph import Graph, Operator
 from openneutron.machine.batch import Block, Copies, rows_of
 from openneutron.machine.simulator import DTYPES, Simulator, TensorInfo
 from openneutron.microcode.container import container_of
-from openneutron.microcode.graph_op import blocks_of
+from openneutron.microcode.graph_op import Compiled, blocks_of
 from openneutron.microcode.table import ALIGNMENT
 from openneutron.run.steps import Array
 
@@ -33,9 +33,9 @@ class NeutronStep:
 
     def block(self, samples: list[list[Array]]) -> Block[tuple[Array, ...]]:
         """Samples for the driver."""
-        inputs = [[_aligned(value) for value in one] for one in samples]
+        inputs = [[_align(value) for value in one] for one in samples]
         sizes = [-(-tensor.bytes // ALIGNMENT) * ALIGNMENT for tensor in self.simulator.outputs]
-        memory = [_aligned(np.empty(size * len(samples), np.uint8)) for size in sizes]
+        memory = [_align(np.empty(size * len(samples), np.uint8)) for size in sizes]
 
         def results(done: int, _alive: object = inputs) -> list[tuple[Array, ...]]:
             rows = [
@@ -63,11 +63,26 @@ def neutron_step(graph: Graph, op: Operator, where: str) -> NeutronStep:
         raise FormatError("it was made by NXP's converter", where=where, hint=ONLY_NXP)
     blocks = compiled.microcode, compiled.weights, compiled.kernels
     simulator = Simulator(*blocks, where=where)
-    copies = Copies(lambda: Simulator(*blocks, where=where))
+    _check_border(graph, compiled, simulator, where)
+    copies = Copies(lambda: Simulator(*blocks, threads=1, where=where))
     return NeutronStep(simulator, compiled.inputs, compiled.outputs[: len(simulator.outputs)], copies)
 
 
-def _aligned(value: Array) -> Array:
+def _check_border(graph: Graph, compiled: Compiled, simulator: Simulator, where: str) -> None:
+    """Raise FormatError where a tensor of the model is not what the microcode reads or writes in its place."""
+    sides = (("input", compiled.inputs, simulator.inputs), ("output", compiled.outputs, simulator.outputs))
+    for kind, indices, rows in sides:
+        for position, (index, row) in enumerate(zip(indices, rows, strict=False)):
+            tensor = graph.tensors[index]
+            if (tensor.dtype.numpy, tensor.nbytes) != (np.dtype(DTYPES[row.dtype]), row.bytes):
+                raise FormatError(
+                    f"{kind} {position}, tensor {index} ({tensor.name!r}), has {tensor.nbytes} bytes of {tensor.dtype}, its "
+                    f"microcode {row.bytes} of {np.dtype(DTYPES[row.dtype])}",
+                    where=where,
+                )
+
+
+def _align(value: Array) -> Array:
     """The array, or a copy of it that is aligned as the driver asks."""
     if value.ctypes.data % ALIGNMENT == 0:
         return value

@@ -11,6 +11,7 @@ CASES = {
     "three": lambda: (lambda x, y, z: torch.cat([x, y, z]), (torch.randn(1, 4), torch.randn(2, 4), torch.randn(3, 4))),
     "convolutions": lambda: (Fork(), (torch.randn(1, 3, 6, 6),)),
     "fixed with free": lambda: (lambda x: torch.cat([torch.softmax(x, 1), x], 1), (torch.randn(2, 5) * 4,)),
+    "stack": lambda: (lambda x, y: torch.stack([x, y], 1), (torch.randn(2, 5), torch.randn(2, 5) * 3)),
     "twice the same": lambda: (lambda x: torch.cat([x, x], 1), (torch.randn(2, 5),)),
 }
 

@@ -12,8 +12,8 @@ from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.lower.ops.functions import _DECOMPOSED, _KEPT
 from openneutron.executorch.operators import annotation_rules, lowerings
-from openneutron.executorch.partition.attempts import Attempts
 from openneutron.executorch.partition.clusters import examine, find_clusters
+from openneutron.executorch.partition.trial_lowering import TrialLowerings
 from openneutron.executorch.pipeline import quantize
 from openneutron.litert.table_composite import CODE
 from openneutron.options import Options
@@ -91,7 +91,7 @@ def test_the_nxp_converter_gets_no_tables() -> None:
     edge = to_edge(program).exported_program()
     clusters = find_clusters(edge.graph)
     for cluster in clusters:
-        examine(cluster, Attempts(Constants(edge), lambda signature: OK, Options("imxrt700", converter="nxp")))
+        examine(cluster, TrialLowerings(Constants(edge), lambda signature: OK, Options("imxrt700", converter="nxp")))
     (left,) = [cluster.reason for cluster in clusters if cluster.reason]
     assert left.code == "needs_table" and "NXP" in left.message and left.hint
 

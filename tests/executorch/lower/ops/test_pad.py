@@ -20,5 +20,5 @@ def test_pad() -> None:
 
 
 def test_infinity_stays_on_cpu() -> None:
-    found = reasons(lambda x: torch.relu(functional.pad(x, (1, 1), value=float("-inf"))), (torch.randn(2, 7),))
+    found = reasons(lambda x: functional.pad(torch.tanh(x), (1, 1), value=float("-inf")), (torch.randn(2, 7),))
     assert found

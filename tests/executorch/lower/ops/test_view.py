@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from openneutron.executorch import CustomDelegationOptions
-from openneutron.executorch.lower.ops.view import paired
+from openneutron.executorch.lower.ops.view import pair_dimensions
 from tests.executorch.harness import check, reasons
 
 CASES = {
@@ -48,7 +48,7 @@ def test_channel_shuffle_moves_channels_only() -> None:
     ],
 )
 def test_paired(before: tuple[int, ...], after: tuple[int, ...], groups: list) -> None:
-    assert paired(before, after) == groups
+    assert pair_dimensions(before, after) == groups
 
 
 def test_view() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 
 import pytest
@@ -10,8 +11,10 @@ from executorch.exir import to_edge
 from torch import nn
 from torch.export import ExportedProgram
 
+from openneutron.errors import InternalError
 from openneutron.executorch.fx import is_quantize, operator_name
-from openneutron.executorch.lower import whole
+from openneutron.executorch.lower import layer_calls
+from openneutron.executorch.lower.layer_calls import LayerBodies
 from openneutron.executorch.lower.lowering import Lowering
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.partition.passes.decompose_leftovers import decompose_leftovers
@@ -19,6 +22,8 @@ from openneutron.executorch.partition.passes.keep_layers_whole import keep_layer
 from openneutron.executorch.partition.passes.split_dequantize import split_dequantize
 from openneutron.executorch.pipeline import build, quantize
 from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.upstream.edge_names import forget_same_nodes
+from openneutron.executorch.upstream.names import forget_fake_calls
 from openneutron.litert.read import read_model
 from tests.executorch.harness import check
 
@@ -66,7 +71,7 @@ def test_every_kind_of_layer_is_one_call_and_exact(activations: str) -> None:
     torch.manual_seed(0)
     made = check(CASES, activations=activations)
     operators = [node.operator for node in made.built.report.nodes if node.code != "border"]
-    assert operators == [whole.OPERATOR] * len(CASES)
+    assert operators == [layer_calls.OPERATOR] * len(CASES)
     assert "FULLY_CONNECTED" in made.codes and "TANH" in made.codes
 
 
@@ -99,10 +104,11 @@ def test_a_layer_is_lowered_once_to_be_judged_and_once_in_its_partition(monkeypa
 def test_the_call_computes_what_its_operators_do_and_can_be_put_back() -> None:
     program, x = program_of()
     wanted = program.module()(x)
-    one = keep_layers_whole(program, lambda *_: True)
-    assert calls(one).count(whole.OPERATOR) == 1 and len(calls(one)) < 10 < len(calls(program))
-    back = keep_layers_whole(program, lambda *_: False)
-    assert whole.OPERATOR not in calls(back) and len(calls(back)) >= len(calls(program))
+    bodies = LayerBodies()
+    one = keep_layers_whole(program, lambda *_: True, bodies)
+    assert calls(one).count(layer_calls.OPERATOR) == 1 and len(calls(one)) < 10 < len(calls(program))
+    back = keep_layers_whole(program, lambda *_: False, bodies)
+    assert layer_calls.OPERATOR not in calls(back) and len(calls(back)) >= len(calls(program))
     for made in (one, back):
         assert all(map(torch.equal, made.module()(x), wanted))
 
@@ -112,20 +118,22 @@ def test_a_module_is_exported_with_one_call(per_channel: bool) -> None:
     torch.manual_seed(0)
     x = torch.randn(1, STEPS, 6)
     chosen = Choices(per_channel=per_channel)
-    made = quantize(Layer(nn.GRU(6, 5, batch_first=True)).eval(), (x,), [(x,)], chosen, whole_layers=True)
-    assert calls(made.program).count(whole.OPERATOR) == 1
-    back = keep_layers_whole(made.program, lambda *_: False)
-    assert whole.OPERATOR not in calls(back)
+    bodies = LayerBodies()
+    made = quantize(Layer(nn.GRU(6, 5, batch_first=True)).eval(), (x,), [(x,)], chosen, bodies=bodies)
+    assert calls(made.program).count(layer_calls.OPERATOR) == 1
+    back = keep_layers_whole(made.program, lambda *_: False, bodies)
+    assert layer_calls.OPERATOR not in calls(back)
     for program in (made.program, back):
         assert all(map(torch.equal, program.module()(x), made.module(x)))
 
 
 def test_what_stays_on_the_cpu_becomes_operators_that_it_has() -> None:
     program, x = program_of()
-    edge = to_edge(keep_layers_whole(program, lambda *_: True)).exported_program()
-    assert whole.OPERATOR in calls(edge)
+    bodies = LayerBodies()
+    edge = to_edge(keep_layers_whole(program, lambda *_: True, bodies)).exported_program()
+    assert layer_calls.OPERATOR in calls(edge)
     assert decompose_leftovers(edge.graph_module, lambda node: False) == 1
-    assert whole.OPERATOR not in calls(edge) and "aten.linear.default" not in calls(edge)
+    assert layer_calls.OPERATOR not in calls(edge) and "aten.linear.default" not in calls(edge)
     assert all(map(torch.equal, edge.module()(x), program.module()(x)))
 
 
@@ -135,7 +143,7 @@ def test_whoever_looks_inside_a_layer_finds_its_operators(options: dict[str, obj
     x = torch.randn(1, STEPS, 6)
     built = build(Layer(nn.RNN(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)], **options)
     found = [node.operator for node in built.report.nodes]
-    assert whole.OPERATOR not in found and found.count("aten.tanh.default") == STEPS
+    assert layer_calls.OPERATOR not in found and found.count("aten.tanh.default") == STEPS
 
 
 def test_a_layer_that_is_read_in_float_is_left_alone() -> None:
@@ -153,18 +161,32 @@ def test_a_layer_that_is_read_in_float_is_left_alone() -> None:
         if operator_name(node) == "aten.erf.default":
             node.replace_input_with(node.args[0], node.args[0].args[0].args[0])
     program.graph_module.recompile()
-    assert keep_layers_whole(program, lambda *_: True) is program
+    assert keep_layers_whole(program, lambda *_: True, LayerBodies()) is program
 
 
 def test_a_layer_with_a_scale_that_is_no_number_is_left_to_the_check_of_all_scales() -> None:
     program, _ = program_of()
     inside = [node for node in program.graph.nodes if is_quantize(node)][3]
     inside.args = (inside.args[0], float("nan"), *inside.args[2:])
-    assert whole.OPERATOR not in calls(keep_layers_whole(program, lambda *_: True))
+    assert layer_calls.OPERATOR not in calls(keep_layers_whole(program, lambda *_: True, LayerBodies()))
 
 
-def test_bodies_go_with_the_partitioner_that_kept_them() -> None:
-    before = dict(whole._bodies)
+def test_bodies_live_as_long_as_the_lowered_program() -> None:
+    before = set(layer_calls._named)
     x = torch.randn(1, STEPS, 6)
-    build(Layer(nn.RNN(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)])
-    assert whole._bodies == before
+    built = build(Layer(nn.RNN(6, 5, batch_first=True)).eval(), (x,), calibration=[(x,)])
+    gc.collect()
+    assert set(layer_calls._named) - before, "the delegated subgraph can still be computed"
+    del built
+    # Both caches are emptied every few compiles only.
+    forget_fake_calls()
+    forget_same_nodes()
+    gc.collect()
+    assert set(layer_calls._named) <= before
+
+
+def test_a_call_whose_compile_is_over_says_so() -> None:
+    program, x = program_of()
+    one = keep_layers_whole(program, lambda *_: True, LayerBodies()).module()
+    with pytest.raises(InternalError, match="the compile that made it has ended"):
+        one(x)

@@ -13,7 +13,7 @@ from openneutron.errors import UnsupportedError
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.improve import refine as module_under_test
 from openneutron.executorch.quantize.improve.refine import refine
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
 
 IMAGES = [(torch.randn(1, 3, 8, 8, generator=torch.Generator().manual_seed(at)).cumsum(-1),) for at in range(24)]
 
@@ -38,7 +38,7 @@ def quantized(per_channel: bool = False) -> tuple[Any, Any, nn.Module]:
     model = network()
     prepared = prepare(torch.export.export(model, IMAGES[0]), NeutronQuantizer(per_channel=per_channel))
     calibrate(prepared, IMAGES)
-    return converted(copy.deepcopy(prepared)), prepared, model
+    return convert(copy.deepcopy(prepared)), prepared, model
 
 
 def noise(module: Any, model: nn.Module) -> float:

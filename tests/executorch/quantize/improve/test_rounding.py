@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from openneutron.executorch.quantize.improve.layers import Layer, layer_of
-from openneutron.executorch.quantize.improve.rounding import gram, inputs_of_a_group, rounded
+from openneutron.executorch.quantize.improve.rounding import gram, inputs_of_a_group, round_weights
 
 
 def layer(model: nn.Module, x: torch.Tensor) -> Layer:
@@ -37,7 +37,7 @@ def test_the_result_is_nearer_than_with_nearest_weights(name: str) -> None:
     read = [torch.randn(shape).cumsum(-1) for _ in range(8)]  # neighbours are alike, as in images
     found, weight = layer(model, read[0]), model.weight.detach()
     scales = torch.full((weight.shape[0],), float(weight.abs().max()) / 7)  # three bits: rounding matters
-    steps = rounded(found, weight, scales, gram(found, weight, read, centred=False))
+    steps = round_weights(found, weight, scales, gram(found, weight, read, centred=False))
     step = scales[0]
     exact = weight / step
     assert steps.dtype == torch.int8 and bool(((steps - exact).abs() < 1 + 1e-5).all())
@@ -66,7 +66,7 @@ def test_it_finds_the_best_of_all_choices_of_a_small_layer() -> None:
         return float(error @ moments[0].double() @ error)
 
     best = min(loss(flat.floor() + torch.tensor(up)) for up in itertools.product((0.0, 1.0), repeat=6))
-    assert loss(rounded(found, weight, scales, moments).reshape(-1)) <= 1.5 * best
+    assert loss(round_weights(found, weight, scales, moments).reshape(-1)) <= 1.5 * best
     assert inputs_of_a_group(found, weight) == 6
 
 

@@ -10,7 +10,7 @@ from openneutron.executorch.capture.export import export
 from openneutron.executorch.pipeline import build
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import output_sqnr
-from openneutron.executorch.quantize.pt2e import calibrate, converted, prepare
+from openneutron.executorch.quantize.pt2e import calibrate, convert, prepare
 
 
 class Attention(nn.Module):
@@ -32,7 +32,7 @@ def test_it_stays_close_to_float(tokens: int, sharp: float) -> None:
     with torch.no_grad():
         prepared = prepare(export(model, samples[0]), NeutronQuantizer())
         calibrate(prepared, samples)
-        quantized = converted(prepared)
+        quantized = convert(prepared)
         (sqnr,) = output_sqnr([model(*samples[1])], [quantized(*samples[1])])
     assert sqnr >= 20
 

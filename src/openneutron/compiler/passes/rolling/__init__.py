@@ -1,4 +1,4 @@
-"""Rolling equal steps into one body of a loop: what a body is, how it is found, what takes the steps' place."""
+"""Replaces repeated steps by a loop: `body` describes its body, `find` finds it, `replace` builds it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from openneutron.compiler.passes.rolling.body import LEAST_STEPS
 
 
 def roll(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> int:
-    """Roll runs of nodes that are of equal kinds, in steps of at least `least_size`; returns how many loops were made.
+    """Replace repeated steps of at least `least_size` nodes by loops; returns how many loops were made.
 
-    Nodes of kind None stay as they are.
+    Nodes of one kind may repeat each other; nodes of kind None stay unchanged.
     """
     if sum(kind(node) is not None for node in graph.nodes) < LEAST_STEPS * least_size:
         return 0

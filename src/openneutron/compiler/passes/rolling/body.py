@@ -1,11 +1,11 @@
-"""What a body of equal steps is."""
+"""Describes the body of a loop of repeated steps."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph
-from openneutron.records import dataclass, replace
 
 LEAST_STEPS = 3  # fewer are not worth a loop
 # Kernels whose output row y needs row y of their inputs, or an input of one row that broadcasts.
@@ -15,10 +15,10 @@ ONE_INPUT = WITH_WEIGHTS | {"lut", "lut16", "requantize", "softmax", "softmax16"
 
 
 class Use(NamedTuple):
-    """What an operand of the body is in every step: `kind` inside, before (of the step before) or outside.
+    """An operand of the body. Its `kind` is inside (made in this step), before (made in the step before) or outside.
 
-    `at` is the body's node, or the root outside. `offset` is where it lies in the first step, `advance` bytes further on in
-    each next one.
+    `at` is the node of the body that makes it, or the root outside. `offset` is its place in the first step; it advances by
+    `advance` bytes in each further step.
     """
 
     kind: str
@@ -35,10 +35,10 @@ class Body:
     first: int
     size: int
     steps: int
-    kept: list[int]  # positions of the body that stay nodes; slices that only pick a step do not
-    uses: dict[tuple[int, int], Use]  # (position, operand) → what it is
-    initial: dict[int, int]  # position whose value is handed on → the value before the first step
-    outputs: dict[int, Use]  # position → where its output moves in a tensor that outlives the steps
+    kept: list[int]  # positions of the body that remain nodes; slices that only select a step do not
+    uses: dict[tuple[int, int], Use]  # (position, operand) → its use
+    initial: dict[int, int]  # position whose value the next step reads → its value before the first step
+    outputs: dict[int, Use]  # position → place of its output in a tensor that is read after the loop
     reverse: bool = False  # steps run from the last row to the first
 
 
@@ -49,7 +49,7 @@ def row_of(shape: tuple[int, int, int, int]) -> tuple[int, int]:
 
 
 def place_of(graph: KernelGraph, value: int) -> Alias:
-    """Where a value lies, also one that is part of another; a column as the row that it is."""
+    """Return a value's place, also for a part of another value; a column is described as a row."""
     v = graph.values[value]
     _, h, w, c = v.shape
     pixel = c * ITEM_BYTES[v.dtype]

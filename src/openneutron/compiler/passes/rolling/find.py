@@ -1,30 +1,30 @@
-"""Find equal steps: runs of nodes in which each is like the one a step before, and that hand on what one body can hand on."""
+"""Finds repeated steps: runs in which each node equals the one a step before, so that one loop body can replace them."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node
 from openneutron.compiler.passes.rolling.body import LEAST_STEPS, ONE_INPUT, WITH_WEIGHTS, Body, Use, place_of
-from openneutron.records import replace
 
 MOST_BODY = 64  # nodes of a body: a loop's microcode stays at some kilobytes
 
 
 def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Body | None:
-    """The longest run of nodes which are steps of one body; those of kind None are in none."""
+    """Return the longest run of nodes that are steps of one body; nodes of kind None are never part of one."""
     contents: dict[bytes, int] = {}
     likeness = [
         None if node.loop >= 0 or kind(node) is None else _likeness(graph, node, kind(node), contents)
         for node in graph.nodes
     ]
     for start, size, nodes in _runs(likeness, least_size):
-        # A step may begin at any of its nodes; what hands on the least is tried with the others, in order.
+        # A step may begin at any of its nodes, so all beginnings are tried, those that pass the fewest values on first.
         for first in range(start, start + size):
             steps = (start + nodes - first) // size
             if steps >= LEAST_STEPS:
@@ -35,17 +35,17 @@ def find(graph: KernelGraph, kind: Callable[[Node], Any], least_size: int) -> Bo
 
 
 def _picks(node: Node) -> bool:
-    """A slice without steps: it may only name a part of its input."""
+    """Return whether a node is a slice of step 1, which may only select a part of its input."""
     return node.kernel == "slice" and node.params.step == (1, 1, 1, 1)
 
 
 def _picks_column(graph: KernelGraph, node: Node) -> bool:
-    """A slice of one pixel of every row: a step of a batch, whose rows become pixels."""
+    """Return whether a node is a slice of one pixel of every row: one step of a batch."""
     return _picks(node) and graph.values[node.output].shape[0] == graph.values[node.output].shape[2] == 1
 
 
 def _likeness(graph: KernelGraph, node: Node, kind: Any, contents: dict[bytes, int]) -> Any:
-    """What equal nodes of different steps have in common; None where a node cannot be part of a body."""
+    """Return a key that is equal for equal nodes of different steps; None where a node cannot be part of a body."""
     output = graph.values[node.output]
     if node.merge or node.workspace or output.accumulator:
         return None
@@ -69,7 +69,7 @@ def _likeness(graph: KernelGraph, node: Node, kind: Any, contents: dict[bytes, i
 
 
 def _runs(likeness: list[Any], least_size: int) -> Iterator[tuple[int, int, int]]:
-    """(first node, size of a step, nodes) of runs in which every node is like the one a step before, longest first."""
+    """Return (first node, size of a step, nodes) of runs whose nodes equal those one step before, longest first."""
     found: list[tuple[int, int, int]] = []
     for size in range(least_size, MOST_BODY + 1):
         start = 0
@@ -91,12 +91,12 @@ class _Refused(Exception):
 
 def _body(graph: KernelGraph, first: int, size: int, steps: int) -> Body | None:
     try:
-        return _checked(graph, first, size, steps)
+        return _check_body(graph, first, size, steps)
     except _Refused:
         return None
 
 
-def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
+def _check_body(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
     nodes = graph.nodes[first : first + size * steps]
     if size > 1 and not any(node.kernel in WITH_WEIGHTS for node in nodes[:size]):
         raise _Refused  # nothing is stored twice
@@ -121,7 +121,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
         only_here = _picks(same[0]) and not any(graph.root(node.output) in outlives for node in same)
         if not only_here or not _pick_all(graph, same, made, picked):
             if graph.values[same[0].output].shape[1] > 1 and (size > 1 or any(same[0].params.first)):
-                raise _Refused  # columns are only copied as a whole
+                raise _Refused  # single columns are not supported, only whole copies
             kept.append(position)
     earlier: dict[int, Alias] = {}  # the same of steps that were taken apart before the first
     for node in filter(_picks, graph.nodes[:first]):
@@ -147,7 +147,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
                 raise _Refused
     outputs = _moving_outputs(graph, nodes, size, kept, made)
     if size == 1 and not outputs:
-        raise _Refused  # copies that stay apart gain nothing from a loop
+        raise _Refused  # a loop of separate copies saves nothing
     if set(initial) & set(outputs):
         raise _Refused  # handed on in a tensor of its own is enough
     _check_kernels(nodes, kept, uses)
@@ -159,7 +159,7 @@ def _checked(graph: KernelGraph, first: int, size: int, steps: int) -> Body:
 
 
 def _equal(graph: KernelGraph, one: int, other: int) -> bool:
-    """Whether two values hold the same: readers of a first state may each have their own constant of zeros."""
+    """Return whether two values have equal contents: several readers of an initial state may have one constant each."""
     if one == other:
         return True
     first, second = graph.values[one], graph.values[other]
@@ -169,7 +169,7 @@ def _equal(graph: KernelGraph, one: int, other: int) -> bool:
 
 
 def _pick_all(graph: KernelGraph, column: list[Node], made: Any, picked: dict[int, Alias]) -> bool:
-    """Note where the slices of one position lie, if all of them name parts of one tensor from outside the run."""
+    """Record the places of the slices at one position, if all are parts of one tensor from outside the run."""
     places: dict[int, Alias] = {}
     for node in column:
         source = node.operands[0]
@@ -203,7 +203,7 @@ def _is_all_of(graph: KernelGraph, view: int, root: int) -> bool:
 
 
 def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Alias]) -> tuple[Use, int]:
-    """What one operand is in every step, and where it is handed on, its value before the first."""
+    """Return the use of one operand, and its value before the first step if a step reads it from the step before."""
     found: list[Use] = []
     for step, value in enumerate(column):
         place = place_of(graph, value)
@@ -242,7 +242,7 @@ def _use(graph: KernelGraph, column: list[Any], made: Any, picked: dict[int, Ali
 
 
 def _moving_outputs(graph: KernelGraph, nodes: list[Node], size: int, kept: list[int], made: Any) -> dict[int, Use]:
-    """Outputs that are parts of a tensor which several nodes write: they must move along it."""
+    """Return the outputs that are parts of a tensor which several nodes write: they must advance along it."""
     found: dict[int, Use] = {}
     for position in kept:
         places = [place_of(graph, node.output) for node in nodes[position::size]]
@@ -270,7 +270,7 @@ def _check_kernels(nodes: list[Node], kept: list[int], uses: dict[tuple[int, int
 
 
 def _check_outside(graph: KernelGraph, first: int, size: int, steps: int, made: Any) -> None:
-    """Nobody else writes what the steps make. What is read behind them, of whatever step, is then stored whole."""
+    """Refuse a run whose values other nodes write. Values that are read after the loop are then stored whole."""
     inside = range(first, first + size * steps)
     if any(made(graph.root(node.output)) is not None for at, node in enumerate(graph.nodes) if at not in inside):
         raise _Refused

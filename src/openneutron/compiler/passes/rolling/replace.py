@@ -1,17 +1,17 @@
-"""Put one body in the place of equal steps; its nodes' rows are the steps."""
+"""Replaces repeated steps by one loop body; the row index counts steps."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from openneutron.compiler.kernels.copy import copy_node
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, KernelGraph, Node, RowDemand, Value
 from openneutron.compiler.passes.rolling.body import Body, Use, place_of, row_of
-from openneutron.records import replace
 
 
 def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
-    """Replace them in place; `number` is the loop's."""
+    """Replace the steps of a body in place; `number` is the number of the loop."""
     nodes = graph.nodes[body.first : body.first + body.size * body.steps]
     steps = body.steps
     made: dict[int, int] = {}  # position → value of all steps
@@ -44,7 +44,7 @@ def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
     last = body.first + body.size * steps
     others = [*graph.nodes[: body.first], *graph.nodes[last:]]
     live = {*graph.outputs, *(value for node in others for value in node.inputs())}
-    rolled = [_rolled(graph, body, nodes, position, made, read, number) for position in body.kept]
+    rolled = [_roll_node(graph, body, nodes, position, made, read, number) for position in body.kept]
     for position in body.kept:
         if position not in body.outputs:
             column = [node.output for node in nodes[position :: body.size]]
@@ -53,15 +53,15 @@ def replace_steps(graph: KernelGraph, body: Body, number: int) -> None:
 
 
 def _start(use: Use, steps: int) -> int:
-    """Where the first row lies: steps that go backwards begin at the last."""
+    """Return the offset of the first row: backward steps begin at the last."""
     return use.offset + (steps - 1) * use.advance if use.advance < 0 else use.offset
 
 
-def _rolled(
+def _roll_node(
     graph: KernelGraph, body: Body, nodes: list[Node], position: int, made: dict[int, int], read: dict[int, int],
     number: int,
 ) -> Node:  # fmt: skip
-    """The node of all steps."""
+    """Return the node that computes all steps of one position."""
     node = nodes[position]
     operands: list[Any] = list(node.operands)
     demand: dict[int, RowDemand] = {}
@@ -83,7 +83,7 @@ def _rolled(
 
 
 def _rows(graph: KernelGraph, one: Value, use: Use, body: Body, made: dict[int, int], read: dict[int, int]) -> int:
-    """An operand of all steps: the value that a node of the body makes, a part of it, or rows of a tensor outside."""
+    """Return an operand for all steps: a value that the body makes, a part of it, or rows of a tensor outside."""
     w, c = row_of(one.shape)
     shape = (1, body.steps, w, c)
     if use.kind == "outside":
@@ -99,7 +99,7 @@ def _rows(graph: KernelGraph, one: Value, use: Use, body: Body, made: dict[int, 
 
 
 def _hand_over(graph: KernelGraph, column: list[int], made: int, live: set[int]) -> None:
-    """What each step made is a row of what all steps make, for everyone who reads it later: the `live` values."""
+    """Make each step's value an alias of a row of the loop's value, for later readers (the `live` values)."""
     place = place_of(graph, made)
     offsets = {value: place.offset + row * place.pitch for row, value in enumerate(column)}
     for index in sorted(live):

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 Bounds = tuple[float, float]
 
-# What LiteRT operators can fuse.
+# Activations that LiteRT operators can fuse, by their bounds.
 FUSED: dict[Bounds, str] = {bounds: code for code, bounds in CLAMPS.items() if code in FUSED_ACTIVATIONS}
 
 
 def bounds_of(node: Node) -> Bounds | None:
-    """Lower and upper bound of a clamping activation; None when a bound is a tensor."""
+    """Return the bounds of a clamping activation, None when a bound is a tensor."""
     name, given = operator_name(node), arguments(node)
     if name.startswith("aten.relu6"):
         return 0.0, 6.0
@@ -36,7 +36,7 @@ def bounds_of(node: Node) -> Bounds | None:
 
 
 def fuse_activation(call: Call) -> str:
-    """The fused activation of this operator: what its only reader clamps, when LiteRT can fuse that."""
+    """Return the activation to fuse into this operator: that of its only reader, if LiteRT can fuse it, else "NONE"."""
     users = list(call.node.users)
     if len(users) != 1:
         return "NONE"

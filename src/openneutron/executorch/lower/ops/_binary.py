@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openneutron.executorch.fx import shape_of
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -28,7 +28,7 @@ def quantized_operands(call: Call) -> Verdict:
 
 
 def by_a_number(node: Node) -> bool:
-    """Whether one operand has a single element: then the result is a function of the other alone."""
+    """Return whether one operand has a single element: the result is then a function of the other operand."""
     shapes = [shape_of(source) for source in node.all_input_nodes]
     return any(prod(shape) == 1 for shape in shapes) and any(prod(shape) > 1 for shape in shapes)
 
@@ -38,7 +38,7 @@ def lower_binary(
 ) -> Value:
     """Emit `code` on both operands in the cheapest order."""
     rank = len(call.shape)
-    wide = [widened(value, rank) for value in operands]
+    wide = [widen(value, rank) for value in operands]
     order = call.common_order(wide)
     tensors = [call.tensor(value, order) for value in wide]
     value, made = call.result(order, quantization)
@@ -48,21 +48,21 @@ def lower_binary(
     return value
 
 
-def widened(value: Value, rank: int) -> Value:
-    """The value with ones in front, as broadcasting sees it."""
+def widen(value: Value, rank: int) -> Value:
+    """Return a view with dimensions of size 1 in front, as broadcasting does."""
     wide = value.with_ones((1,) * (rank - value.rank) + value.shape)
     assert wide is not None
     return wide
 
 
 def same_quantization(call: Call, quantization: Quantization) -> tuple[Value, Value]:
-    """Both operands with the given parameters: LiteRT compares stored values and looks at no scale."""
+    """Return both operands with the given quantization: LiteRT compares stored values and ignores scales."""
     first, second = (in_quantization(call, call.value(name), quantization) for name in ("self", "other"))
     return first, second
 
 
 def in_quantization(call: Call, value: Value, quantization: Quantization) -> Value:
-    """The value with the given parameters; constants are converted here, the rest by a QUANTIZE."""
+    """Return the value with the given quantization; constants are converted here, others by a QUANTIZE."""
     if value.quantization == quantization:
         return value
     if not value.is_constant:

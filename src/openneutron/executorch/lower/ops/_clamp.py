@@ -1,4 +1,4 @@
-"""Lowering of everything that clamps to numbers."""
+"""Lowering of operators that clamp to constant bounds."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._activation import FUSED, bounds_of
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.codes import CLAMPS
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from openneutron.executorch.lower.call import Call
 
-# As operators of their own LiteRT has one form more than as fused activations.
+# LiteRT has one more clamp as a separate operator than as a fused activation.
 _OPERATORS = {bounds: code for code, bounds in CLAMPS.items()}
-# Of 16 bits it has only these two.
+# With 16-bit activations LiteRT has only these two.
 FUSED_OF_WIDE = {bounds: code for bounds, code in FUSED.items() if code in ("RELU", "RELU6")}
 
 
@@ -33,12 +33,12 @@ def finite_bounds(call: Call) -> Verdict:
 
 
 def has_odd_bounds(node: Node) -> bool:
-    """Whether LiteRT has no operator with these bounds."""
+    """Return whether LiteRT has no operator with these bounds."""
     return bounds_of(node) not in _OPERATORS
 
 
 def lower_clamp(call: Call) -> Value:
-    """RELU, RELU6, RELU_N1_TO_1, RELU_0_TO_1, or requantize and MAXIMUM, MINIMUM."""
+    """Lower to RELU, RELU6, RELU_N1_TO_1 or RELU_0_TO_1, otherwise to a requantization with MAXIMUM and MINIMUM."""
     bounds = bounds_of(call.node)
     assert bounds is not None
     x = call.of(call.node.args[0])
@@ -56,14 +56,17 @@ def lower_clamp(call: Call) -> Value:
             order = call.common_order([x])
             value, made = call.result(order, quantization)
             limit_tensor = call.constant(
-                "bound", np.full((1,) * x.rank, stored(bound, quantization, call.dtype)), call.dtype, quantization
+                "bound",
+                np.full((1,) * x.rank, quantize_number(bound, quantization, call.dtype)),
+                call.dtype,
+                quantization,
             )
             call.emit(operator, [call.tensor(x, order), limit_tensor], [made])
             x = value
     return x
 
 
-def stored(number: float, quantization: Quantization, dtype: DType = DType.INT8) -> int:
-    """The stored value nearest to a number."""
+def quantize_number(number: float, quantization: Quantization, dtype: DType = DType.INT8) -> int:
+    """Return the stored value nearest to a number."""
     limits = np.iinfo(dtype.numpy)
     return int(np.clip(round(number / quantization.scale[0]) + quantization.zero_point[0], limits.min, limits.max))

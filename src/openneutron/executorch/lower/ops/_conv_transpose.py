@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._slice import cut
 from openneutron.executorch.lower.ops._weights import weights_and_bias
 from openneutron.executorch.lower.ops._window import NHWC, Window
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -40,13 +40,13 @@ def transposed_fits(call: Call) -> Verdict:
 _LANES = 8
 
 
-def lower_transposed(
+def lower_conv_transpose(
     call: Call, x: Value, weight: Value, bias: Value | None, window: Window, out: tuple[int, ...]
 ) -> Value:
-    """TRANSPOSE_CONV, for groups several of them on slices and a CONCATENATION."""
+    """Lower to TRANSPOSE_CONV; groups become several of them on slices, and a CONCATENATION."""
     groups = int(call["groups"])
     if window.dilation != (1, 1):
-        weight = _dilated(call, weight, window)
+        weight = _dilate(call, weight, window)
     if groups == 1:
         return _lower_one(call, x, weight, bias, window, out)
     inputs, outputs = weight.shape[0] // groups, weight.shape[1]
@@ -71,7 +71,7 @@ def lower_transposed(
 
 
 def _block_diagonal(call: Call, weight: Value, rows: tuple[int, int], count: int) -> Value:
-    """Weights of `count` groups as those of one: [inputs of all, outputs of all, ...], zero between groups."""
+    """Return the weights of `count` groups as those of one: [all inputs, all outputs, ...], zero between groups."""
     data = weight.array()[rows[0] : rows[1]]
     inputs, outputs = data.shape[0] // count, data.shape[1]
     dense = np.zeros((data.shape[0], count * outputs, *data.shape[2:]), data.dtype)
@@ -96,7 +96,7 @@ def _slice_bias(call: Call, bias: Value, columns: tuple[int, int]) -> Value:
 
 
 def _lower_one(call: Call, x: Value, weight: Value, bias: Value | None, window: Window, out: tuple[int, ...]) -> Value:
-    """TRANSPOSE_CONV, followed by a SLICE where PyTorch's padding is neither SAME nor VALID."""
+    """Lower to TRANSPOSE_CONV, followed by a SLICE where PyTorch's padding is neither SAME nor VALID."""
     quantization = call.output_quantization()
     extent = (window.extent(0), window.extent(1))
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 2, 3, 0), 1, bias)
@@ -132,8 +132,8 @@ def _is_same(window: Window, extent: tuple[int, int], axis: int, size: int, out:
     return -(-out // stride) == size and total // 2 == window.padding[axis]
 
 
-def _dilated(call: Call, weight: Value, window: Window) -> Value:
-    """The same kernel with zeros between its taps."""
+def _dilate(call: Call, weight: Value, window: Window) -> Value:
+    """Return the kernel with zeros between its taps."""
     data = weight.array()
     spread = np.zeros((*data.shape[:2], window.extent(0), window.extent(1)), data.dtype)
     spread[:, :, :: window.dilation[0], :: window.dilation[1]] = data

@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._window import NHWC
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import DType
 
 if TYPE_CHECKING:
     from openneutron.executorch.lower.call import Call
 
-Span = tuple[int, int]  # first and behind the last position that a window averages
+Span = tuple[int, int]  # first position that a window averages, and the one after the last
 
 
 @dataclass(frozen=True)
 class Run:
-    """Neighbouring windows of one size at one distance."""
+    """Consecutive windows of one size with one stride."""
 
     start: int
     size: int
@@ -31,17 +31,12 @@ class Run:
 
     @property
     def length(self) -> int:
-        """Positions they cover together."""
+        """Number of positions that the windows cover."""
         return (self.count - 1) * self.step + self.size
 
 
 def runs_of(spans: Sequence[Span]) -> list[Run]:
-    """The windows along one axis as the fewest runs, greedily.
-
-    Example:
-        >>> runs_of([(0, 3), (2, 5), (4, 6)])
-        [Run(start=0, size=3, step=2, count=2), Run(start=4, size=2, step=2, count=1)]
-    """
+    """Split the windows along one axis into as few runs as a greedy search finds."""
     found: list[Run] = []
     for begin, end in spans:
         if found:
@@ -55,19 +50,19 @@ def runs_of(spans: Sequence[Span]) -> list[Run]:
 
 
 def adaptive_spans(size: int, out: int) -> list[Span]:
-    """PyTorch's windows of adaptive pooling along one axis."""
+    """Return PyTorch's windows of adaptive pooling along one axis."""
     return [(index * size // out, -(-(index + 1) * size // out)) for index in range(out)]
 
 
 def average_pieces(call: Call, x: Value, tensor: int, rows: Sequence[Span], columns: Sequence[Span]) -> Value:
-    """The average over every pair of a row span and a column span of the NHWC `tensor`, with `x`'s parameters."""
+    """Emit the average over every pair of a row span and a column span of the NHWC `tensor`, with `x`'s parameters."""
     batch, channels = x.shape[:2]
     builder = call.lowering.builder
 
     def made(name: str, height: int, width: int) -> tuple[Value, int]:
         return call.result(NHWC, x.quantization, (batch, channels, height, width), f"{call.node.name}_{name}")
 
-    def pooled(vertical: Run, horizontal: Run) -> tuple[Value, int]:
+    def pool(vertical: Run, horizontal: Run) -> tuple[Value, int]:
         source = tensor
         shape = [batch, vertical.length, horizontal.length, channels]
         if builder.graph.tensors[tensor].shape != tuple(shape):
@@ -81,7 +76,7 @@ def average_pieces(call: Call, x: Value, tensor: int, rows: Sequence[Span], colu
         )  # fmt: skip
         return value, result
 
-    def joined(parts: list[tuple[Value, int]], axis: int, height: int, width: int) -> tuple[Value, int]:
+    def join(parts: list[tuple[Value, int]], axis: int, height: int, width: int) -> tuple[Value, int]:
         if len(parts) == 1:
             return parts[0]
         value, result = made("joined", height, width)
@@ -92,8 +87,8 @@ def average_pieces(call: Call, x: Value, tensor: int, rows: Sequence[Span], colu
     across = runs_of(columns)
     bands = []
     for vertical in runs_of(rows):
-        parts = [pooled(vertical, horizontal) for horizontal in across]
-        bands.append(joined(parts, 2, vertical.count, len(columns)))
-    value, _ = joined(bands, 1, len(rows), len(columns))
+        parts = [pool(vertical, horizontal) for horizontal in across]
+        bands.append(join(parts, 2, vertical.count, len(columns)))
+    value, _ = join(bands, 1, len(rows), len(columns))
     view = value.with_ones(call.shape)
     return view if view is not None else value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._window import NHWC
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import DType
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 @limit("the input must be an image [N, C, H, W]")
 def is_batch_of_images(call: Call) -> Verdict:
-    """LiteRT resizes height and width of four dimensions."""
+    """LiteRT resizes only height and width of four dimensions."""
     rank = call.value(image_name(call)).rank
     return OK if rank == 4 else no(f"it has {rank} dimensions")
 
 
 def image_name(call: Call) -> str:
-    """What the schema calls the image."""
+    """Return the schema's name of the image argument."""
     return "input" if "input" in call.arguments else "self"
 
 
 def scales(call: Call) -> list[float]:
-    """Pixels of the input per pixel of the output, as PyTorch computes them for height and width."""
+    """Return input pixels per output pixel, as PyTorch computes them for height and width."""
     x = call.value(image_name(call))
     given = call.arguments.get("scale_factors") or [call.arguments.get("scales_h"), call.arguments.get("scales_w")]
     sizes = zip(given, x.shape[2:], call.shape[2:], strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import DType
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def cut(call: Call, x: Value, begin: Sequence[int], size: Sequence[int], step: Sequence[int]) -> Value:
-    """SLICE, or STRIDED_SLICE where a step is not 1; everything is given per logical dimension."""
+    """Emit SLICE, or STRIDED_SLICE where a step is not 1; arguments are given per logical dimension."""
     if x.is_constant:
         picked = tuple(slice(b, b + (n - 1) * s + 1, s) for b, n, s in zip(begin, size, step, strict=True))
         q = x.quantization

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.litert.graph import Quantization
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.executorch.lower.layout import Order, Value
+from openneutron.executorch.lower.values import Order, Value
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -43,11 +43,7 @@ def constant_bias(call: Call) -> Verdict:
 def weights_and_bias(
     call: Call, x: Value, weight: Value, order: Order, channel_dim: int, bias: Value | None
 ) -> tuple[int, int]:
-    """The tensors of weights (in `order`) and bias; `channel_dim` is the weights' dimension of output channels.
-
-    A bias too large for its type at the scale input times weights (a dead channel, a tiny input) gets a larger weight
-    scale in its channel. The weights there are so small beside the bias that their new rounding is far below one step.
-    """
+    """Return the tensors of weights (in `order`) and bias; `channel_dim` is the weights' output channel dimension."""
     assert weight.quantization is not None and x.quantization is not None
     channels = weight.shape[channel_dim]
     input_scale = x.quantization.scale[0]
@@ -60,7 +56,7 @@ def weights_and_bias(
         needed = np.nextafter(np.float32(np.abs(real) / (largest * input_scale)), np.float32(np.inf))
         full = np.broadcast_to(scales, (channels,)).astype(np.float32)
         scales = np.where(too_large, needed, full).astype(np.float64)
-        weight_tensor = _rescaled(call, weight, order, channel_dim, full, scales)
+        weight_tensor = _rescale(call, weight, order, channel_dim, full, scales)
         accumulator = input_scale * scales
     else:
         weight_tensor = call.tensor(weight, order)
@@ -82,7 +78,7 @@ def _real_bias(call: Call, bias: Value | None, channels: int) -> npt.NDArray[np.
     return stored
 
 
-def _rescaled(call: Call, weight: Value, order: Order, channel_dim: int, old: Any, new: Any) -> int:
+def _rescale(call: Call, weight: Value, order: Order, channel_dim: int, old: Any, new: Any) -> int:
     shape = [1] * weight.rank
     shape[channel_dim] = -1
     data = np.rint(weight.array() * (old / new).reshape(shape)).astype(np.int8).transpose(order)

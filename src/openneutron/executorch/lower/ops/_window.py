@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value, channels_last
+from openneutron.executorch.lower.values import Value, channels_last
 from openneutron.litert.graph import DType, Quantization
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Window:
     dilation: tuple[int, int] = (1, 1)
 
     def extent(self, axis: int) -> int:
-        """Pixels the window spans."""
+        """Number of pixels that the window spans."""
         return (self.kernel[axis] - 1) * self.dilation[axis] + 1
 
     def mode(self, sizes: Sequence[int], out: Sequence[int]) -> str:
@@ -49,8 +49,11 @@ class Window:
         return [[0, 0], *spatial, [0, 0]]
 
 
-def padded(call: Call, x: Value, window: Window, out: Sequence[int], fill: int | None = None) -> tuple[int, str]:
-    """The NHWC tensor of `x` and the padding mode; `fill` is the stored value to pad with, by default the zero point."""
+def pad_window(call: Call, x: Value, window: Window, out: Sequence[int], fill: int | None = None) -> tuple[int, str]:
+    """Return the NHWC tensor of `x`, padded if necessary, and the padding mode.
+
+    `fill` is the stored value to pad with, by default the zero point.
+    """
     sizes = x.shape[2:]
     tensor = call.tensor(x, NHWC)
     mode = window.mode(sizes, out)

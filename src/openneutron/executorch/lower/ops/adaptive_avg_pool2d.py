@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._pieces import adaptive_spans, average_pieces
 from openneutron.executorch.lower.ops._window import NHWC
 from openneutron.executorch.lower.ops.max_pool2d import is_image
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     wide=True,
 )
 def annotate(node: Node, a: Annotator) -> None:
-    """An average lies within the range of what it averages."""
+    """Share the input's quantization parameters: an average lies within the range of its inputs."""
     a.shared(node)
 
 
 @lowers("aten._adaptive_avg_pool2d.default", limits=(is_image,), layout="channels_last", cpu="pool")
 def lower(call: Call) -> Value:
-    """AVERAGE_POOL_2D; where sizes do not divide, windows overlap and differ, and are pooled in pieces."""
+    """Lower to AVERAGE_POOL_2D; windows of different sizes are pooled in pieces."""
     x = call.activation("self")
     shape = call.shape
     if x.rank == 3:

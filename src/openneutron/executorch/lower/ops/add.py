@@ -1,12 +1,13 @@
-"""Addition of two tensors, with any broadcasting."""
+"""Addition and subtraction of two tensors, with any broadcasting."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.fx import operator_name
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._binary import by_a_number, lower_binary, quantized_operands
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 
-@annotates("aten.add.Tensor", "aten.add_.Tensor", wide=True)
+_CODES = {"aten.add.Tensor": "ADD", "aten.sub.Tensor": "SUB"}
+
+
+@annotates(*_CODES, "aten.add_.Tensor", "aten.sub_.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Each operand and the result have ranges of their own."""
+    """Give each operand and the result its own range."""
     a.compute(node, list(node.args[:2]))
 
 
@@ -29,10 +33,12 @@ def unscaled(call: Call) -> Verdict:
     return OK if call["alpha"] == 1 else no(f"alpha is {call['alpha']}", hint="multiply the second operand before")
 
 
-@lowers("aten.add.Tensor", limits=(unscaled, quantized_operands), table=by_a_number)
+@lowers(*_CODES, limits=(unscaled, quantized_operands), table=by_a_number)
 def lower(call: Call) -> Value:
-    """ADD with its fused activation; with a number beside the tensor a table."""
+    """Lower to ADD or SUB with its fused activation; a tensor and a number become a table."""
     quantization = call.output_quantization()
     activation = fuse_activation(call)
     operands = call.value("self"), call.value("other")
-    return lower_binary(call, "ADD", operands, quantization, fused_activation_function=activation)
+    return lower_binary(
+        call, _CODES[operator_name(call.node)], operands, quantization, fused_activation_function=activation
+    )

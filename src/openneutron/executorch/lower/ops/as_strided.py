@@ -1,11 +1,11 @@
-"""as_strided that only restates the strides a tensor has: PyTorch leaves one behind pooling of channels-last images."""
+"""as_strided with the strides that the tensor has already; PyTorch emits one after pooling of channels-last images."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import value_of
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -25,5 +25,5 @@ def changes_nothing(call: Call) -> Verdict:
 
 @lowers("aten.as_strided_copy.default", limits=(changes_nothing,), shape_only=True, cpu="free")
 def lower(call: Call) -> Value:
-    """The value itself."""
+    """Return the input unchanged."""
     return call.value("self")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._pieces import Span, average_pieces
 from openneutron.executorch.lower.ops._window import NHWC, Window, pad_tensor
 from openneutron.executorch.lower.ops.max_pool2d import is_image
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.avg_pool2d.default", "aten.avg_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """An average lies within the range of what it averages."""
+    """Share the input's quantization parameters: an average lies within the range of its inputs."""
     a.shared(node)
 
 
@@ -39,10 +39,7 @@ def _window(call: Call) -> Window:
 
 @lowers("aten.avg_pool2d.default", limits=(is_image, plain_divisor), layout="channels_last", cpu="pool")
 def lower(call: Call) -> Value:
-    """AVERAGE_POOL_2D; padding that PyTorch counts becomes a PAD before it.
-
-    Windows that are only partly filled, by ceil_mode or by padding that is not counted, are pooled in pieces.
-    """
+    """Lower to AVERAGE_POOL_2D; padding that PyTorch counts becomes a PAD before it."""
     x = call.activation("self")
     window = _window(call)
     shape = call.shape
@@ -68,7 +65,7 @@ def lower(call: Call) -> Value:
 
 
 def _spans(window: Window, axis: int, size: int, out: int, counted: bool) -> list[Span]:
-    """What each window averages: the image, or the image with its padding where that counts; never beyond it."""
+    """Return the span that each window averages: the image, with its padding where that counts."""
     low, high = (0, size + 2 * window.padding[axis]) if counted else (0, size)
     start = 0 if counted else -window.padding[axis]
     begins = [start + index * window.stride[axis] for index in range(out)]
@@ -76,7 +73,7 @@ def _spans(window: Window, axis: int, size: int, out: int, counted: bool) -> lis
 
 
 def _behind(window: Window, spans: list[Span], axis: int, size: int) -> int:
-    """Padding behind the image, no more than windows read."""
+    """Return the padding behind the image, at most as much as windows read."""
     return max(0, max(end for _, end in spans) - size - window.padding[axis])
 
 

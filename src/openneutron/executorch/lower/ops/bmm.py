@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Order, Value, plain
+from openneutron.executorch.lower.values import Order, Value, plain
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -19,7 +19,7 @@ _SWAPPED: Order = (0, 2, 1)
 
 @annotates("aten.bmm.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Both operands and the result have ranges of their own."""
+    """Give both operands and the result their own ranges."""
     a.compute(node, list(node.args[:2]))
 
 
@@ -35,7 +35,7 @@ def quantized_matrices(call: Call) -> Verdict:
 
 @lowers("aten.bmm.default", limits=(quantized_matrices,), layout="plain", cpu="matmul")
 def lower(call: Call) -> Value:
-    """BATCH_MATMUL; an operand that exists transposed is read so."""
+    """Lower to BATCH_MATMUL; a transposed operand is read as it is, with a flag."""
     orders = [_SWAPPED if _exists_swapped(call, call.value(name)) else plain(3) for name in ("self", "mat2")]
     tensors = [call.tensor(call.value(name), order) for name, order in zip(("self", "mat2"), orders, strict=True)]
     value, made = call.result(plain(3), call.output_quantization())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._binary import in_quantization
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.cat.default", "aten.concat.default", "aten.concatenate.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so all parameters are shared."""
+    """Share the quantization parameters of inputs and output: stored values are copied."""
     a.shared(node, node.args[0])
 
 
@@ -34,7 +34,7 @@ def quantized_parts(call: Call) -> Verdict:
 
 @lowers("aten.cat.default", limits=(quantized_parts,), cpu="move")
 def lower(call: Call) -> Value:
-    """CONCATENATION; parts with other parameters than the result are requantized before."""
+    """Lower to CONCATENATION; parts with other parameters than the result are requantized before."""
     quantization = call.output_quantization()
     parts = [call.of(node) for node in call["tensors"]]
     parts = [in_quantization(call, part, quantization) for part in parts if part.rank == len(call.shape)]

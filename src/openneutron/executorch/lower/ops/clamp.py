@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._clamp import finite_bounds, has_odd_bounds, lower_clamp
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 @annotates("aten.clamp.default", "aten.clamp_.default", "aten.hardtanh.default", "aten.hardtanh_.default", wide=True)
 @annotates("aten.clamp_min.default", "aten.clamp_max.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out."""
+    """Give the result its own range."""
     a.unary(node)
 
 
 @lowers("aten.clamp.default", "aten.hardtanh.default", limits=(finite_bounds,), activation=True, table=has_odd_bounds)
 def lower(call: Call) -> Value:
-    """A RELU form where LiteRT has one, else a table; for NXP's converter MAXIMUM and MINIMUM with constants."""
+    """Lower to a form of RELU or a table; for NXP's converter to MAXIMUM and MINIMUM with constants."""
     return lower_clamp(call)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 @annotates("aten.to.dtype_layout", "aten.to.dtype", "aten._to_copy.default", "aten.to.prim_Device", wide=True)
 @annotates("aten.detach.default", "aten.alias.default", "aten.lift_fresh_copy.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values do not change, so their parameters do not either."""
+    """Share the quantization parameters of input and output: stored values do not change."""
     if a.is_float(node):
         a.shared(node)
 
 
 @limit("a copy must not change the type")
 def keeps_type(call: Call) -> Verdict:
-    """Conversions compute; copies do not."""
+    """Only copies are supported: a conversion of the type is a computation."""
     asked = call.arguments.get("dtype")
     return OK if asked in (None, torch.float32) else no(f"it converts to {asked}")
 
@@ -40,5 +40,5 @@ def keeps_type(call: Call) -> Verdict:
     cpu="move",
 )  # fmt: skip
 def lower(call: Call) -> Value:
-    """The value itself: dim order is decided where it matters, at the borders of the partition."""
+    """Return the input unchanged: the dim order matters only at the borders of the partition."""
     return call.value("self")

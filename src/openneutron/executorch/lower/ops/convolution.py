@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._activation import fuse_activation
-from openneutron.executorch.lower.ops._conv_transpose import lower_transposed, transposed_fits
+from openneutron.executorch.lower.ops._conv_transpose import lower_conv_transpose, transposed_fits
 from openneutron.executorch.lower.ops._weights import constant_bias, constant_weights, weights_and_bias
-from openneutron.executorch.lower.ops._window import NHWC, Window, padded
+from openneutron.executorch.lower.ops._window import NHWC, Window, pad_window
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @annotates("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Input, weights per output channel (dimension 0) and output; the bias stays float and is quantized at lowering."""
+    """Quantize input, weights per output channel (dimension 0) and output; the bias is quantized at lowering."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
 @annotates("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", wide=True)
 def annotate_transposed(node: Node, a: Annotator) -> None:
-    """As convolution; output channels are the weights' dimension 1."""
+    """Quantize as for a convolution; output channels are the weights' dimension 1."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
 
 
 @annotates("aten.convolution.default", wide=True)
 def annotate_general(node: Node, a: Annotator) -> None:
-    """The form that `torch.ops.aten.convolution` is called by directly."""
+    """Quantize direct calls of `torch.ops.aten.convolution`."""
     axis = 1 if a.argument(node, "transposed") else 0
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], axis)})
 
@@ -46,7 +46,7 @@ def one_or_two_dimensions(call: Call) -> Verdict:
 
 
 def image(value: Value) -> Value:
-    """A 1-D signal as an image of height 1; images stay."""
+    """Return a 1-D signal as an image of height 1, and images unchanged."""
     if value.rank == 4:
         return value
     n, c, w = value.shape
@@ -55,7 +55,7 @@ def image(value: Value) -> Value:
 
 
 def pair(numbers: tuple[int, ...], first: int) -> tuple[int, int]:
-    """(height, width) of a parameter; a 1-D one has `first` as height."""
+    """Return (height, width) of a parameter; a 1-D one has `first` as height."""
     return (first, numbers[0]) if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
@@ -66,7 +66,7 @@ def pair(numbers: tuple[int, ...], first: int) -> tuple[int, int]:
     cpu="conv",
 )
 def lower(call: Call) -> Value:
-    """CONV_2D, DEPTHWISE_CONV_2D or TRANSPOSE_CONV in NHWC."""
+    """Lower to CONV_2D, DEPTHWISE_CONV_2D or TRANSPOSE_CONV in NHWC."""
     x, weight, bias = call.activation("input"), call.value("weight"), call.optional("bias")
     space = x.rank - 2
     stride, padding, dilation = (call.numbers(name, space) for name in ("stride", "padding", "dilation"))
@@ -77,7 +77,7 @@ def lower(call: Call) -> Value:
         dilation=pair(dilation, 1),
     )  # fmt: skip
     if call["transposed"]:
-        made = lower_transposed(call, x4, weight4, bias, window, out)
+        made = lower_conv_transpose(call, x4, weight4, bias, window, out)
     else:
         made = _lower_plain(call, x4, weight4, bias, window, out)
     view = made.with_ones(call.shape)
@@ -89,7 +89,7 @@ def _lower_plain(
 ) -> Value:
     quantization = call.output_quantization()
     groups, channels = int(call["groups"]), x.shape[1]
-    tensor, mode = padded(call, x, window, out[2:])
+    tensor, mode = pad_window(call, x, window, out[2:])
     depthwise = groups == channels and groups > 1
     order = (1, 2, 3, 0) if depthwise else (0, 2, 3, 1)
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, order, 0, bias)

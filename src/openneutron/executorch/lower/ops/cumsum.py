@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 from openneutron.verdict import OK, Verdict, limit, no
@@ -30,20 +30,20 @@ _LONGEST = 512
 
 @annotates("aten.cumsum.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Sums have a range of their own."""
+    """Give the sums their own range."""
     a.compute(node, [node.args[0]])
 
 
 @limit(f"the dimension must have at most {_LONGEST} elements")
 def short_enough(call: Call) -> Verdict:
-    """Weights grow with the square of the length."""
+    """The weights grow with the square of the length."""
     length = call.shape[call.dim(call["dim"], len(call.shape))] if call.shape else 1
     return OK if length <= _LONGEST else no(f"it has {length}", hint="sum in pieces")
 
 
 @lowers("aten.cumsum.default", limits=(short_enough,), cpu="matmul")
 def lower(call: Call) -> Value:
-    """FULLY_CONNECTED along the dimension, whose sums are exact in INT32 and rounded once."""
+    """Lower to FULLY_CONNECTED along the dimension; sums are exact in INT32 and rounded once."""
     x = call.activation("self")
     dim = call.dim(call["dim"], x.rank)
     order = (*(one for one in range(x.rank) if one != dim), dim)

@@ -1,12 +1,12 @@
-"""ELU, and with other parameters what SELU and CELU decompose into."""
+"""ELU; with other parameters it is the decomposition of SELU and CELU."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import arguments
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.elu.default", "aten.elu_.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out."""
+    """Give the result its own range."""
     a.unary(node)
 
 
@@ -37,5 +37,5 @@ def _is_scaled(node: Node) -> bool:
 
 @lowers("aten.elu.default", limits=(standard,), table=_is_scaled, cpu="table")
 def lower(call: Call) -> Value:
-    """ELU; with other parameters, as SELU and CELU have them, a table."""
+    """Lower to ELU; with other parameters, as in SELU and CELU, to a table."""
     return lower_unary(call, "ELU")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops._binary import widened
+from openneutron.executorch.lower.ops._binary import widen
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @annotates("aten.expand.default", "aten.expand_as.default", "aten.repeat.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so the parameters are shared."""
+    """Share the quantization parameters of input and output: stored values are copied."""
     a.shared(node)
 
 
 @lowers("aten.expand_copy.default", "aten.repeat.default", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
-    """TILE; nothing where the shape stays."""
-    x = widened(call.value("self"), len(call.shape))
+    """Lower to TILE, or to nothing where the shape does not change."""
+    x = widen(call.value("self"), len(call.shape))
     if x.shape == call.shape:
         return x
     order = call.common_order([x])

@@ -1,10 +1,10 @@
-"""Flip: dimensions read from their ends."""
+"""Flip: reverses dimensions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @annotates("aten.flip.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values move and do not change."""
+    """Share the quantization parameters of input and output: stored values only move."""
     a.shared(node)
 
 
 @lowers("aten.flip.default", cpu="move")
 def lower(call: Call) -> Value:
-    """A GATHER with falling indices for each dimension; LiteRT's REVERSE_V2 has no kernel here."""
+    """Lower to a GATHER with descending indices for each dimension; LiteRT's REVERSE_V2 has no kernel here."""
     value = call.activation("self")
     order = call.common_order([value])
     for dim in {call.dim(one, value.rank) for one in call["dims"]}:

@@ -1,13 +1,13 @@
-"""Functions of one value that LiteRT has no INT8 form of: each becomes a table of 256 entries.
+"""Functions of one value for which LiteRT has no INT8 operator: each becomes a table of 256 entries.
 
-Some exist only before decomposition (softplus, mish); what they decompose into is tabulated as a whole.
+Some exist only before decomposition (softplus, mish); the operators that they decompose into become one table together.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ _NUMBERS = ("pow.Tensor_Scalar", "pow.Scalar", "remainder.Scalar", "fmod.Scalar"
 @annotates(*(f"aten.{name}.default" for name in (*_KEPT, *_DECOMPOSED)))
 @annotates(*(f"aten.{name}_.default" for name in (*_KEPT, *_DECOMPOSED)))
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out."""
+    """Give the result its own range."""
     a.unary(node)
 
 
 @annotates(*(f"aten.{name}" for name in _NUMBERS), *(f"aten.{name.replace('.', '_.')}" for name in _NUMBERS))
 def annotate_with_number(node: Node, a: Annotator) -> None:
-    """The tensor and its own range out; the number, first or second, is part of the function."""
+    """Quantize the tensor, and give the result its own range; the number is part of the function."""
     x = next((one for one in node.args if a.is_float(one)), None)
     if x is not None:
         a.compute(node, [x])
@@ -49,7 +49,7 @@ def annotate_with_number(node: Node, a: Annotator) -> None:
     "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.remainder.Scalar", "aten.fmod.Scalar", table=True, cpu="table"
 )
 def lower(call: Call) -> Value:
-    """A table (see `tabulate.py`); this is reached only where there can be none."""
+    """Reject the operator: where a table is possible, `lower/unary_table.py` has already made it."""
     if not call.lowering.with_tables:
         raise call.reject(
             "needs_table",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @annotates("aten.gelu.default", "aten.gelu_.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out."""
+    """Give the result its own range."""
     a.unary(node)
 
 
 @lowers("aten.gelu.default", cpu="table")
 def lower(call: Call) -> Value:
-    """GELU."""
+    """Lower to GELU."""
     return lower_unary(call, "GELU", approximate=call["approximate"] == "tanh")

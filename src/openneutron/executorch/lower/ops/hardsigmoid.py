@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops.sigmoid import OUTPUT
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 @annotates("aten.hardsigmoid.default", "aten.hardsigmoid_.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """The range of results is known, and is what clamps them."""
+    """Use the known range of results; saturation clamps them to it."""
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
 @lowers("aten.hardsigmoid.default", preserve=True, table=True, cpu="table")
 def lower(call: Call) -> Value:
-    """A table; for NXP's converter clamp(x/6 + 1/2, 0, 1): the input read at a sixth of its scale, plus 1/2, saturating."""
+    """Lower to a table; for NXP's converter to clamp(x/6 + 1/2, 0, 1).
+
+    There x/6 is the input read at a sixth of its scale, and saturation clamps the sum.
+    """
     x = call.activation("self")
     assert x.quantization is not None
     call.output_quantization()  # rejects a result that is read in float

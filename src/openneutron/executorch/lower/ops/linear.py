@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import value_of
-from openneutron.executorch.lower.layout import Value, plain
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._weights import constant_bias, constant_weights, weights_and_bias
+from openneutron.executorch.lower.values import Value, plain
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 @annotates("aten.linear.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Input, weights per output feature (dimension 0), output; the bias stays float and is quantized at lowering."""
+    """Quantize input, weights per output feature (dimension 0) and output; the bias is quantized at lowering."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
 
 
 @annotates("aten.addmm.default", wide=True)
 def annotate_addmm(node: Node, a: Annotator) -> None:
-    """The second matrix has its output features along dimension 1."""
+    """Quantize a linear layer whose weights have output features along dimension 1."""
     a.compute(node, [node.args[1]], {node.args[2]: a.weight_spec(node.args[2], 1)})
 
 
 @annotates("aten.mm.default", wide=True)
 def annotate_mm(node: Node, a: Annotator) -> None:
-    """The second matrix has its output features along dimension 1."""
+    """Quantize a linear layer whose weights have output features along dimension 1."""
     a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
 
 
 @annotates("aten.matmul.default", wide=True)
 def annotate_matmul(node: Node, a: Annotator) -> None:
-    """A linear layer when the right side is a constant matrix, else a product of two activations."""
+    """Quantize as a linear layer if the right side is a constant matrix, else as a product of two activations."""
     left, right = node.args[:2]
     if right.op == "get_attr" and value_of(right) is not None and value_of(right).dim() == 2:
         a.compute(node, [left], {right: a.weight_spec(right, 1)})
@@ -57,13 +57,13 @@ def unscaled(call: Call) -> Verdict:
 
 @lowers("aten.addmm.default", limits=(unscaled, constant_weights, constant_bias), layout="plain", cpu="matmul")
 def lower_addmm(call: Call) -> Value:
-    """FULLY_CONNECTED with bias."""
+    """Lower to FULLY_CONNECTED with bias."""
     return _fully_connected(call, call.quantized("mat1"), call.value("mat2"), call.value("self"))
 
 
 @lowers("aten.mm.default", limits=(constant_weights,), layout="plain", cpu="matmul")
 def lower_mm(call: Call) -> Value:
-    """FULLY_CONNECTED without bias."""
+    """Lower to FULLY_CONNECTED without bias."""
     return _fully_connected(call, call.quantized("self"), call.value("mat2"), None)
 
 
@@ -78,13 +78,13 @@ def _has_more_than_two_dimensions(node: Node) -> bool:
     cpu="matmul",
 )  # fmt: skip
 def lower_linear(call: Call) -> Value:
-    """FULLY_CONNECTED that keeps the leading dimensions."""
+    """Lower to FULLY_CONNECTED that keeps the leading dimensions."""
     weight = call.value("weight")
     return _fully_connected(call, call.quantized("input"), weight.permuted((1, 0)), call.optional("bias"))
 
 
 def _fully_connected(call: Call, x: Value, weight: Value, bias: Value | None) -> Value:
-    """`weight` is [inputs, outputs], as addmm has it."""
+    """Emit FULLY_CONNECTED; `weight` is [inputs, outputs], as in addmm."""
     quantization = call.output_quantization()
     weight_tensor, bias_tensor = weights_and_bias(call, x, weight, (1, 0), 1, bias)
     source = call.tensor(x, plain(x.rank))

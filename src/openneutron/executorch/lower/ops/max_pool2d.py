@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from openneutron.executorch.fx import GETITEM, operator_name
-from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops._window import NHWC, Window, padded
+from openneutron.executorch.lower.ops._window import NHWC, Window, pad_window
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.max_pool2d.default", "aten.max_pool1d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are compared as they are, so input and output share their parameters."""
+    """Share the input's quantization parameters: stored values are compared without rescaling."""
     a.shared(node)
 
 
@@ -53,7 +53,7 @@ def is_image(call: Call) -> Verdict:
     cpu="pool",
 )
 def lower(call: Call) -> Value:
-    """MAX_POOL_2D; ceil_mode and paddings that LiteRT lacks become a PADV2 with the lowest value."""
+    """Lower to MAX_POOL_2D; ceil_mode and paddings that LiteRT lacks become a PADV2 with the lowest value."""
     x = call.activation("self")
     shape = call.shape
     if x.rank == 3:
@@ -65,7 +65,7 @@ def lower(call: Call) -> Value:
         kernel=(kernel[0], kernel[1]), stride=_pair(call.numbers("stride", 2, kernel)),
         padding=_pair(call.numbers("padding", 2)),
     )  # fmt: skip
-    tensor, mode = padded(call, x, window, shape[2:], _lowest(x))
+    tensor, mode = pad_window(call, x, window, shape[2:], _lowest(x))
     value, made = call.result(NHWC, x.quantization, shape)
     call.emit(
         "MAX_POOL_2D", [tensor], [made], padding=mode, stride_h=window.stride[0], stride_w=window.stride[1],
@@ -76,7 +76,7 @@ def lower(call: Call) -> Value:
 
 
 def _lowest(x: Value) -> int:
-    """The stored value that no other is below: PyTorch pads with minus infinity."""
+    """Return the lowest stored value: PyTorch pads with minus infinity."""
     return int(np.iinfo(x.storage.dtype.numpy).min)
 
 

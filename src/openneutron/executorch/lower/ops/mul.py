@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._activation import fuse_activation
 from openneutron.executorch.lower.ops._binary import by_a_number, lower_binary, quantized_operands
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @annotates("aten.mul.Tensor", "aten.mul_.Tensor", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Each operand and the result have ranges of their own."""
+    """Give each operand and the result its own range."""
     a.compute(node, list(node.args[:2]))
 
 
 @lowers("aten.mul.Tensor", limits=(quantized_operands,), table=by_a_number)
 def lower(call: Call) -> Value:
-    """MUL with its fused activation; with a number beside the tensor a table."""
+    """Lower to MUL with its fused activation; a tensor and a number become a table."""
     quantization = call.output_quantization()
     activation = fuse_activation(call)
     operands = call.value("self"), call.value("other")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import Quantization
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @annotates("aten.neg.default", "aten.neg_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out: the input's is mirrored."""
+    """Give the result its own range, which is the mirrored range of the input."""
     a.unary(node)
 
 
 @lowers("aten.neg.default", table=True)
 def lower(call: Call) -> Value:
-    """A table; for NXP's converter SUB(0, x)."""
+    """Lower to a table; for NXP's converter to SUB(0, x)."""
     x = call.activation("self")
     assert x.quantization is not None
     order = call.common_order([x])

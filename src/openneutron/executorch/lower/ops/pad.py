@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from openneutron.executorch.fx import arguments
-from openneutron.executorch.lower.layout import Value
-from openneutron.executorch.lower.ops._clamp import stored
+from openneutron.executorch.lower.ops._clamp import quantize_number
 from openneutron.executorch.lower.ops._slice import cut
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
 from openneutron.verdict import OK, Verdict, limit, no
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 @annotates("aten.pad.default", "aten.constant_pad_nd.default", wide=True)
 @annotates("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so the parameters are shared; the observer sees what is padded with."""
+    """Stored values are copied, so input and output share their parameters; the observer includes the pad value."""
     a.shared(node)
 
 
 @limit("the value to pad with must be representable in the input's quantization")
 def representable(call: Call) -> Verdict:
-    """Half a step beyond the range is the most that rounding hides."""
+    """A pad value may exceed the range by half a step, which rounding removes."""
     x, value = call.value("self"), fill_of(call)
     assert x.quantization is not None
     scale, zero = x.quantization.scale[0], x.quantization.zero_point[0]
@@ -50,12 +50,12 @@ def known_mode(call: Call) -> Verdict:
 
 
 def fill_of(call: Call) -> float:
-    """The number to pad with."""
+    """Return the number to pad with."""
     return float(call.arguments.get("value") or 0.0)
 
 
 def paddings(call: Call, rank: int) -> list[list[int]]:
-    """(before, after) of each dimension; PyTorch lists them from the last dimension on."""
+    """Return (before, after) of each dimension; PyTorch lists them from the last dimension on."""
     flat = [int(amount) for amount in call["pad" if "pad" in call.arguments else "padding"]]
     pads = [[0, 0] for _ in range(rank)]
     for position in range(len(flat) // 2):
@@ -65,7 +65,7 @@ def paddings(call: Call, rank: int) -> list[list[int]]:
 
 @lowers("aten.constant_pad_nd.default", limits=(representable,), cpu="move")
 def lower(call: Call) -> Value:
-    """PAD with zero, PADV2 with anything else; SLICE before where amounts are negative."""
+    """Lower to PAD for zero, to PADV2 for other values; negative amounts become a SLICE before it."""
     x = call.activation("self")
     quantization = x.quantization
     assert quantization is not None
@@ -78,7 +78,7 @@ def lower(call: Call) -> Value:
     if not any(amount for pair in pads for amount in pair):
         return x
     order = call.common_order([x])
-    fill = stored(fill_of(call), quantization, x.storage.dtype)
+    fill = quantize_number(fill_of(call), quantization, x.storage.dtype)
     tensors = [call.tensor(x, order), call.constant("pads", [pads[dim] for dim in order], DType.INT32)]
     value, made = call.result(order, quantization)
     if fill == quantization.zero_point[0]:
@@ -89,19 +89,19 @@ def lower(call: Call) -> Value:
 
 
 def _reflects(node: Node) -> bool:
-    """Decomposed, a reflection becomes index arithmetic."""
+    """Return whether the padding reflects; its decomposition would be index arithmetic."""
     return arguments(node)["mode"] == "reflect"
 
 
 @lowers("aten.pad.default", limits=(known_mode, representable), preserve=_reflects, cpu="move")
 def lower_pad(call: Call) -> Value:
-    """The form before decomposition, kept for the sake of reflection."""
+    """Lower the operator before its decomposition: reflection cannot be recognized afterwards."""
     return lower_reflection(call) if call["mode"] == "reflect" else lower(call)
 
 
 @lowers("aten.reflection_pad1d.default", "aten.reflection_pad2d.default", preserve=True, cpu="move")
 def lower_reflection(call: Call) -> Value:
-    """MIRROR_PAD without repeating the edge."""
+    """Lower to MIRROR_PAD without repeating the edge."""
     x = call.activation("self")
     pads = paddings(call, x.rank)
     order = call.common_order([x])

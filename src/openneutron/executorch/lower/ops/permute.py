@@ -1,10 +1,10 @@
-"""Permute and transpose: another way to look at the same value; data moves only when an operator needs it to."""
+"""Permute and transpose: views of the same value; data moves only when an operator needs another order."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @annotates("aten.permute.default", "aten.transpose.int", "aten.t.default", "aten.numpy_T.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values do not change, so their parameters do not either."""
+    """Share the quantization parameters of input and output: stored values do not change."""
     a.shared(node)
 
 
 @lowers("aten.permute_copy.default", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
-    """A permuted view."""
+    """Return a permuted view."""
     x = call.value("self")
     return x.permuted([call.dim(dim, x.rank) for dim in call["dims"]])
 
 
 @lowers("aten.transpose_copy.int", shape_only=True, cpu="move")
 def lower_transpose(call: Call) -> Value:
-    """A permuted view: two dimensions change places."""
+    """Return a view with two dimensions exchanged."""
     x = call.value("self")
     order = list(range(x.rank))
     first, second = call.dim(call["dim0"], x.rank), call.dim(call["dim1"], x.rank)
@@ -39,6 +39,6 @@ def lower_transpose(call: Call) -> Value:
 
 @lowers("aten.t_copy.default", shape_only=True, cpu="move")
 def lower_t(call: Call) -> Value:
-    """A permuted view of a matrix."""
+    """Return the transposed view of a matrix."""
     x = call.value("self")
     return x.permuted(tuple(reversed(range(x.rank))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value, channels_last, plain
+from openneutron.executorch.lower.values import Value, channels_last, plain
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.pixel_shuffle.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so the parameters are shared."""
+    """Share the quantization parameters of input and output: stored values are copied."""
     a.shared(node)
 
 

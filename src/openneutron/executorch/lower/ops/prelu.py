@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.prelu.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Input, slopes and output each have their own range."""
+    """Give input, slopes and output their own ranges."""
     a.compute(node, [node.args[0]], {node.args[1]: a.activation()})
 
 
@@ -32,7 +32,7 @@ def constant_slopes(call: Call) -> Verdict:
 
 @lowers("aten.prelu.default", limits=(constant_slopes,), preserve=True)
 def lower(call: Call) -> Value:
-    """PRELU with one slope, or one per channel."""
+    """Lower to PRELU with one slope, or one per channel."""
     x, slopes = call.activation("self"), call.value("weight")
     shape = [1] * x.rank
     if x.rank > 1:

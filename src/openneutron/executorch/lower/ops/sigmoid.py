@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 
@@ -22,12 +22,12 @@ WIDE_OUTPUT = Quantization((2.0**-15,), (0,))
 
 @annotates("aten.sigmoid.default", "aten.sigmoid_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """The range of results is known."""
+    """Use the known range of results, 0 to 1."""
     a.fixed_output(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
 @lowers("aten.sigmoid.default", cpu="table", wide_tolerance=2)
 def lower(call: Call) -> Value:
-    """LOGISTIC; other parameters at its reader become a requantize behind it."""
+    """Lower to LOGISTIC; if the reader has other quantization parameters, a QUANTIZE follows."""
     call.output_quantization()  # rejects a result that is read in float
     return lower_unary(call, "LOGISTIC", OUTPUT if call.dtype is DType.INT8 else WIDE_OUTPUT)

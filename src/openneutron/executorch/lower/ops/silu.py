@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops.sigmoid import OUTPUT
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @annotates("aten.silu.default", "aten.silu_.default")
 def annotate(node: Node, a: Annotator) -> None:
-    """Its own range out."""
+    """Give the result its own range."""
     a.unary(node)
 
 
 # Half a step of the rounded sigmoid times the largest input is about half a step of the result, on top of its own.
 @lowers("aten.silu.default", preserve=True, table=True, tolerance=2, cpu="table")
 def lower(call: Call) -> Value:
-    """A table; for NXP's converter LOGISTIC, then MUL with the input."""
+    """Lower to a table; for NXP's converter to LOGISTIC, then MUL with the input."""
     x = call.activation("self")
     quantization = call.output_quantization()
     order = call.common_order([x])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._slice import cut
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @annotates("aten.slice.Tensor", "aten.select.int", "aten.narrow.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so the parameters are shared."""
+    """Share the quantization parameters of input and output: stored values are copied."""
     a.shared(node)
 
 
 @lowers("aten.slice_copy.Tensor", "aten.slice.Tensor", shape_only=True, cpu="move")
 def lower(call: Call) -> Value:
-    """SLICE or STRIDED_SLICE."""
+    """Lower to SLICE or STRIDED_SLICE."""
     x = call.value("self")
     dim = call.dim(call["dim"], x.rank)
     length, step = x.shape[dim], int(call["step"])
@@ -35,7 +35,7 @@ def lower(call: Call) -> Value:
 
 @lowers("aten.select_copy.int", "aten.select.int", shape_only=True, cpu="move")
 def lower_select(call: Call) -> Value:
-    """SLICE of one index, whose dimension is then dropped."""
+    """Lower to a SLICE of one index, and drop its dimension."""
     x = call.value("self")
     dim = call.dim(call["dim"], x.rank)
     begin, size = [0] * x.rank, list(x.shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Order, Value, channels_last
+from openneutron.executorch.lower.values import Order, Value, channels_last
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType, Quantization
 
@@ -21,13 +21,13 @@ WIDE_OUTPUT = Quantization((2.0**-15,), (0,))
 
 @annotates("aten.softmax.int", "aten._softmax.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Probabilities have a known range."""
+    """Use the fixed quantization that LiteRT's kernels require for probabilities."""
     a.probabilities(node, OUTPUT.scale[0], OUTPUT.zero_point[0])
 
 
 @lowers("aten._softmax.default", cpu="exponential", wide_tolerance=8)
 def lower(call: Call) -> Value:
-    """SOFTMAX with beta 1; of 16 bits LiteRT interpolates in two tables, off by a few steps."""
+    """Lower to SOFTMAX with beta 1; for 16 bits LiteRT interpolates in two tables, with an error of a few steps."""
     x = call.activation("self")
     call.output_quantization()  # rejects a result that is read in float
     order = last_in_memory(call, x, call.dim(call["dim"], x.rank))
@@ -37,7 +37,7 @@ def lower(call: Call) -> Value:
 
 
 def last_in_memory(call: Call, x: Value, dim: int) -> Order:
-    """An order of `x` that ends with `dim`, one that exists if possible."""
+    """Return an order of `x` that ends with `dim`, preferably one that exists."""
     rest = tuple(i for i in range(x.rank) if i != dim)
     candidates = [channels_last(x.rank)] if dim == 1 and x.rank > 2 else []
     candidates.append((*rest, dim))

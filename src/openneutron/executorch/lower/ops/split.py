@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from openneutron.executorch.fx import GETITEM, operator_name
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._slice import cut
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import lowers
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @lowers("aten.split_with_sizes_copy.default", shape_only=True, cpu="move")
 def lower(call: Call) -> tuple[Value, ...]:
-    """One SLICE per part that is used."""
+    """Lower to one SLICE per part that is used."""
     x = call.value("self")
     dim = call.dim(call["dim"], x.rank)
     used = {user.args[1] for user in call.node.users if operator_name(user) == GETITEM and user.users}

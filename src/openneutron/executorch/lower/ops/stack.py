@@ -14,5 +14,5 @@ if TYPE_CHECKING:
 
 @annotates("aten.stack.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so all parameters are shared."""
+    """Share the quantization parameters of inputs and output: stored values are copied."""
     a.shared(node, node.args[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._unary import lower_unary
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 @annotates("aten.tanh.default", "aten.tanh_.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Results lie between -1 and 1: steps of 1/128 around 0, as LiteRT's converters write it."""
+    """Use the known range of results, -1 to 1, in steps of 1/128 around 0 as LiteRT's converters do."""
     a.fixed_output(node, 1 / 128, 0)
 
 
 @lowers("aten.tanh.default", cpu="table", wide_tolerance=4)
 def lower(call: Call) -> Value:
-    """TANH; of 16 bits LiteRT interpolates in a table, which is off by up to four steps."""
+    """Lower to TANH; for 16 bits LiteRT interpolates in a table, with an error of up to four steps."""
     return lower_unary(call, "TANH")

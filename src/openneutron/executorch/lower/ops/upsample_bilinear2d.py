@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._resize import image_name, is_batch_of_images, resize, scales
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @annotates("aten.upsample_bilinear2d.vec", "aten.upsample_bilinear2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """An interpolation lies within the range of its corners."""
+    """Share the input's quantization parameters: an interpolated value lies within the range of its neighbours."""
     a.shared(node)
 
 
@@ -40,6 +40,6 @@ def whole_sizes(call: Call) -> Verdict:
     cpu="interpolate",
 )  # fmt: skip
 def lower(call: Call) -> Value:
-    """RESIZE_BILINEAR; without align_corners PyTorch means pixel centres."""
+    """Lower to RESIZE_BILINEAR; without align_corners PyTorch uses pixel centres."""
     align = bool(call["align_corners"])
     return resize(call, "RESIZE_BILINEAR", align_corners=align, half_pixel_centers=not align)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from openneutron.executorch.lower.layout import Value
 from openneutron.executorch.lower.ops._resize import image_name, is_batch_of_images, resize, scales
+from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.verdict import OK, Verdict, limit, no
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 @annotates("aten.upsample_nearest2d.vec", "aten.upsample_nearest2d.default", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values are copied, so the parameters are shared."""
+    """Share the quantization parameters of input and output: stored values are copied."""
     a.shared(node)
 
 
 @limit("PyTorch and LiteRT must pick the same pixels")
 def same_pixels(call: Call) -> Verdict:
-    """They may differ when a scale factor is given whose multiple of the size is no whole number."""
+    """The pixels may differ for a scale factor that gives no whole output size."""
     x = call.value(image_name(call))
     for axis, scale in enumerate(scales(call)):
         size, out = x.shape[2 + axis], call.shape[2 + axis]
@@ -44,5 +44,5 @@ def same_pixels(call: Call) -> Verdict:
     cpu="move",
 )  # fmt: skip
 def lower(call: Call) -> Value:
-    """RESIZE_NEAREST_NEIGHBOR."""
+    """Lower to RESIZE_NEAREST_NEIGHBOR."""
     return resize(call, "RESIZE_NEAREST_NEIGHBOR", align_corners=False, half_pixel_centers=False)

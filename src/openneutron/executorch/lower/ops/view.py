@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from openneutron.executorch.lower.layout import Order, Value
+from openneutron.executorch.lower.values import Order, Value
 from openneutron.executorch.operators import annotates, lowers
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     wide=True,
 )  # fmt: skip
 def annotate(node: Node, a: Annotator) -> None:
-    """Stored values do not change, so their parameters do not either."""
+    """Share the quantization parameters of input and output: stored values do not change."""
     a.shared(node)
 
 
 @lowers("aten.view_copy.default", "aten.squeeze_copy.dims", "aten.squeeze_copy.dim", "aten.unsqueeze_copy.default",
         "aten.view.default", shape_only=True, cpu="free")  # fmt: skip
 def lower(call: Call) -> Value:
-    """Nothing when only dimensions of size 1 come or go, else RESHAPE in an order that keeps joined dimensions together."""
+    """Lower to RESHAPE in an order that keeps joined dimensions adjacent, or to nothing if only sizes of 1 come or go."""
     x = call.value("self")
     same = x.with_ones(call.shape)
     if same is not None:
@@ -37,8 +37,8 @@ def lower(call: Call) -> Value:
         return reshaped_constant(call, x)
     if 0 in x.shape:
         raise call.reject("empty_tensor", f"its input has the shape {list(x.shape)} and holds nothing")
-    groups = paired(x.shape, call.shape)
-    order = call.common_order([x], fit=lambda given: regrouped(given, groups, x.shape))
+    groups = pair_dimensions(x.shape, call.shape)
+    order = call.common_order([x], fit=lambda given: regroup(given, groups, x.shape))
     in_memory = sorted(groups, key=lambda group: order.index(group[0][0]))
     value, made = call.result(tuple(dim for _, made_of in in_memory for dim in made_of), x.quantization)
     source = call.tensor(x, order)
@@ -50,13 +50,8 @@ def lower(call: Call) -> Value:
 Group = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def paired(before: Sequence[int], after: Sequence[int]) -> list[Group]:
-    """The smallest runs of dimensions that hold the same elements before and after.
-
-    Example:
-        >>> paired((1, 8, 4, 4), (1, 2, 4, 4, 4))
-        [((0,), (0,)), ((1,), (1, 2)), ((2,), (3,)), ((3,), (4,))]
-    """
+def pair_dimensions(before: Sequence[int], after: Sequence[int]) -> list[Group]:
+    """Return the smallest runs of dimensions that hold the same elements before and after."""
     groups: list[Group] = []
     i = j = 0
     while i < len(before) and j < len(after):
@@ -74,8 +69,8 @@ def paired(before: Sequence[int], after: Sequence[int]) -> list[Group]:
     return groups
 
 
-def regrouped(order: Order, groups: Sequence[Group], shape: Sequence[int]) -> Order:
-    """`order` with the dimensions of each run side by side, where the last of them that is no 1 was."""
+def regroup(order: Order, groups: Sequence[Group], shape: Sequence[int]) -> Order:
+    """Return `order` with the dimensions of each run adjacent, at the place of its last dimension that is not 1."""
 
     def place(group: Group) -> int:
         large = [order.index(dim) for dim in group[0] if shape[dim] != 1]
@@ -85,7 +80,7 @@ def regrouped(order: Order, groups: Sequence[Group], shape: Sequence[int]) -> Or
 
 
 def reshaped_constant(call: Call, x: Value) -> Value:
-    """A constant under another shape; per-channel parameters do not survive that."""
+    """Return a constant in another shape; reject one that is quantized per channel."""
     if x.quantization is not None and x.quantization.per_channel:
         raise call.reject("per_channel_view", "it reshapes a constant that is quantized per channel")
     return call.layouts.constant(x.storage.name, x.array().reshape(call.shape), x.storage.dtype, x.quantization)

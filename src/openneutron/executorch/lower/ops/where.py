@@ -1,4 +1,4 @@
-"""Steps: 0 or 1 by a comparison with a number. They are tables (see `unary_table.py`), which other choices are made of."""
+"""Choices between two numbers by a comparison with a number; they become tables (see `unary_table.py`)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from openneutron.executorch.quantize.annotator import Annotator
 
 _COMPARISONS = frozenset(f"aten.{name}.Scalar" for name in ("gt", "ge", "lt", "le", "eq", "ne"))
-# As many as INT8 has on one side of zero; a power of two, so that the quotient with it is exact.
+# Steps of INT8 on one side of zero: a power of two, so that dividing by it is exact.
 _STEPS = 128
 
 
 @annotates("aten.where.Scalar")
 def annotate(node: Node, a: Annotator) -> None:
-    """One number where the comparison holds, another where not; with 0 on one side the other is exact.
+    """The result is one of two numbers; if one of them is 0, the other is represented exactly.
 
-    It lies 128 steps from 0 all the same: whoever averages such values has steps in between.
+    It is stored 128 steps from 0, so that averages of such values have steps between the two numbers.
     """
     condition, *numbers = node.args
     if operator_name(condition) not in _COMPARISONS or not a.is_float(condition.args[0]):  # type: ignore[arg-type,union-attr]

@@ -15,17 +15,19 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.node import map_arg
 
 from openneutron.errors import UnsupportedError
-from openneutron.executorch.fx import edge_operator, operator_name, value_of
-from openneutron.executorch.lower import whole
+from openneutron.executorch.fx import operator_name, value_of
+from openneutron.executorch.lower import layer_calls
+from openneutron.executorch.upstream.edge_names import edge_decompositions, edge_operator
+from openneutron.executorch.upstream.names import OpOverload, aten_operator, overload_of, schema_of
 
 
 def decompose_leftovers(model: GraphModule, is_kept: Callable[[Node], bool]) -> int:
     """Replace every node for which `is_kept` is true, and layers kept whole, in place; returns how many there were."""
-    asked = [node for node in model.graph.nodes if operator_name(node) == whole.OPERATOR or is_kept(node)]
+    asked = [node for node in model.graph.nodes if operator_name(node) == layer_calls.OPERATOR or is_kept(node)]
     table = _table() if asked else {}  # making it takes a third of a second
-    kept = [node for node in asked if node.target._op in table]
+    kept = [node for node in asked if aten_operator(node.target) in table]
     for node in kept:
-        results = _insert(model.graph, node, _traced(node, table))
+        results = _insert(model.graph, node, _trace(node, table))
         if isinstance(results, Node):
             node.replace_all_uses_with(results)
         for part in list(node.users) if not isinstance(results, Node) else ():
@@ -39,14 +41,12 @@ def decompose_leftovers(model: GraphModule, is_kept: Callable[[Node], bool]) -> 
 
 def _table() -> dict[Any, Any]:
     """ExecuTorch's own decompositions: what they yield is what its verifier takes."""
-    from executorch.exir.program._program import _default_decomposition_table
-
-    return {**_default_decomposition_table(), torch.ops.openneutron.whole.default: whole.run}
+    return {**edge_decompositions(), torch.ops.openneutron.whole.default: layer_calls.run}
 
 
-def _traced(node: Node, table: dict[Any, Any]) -> Graph:
+def _trace(node: Node, table: dict[Any, Any]) -> Graph:
     """The operator as a graph of core ATen operators, one placeholder for each tensor it reads."""
-    operator = node.target._op  # type: ignore[union-attr]
+    operator = aten_operator(node.target)
     sources = node.all_input_nodes
 
     def call(*tensors: torch.Tensor) -> Any:
@@ -71,7 +71,7 @@ def _insert(graph: Graph, node: Node, traced: Graph) -> Any:
             continue
         if one.op == "output":
             return map_arg(one.args[0], copies.__getitem__)
-        if one.op != "call_function" or not isinstance(one.target, torch._ops.OpOverload):
+        if one.op != "call_function" or not isinstance(one.target, OpOverload):
             raise UnsupportedError(
                 f"{operator_name(node)} cannot be decomposed for the CPU: {one.format_node()}", where=node.name,
                 hint="replace it in the model",
@@ -91,10 +91,10 @@ def _edge_operator(node: Node) -> tuple[Any, dict[str, Any]]:
     """The Edge form of an ATen call, and the arguments that it has beside those: Edge names orders of dimensions, and knows
     no number where an operator takes a tensor."""
     target = node.target
-    assert isinstance(target, torch._ops.OpOverload)
+    assert isinstance(target, OpOverload)
     if target is torch.ops.aten.clone.default:
         copying = torch.ops.dim_order_ops._clone_dim_order.default
         return edge_operator(copying), {"dim_order": list(node.meta["val"].dim_order())}
-    two = len(node.args) > 1 and str(target._schema.arguments[1].type) == "Tensor"
-    number = target._overloadname == "Tensor" and two and isinstance(node.args[1], (int, float))
+    two = len(node.args) > 1 and str(schema_of(target).arguments[1].type) == "Tensor"
+    number = overload_of(target) == "Tensor" and two and isinstance(node.args[1], (int, float))
     return edge_operator(target, "Scalar" if number else ""), {}

@@ -7,7 +7,6 @@ After:   x = dequantize(q); (s24,) = whole([x, weights...], body); q24 = quantiz
 from __future__ import annotations
 
 import operator
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,10 +26,12 @@ from openneutron.executorch.fx import (
     unrolled_from,
     value_of,
 )
-from openneutron.executorch.lower import whole
+from openneutron.executorch.lower import layer_calls
 from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.lower.layer_calls import LayerBodies
 from openneutron.executorch.quantize.passes._attributes import tensor_of
-from openneutron.executorch.recompile_once import recompile_once
+from openneutron.executorch.upstream.names import with_graph
+from openneutron.executorch.upstream.recompile_once import recompile_once
 
 aten = torch.ops.aten
 # Edge has no views, only copies, and the body is lowered as Edge's operators are.
@@ -41,8 +42,8 @@ _COPIES = {
 }
 
 
-def with_whole_layers(module: GraphModule) -> GraphModule:
-    """A quantized module, still to be exported, with one call for each recurrent layer; the given one, without any.
+def contract_layers(module: GraphModule, bodies: LayerBodies) -> GraphModule:
+    """A quantized module, still to be exported, with one call for each recurrent layer; the given one, if it has no layers.
 
     Exporting retraces the steps once more, so they are taken out before. The partitioner puts back what it cannot use.
     """
@@ -50,49 +51,40 @@ def with_whole_layers(module: GraphModule) -> GraphModule:
         return module
     with recompile_once():  # the steps as Python would be half of the time
         made = GraphModule(module, copied(module.graph))
-        _contracted(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr")
+        _contract_each(made.graph, lambda node: isinstance(node, Node) and node.op == "get_attr", bodies)
         made.recompile()
     return made
 
 
-def forget_with(program: ExportedProgram) -> ExportedProgram:
-    """Let the bodies of the calls in a program go when it goes."""
-    for node in program.graph.nodes:
-        if operator_name(node) == whole.OPERATOR:
-            weakref.finalize(program, whole.forget, node.args[1])
-    return program
-
-
-def keep_layers_whole(program: ExportedProgram, delegated: Callable[[ExportedProgram, Node], bool]) -> ExportedProgram:
-    """A program with one call for each layer that `delegated` accepts in this form; the given one, without any."""
+def keep_layers_whole(
+    program: ExportedProgram, delegated: Callable[[ExportedProgram, Node], bool], bodies: LayerBodies
+) -> ExportedProgram:
+    """A program with one call for each layer that `delegated` accepts in this form; the given one, if it has no layers."""
     if not any(unrolled_from(node) for node in program.graph.nodes):
         return program
     graph = copied(program.graph)
-    _contracted(graph, Constants(program).__contains__)
-    calls = [node for node in graph.nodes if operator_name(node) == whole.OPERATOR]
+    _contract_each(graph, Constants(program).__contains__, bodies)
+    calls = [node for node in graph.nodes if operator_name(node) == layer_calls.OPERATOR]
     if not calls:
         return program
-    made = program._update(GraphModule(program.graph_module, graph), program.graph_signature)
-    given = {node.args[1] for node in program.graph.nodes if operator_name(node) == whole.OPERATOR}
+    made = with_graph(program, GraphModule(program.graph_module, graph), program.graph_signature)
     for call in calls:
         if not delegated(made, call):
             expand(call)
-            if call.args[1] not in given:  # else the given program has it still
-                whole.forget(call.args[1])  # type: ignore[arg-type]
     made.graph_module.recompile()
     return made
 
 
-def _contracted(graph: Graph, is_constant: Callable[[object], bool]) -> None:
+def _contract_each(graph: Graph, is_constant: Callable[[object], bool], bodies: LayerBodies) -> None:
     """Put one call in the place of each layer that can be one."""
     layers: dict[str, list[Node]] = {}
     for node in graph.nodes:
-        if unrolled_from(node) and operator_name(node) not in (whole.OPERATOR, GETITEM) and not _is_border(node):
+        if unrolled_from(node) and operator_name(node) not in (layer_calls.OPERATOR, GETITEM) and not _is_border(node):
             layers.setdefault(unrolled_from(node), []).append(node)
     for nodes in layers.values():
         layer = _layer(nodes, is_constant)
         if layer is not None:
-            _contract(layer)
+            _contract(layer, bodies)
 
 
 def _is_border(node: Node) -> bool:
@@ -145,16 +137,16 @@ def _has_sound_scales(node: Node) -> bool:
     return found is None or bool(((found > 0) & found.isfinite()).all())
 
 
-def _contract(layer: _Layer) -> None:
+def _contract(layer: _Layer, bodies: LayerBodies) -> None:
     """Put one call in the layer's place; quantizes that are read outside stay there too."""
     first = layer.nodes[0]
     inside = set(layer.nodes)
-    name = whole.remember(_body(layer))
+    name = bodies.add(_body(layer))
     leaving = [node for node in layer.nodes if is_quantize(node) and any(user not in inside for user in node.users)]
     graph = first.graph
     with graph.inserting_before(_first_reader(layer, inside)):
         call = graph.call_function(torch.ops.openneutron.whole.default, (layer.inputs, name))
-        call.meta = {key: value for key, value in _spoken_for(layer).meta.items() if key != "val"}
+        call.meta = {key: value for key, value in _representative(layer).meta.items() if key != "val"}
         call.meta["val"] = [value_of(node) for node in layer.outputs]
         for index, node in enumerate(layer.outputs):
             part = graph.call_function(operator.getitem, (call, index))
@@ -172,7 +164,7 @@ def _first_reader(layer: _Layer, inside: set[Node]) -> Node:
     return next(node for node in layer.nodes[0].graph.nodes if node in readers)
 
 
-def _spoken_for(layer: _Layer) -> Node:
+def _representative(layer: _Layer) -> Node:
     """An operator of the layer, which knows the module and the line that it comes from."""
     return next(
         node for node in layer.nodes if unrolled_from(node) and not is_quantize(node) and not is_dequantize(node)
@@ -184,7 +176,7 @@ def _body(layer: _Layer) -> Graph:
     copies: dict[Node, Node] = {}
     for node in layer.inputs:
         copies[node] = body.placeholder(node.name)
-        copies[node].meta = {"val": _seen(node), **node.meta}
+        copies[node].meta = {"val": _known_value(node), **node.meta}
     for node in layer.nodes:
         copies[node] = body.node_copy(node, copies.__getitem__)
         copies[node].target = _COPIES.get(node.target, node.target)  # type: ignore[call-overload]
@@ -196,7 +188,7 @@ def _body(layer: _Layer) -> Graph:
     return body
 
 
-def _seen(node: Node) -> Any:
+def _known_value(node: Node) -> Any:
     """What a graph that was not exported yet does not say of an attribute: its sizes."""
     if value_of(node) is not None or node.op != "get_attr":
         return value_of(node)
@@ -205,20 +197,20 @@ def _seen(node: Node) -> Any:
 
 def expand(call: Node) -> None:
     """Put a body's operators back in the place of its call."""
-    body, graph = whole.body_of(call.args[1]), call.graph  # type: ignore[arg-type]
-    copies = dict(zip(whole.placeholders(body), call.args[0], strict=True))  # type: ignore[arg-type]
+    body, graph = layer_calls.find_body(str(call.args[1])), call.graph
+    copies = dict(zip(body.placeholders, call.args[0], strict=True))  # type: ignore[arg-type]
     with graph.inserting_before(call):
-        for node in body.nodes:
+        for node in body.graph.nodes:
             if node.op == "call_function":
                 copies[node] = graph.node_copy(node, copies.__getitem__)
-                copies[node].meta["val"] = _of_this_program(value_of(node), value_of(call)[0])
-    results = [copies[node] for node in whole.results(body)]
+                copies[node].meta["val"] = _in_this_program(value_of(node), value_of(call)[0])
+    results = [copies[node] for node in body.results]
     for part in list(call.users):
         part.replace_all_uses_with(results[part.args[1]])  # type: ignore[call-overload, index]
         graph.erase_node(part)
     graph.erase_node(call)
 
 
-def _of_this_program(value: torch.Tensor, beside: torch.Tensor) -> torch.Tensor:
+def _in_this_program(value: torch.Tensor, beside: torch.Tensor) -> torch.Tensor:
     """A tensor like `value`, which another trace made, with the fake mode of this program's tensors."""
     return beside.new_empty(value.shape, dtype=value.dtype)

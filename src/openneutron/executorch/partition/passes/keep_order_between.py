@@ -12,8 +12,8 @@ import torch
 from torch.fx import Node
 
 from openneutron.executorch.fx import value_of
-from openneutron.executorch.lower.layout import CHANNELS_LAST
 from openneutron.executorch.lower.lowering import Lowered
+from openneutron.executorch.lower.values import CHANNELS_LAST
 
 _IMAGE_RANK = 4  # the only rank for which PyTorch knows channels-last
 

@@ -17,6 +17,7 @@ from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_quantize, operator_name, value_of
+from openneutron.executorch.upstream.edge_names import edge_operator
 
 _COPIES = frozenset({"dim_order_ops._clone_dim_order.default", "dim_order_ops._to_dim_order_copy.default"})
 
@@ -69,12 +70,10 @@ def copies_of(model: GraphModule) -> Copies:
 
 def _copy(model: GraphModule, source: Node, reader: Node, copies: dict[Node, Node]) -> Node:
     """A contiguous copy of `source`, made once for all readers."""
-    from executorch.exir.dialects._ops import ops
-
     if source not in copies:
         with model.graph.inserting_after(source):
             made = model.graph.call_function(
-                ops.edge.dim_order_ops._clone_dim_order.default, (source,), {"dim_order": [0, 1, 2, 3]}
+                edge_operator(torch.ops.dim_order_ops._clone_dim_order.default), (source,), {"dim_order": [0, 1, 2, 3]}
             )
         made.meta = {key: value for key, value in reader.meta.items() if key not in ("val", "tensor_meta", "spec")}
         made.meta["val"] = value_of(source).clone(memory_format=torch.contiguous_format)

@@ -17,6 +17,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx import Graph, GraphModule, Node
 
 from openneutron.executorch.fx import copied, is_dequantize, operator_name, value_of
+from openneutron.executorch.upstream.names import with_graph
 
 
 def split_dequantize(program: ExportedProgram) -> ExportedProgram:
@@ -29,15 +30,15 @@ def split_dequantize(program: ExportedProgram) -> ExportedProgram:
     names: dict[str, str] = {}
     for node in list(graph.nodes):
         if _is_read(node):
-            # Who reads a buffer just written reads what was written: as one value they could not part.
+            # A reader of a buffer just written reads the written value: with one dequantize they could not be separated.
             source = _twin(graph, node.args[1])
             node.replace_all_uses_with(source)
             names[node.name] = source.name
         if is_dequantize(node):
-            # The program's outputs know theirs by name.
+            # The program's outputs are known by name.
             for user in sorted(node.users, key=lambda user: user.op != "output")[1:]:
                 user.replace_input_with(node, _twin(graph, node))
-    return program._update(GraphModule(program.graph_module, graph), _renamed(program.graph_signature, names))
+    return with_graph(program, GraphModule(program.graph_module, graph), _rename(program.graph_signature, names))
 
 
 def _is_read(node: Node) -> bool:
@@ -54,7 +55,7 @@ def _twin(graph: Graph, node: Any) -> Node:
     return twin
 
 
-def _renamed(signature: ExportGraphSignature, names: Mapping[str, str]) -> ExportGraphSignature:
+def _rename(signature: ExportGraphSignature, names: Mapping[str, str]) -> ExportGraphSignature:
     specs = [
         dataclasses.replace(spec, arg=dataclasses.replace(spec.arg, name=names[spec.arg.name]))
         if spec.arg.name in names

@@ -1,4 +1,4 @@
-"""Post-training methods: what is done to weights and biases so that eight bits hold more of a network.
+"""Post-training methods that change weights and biases to lose less accuracy in eight bits.
 
 Before ranges are measured: `equalize`, `smooth`. After: `refine`, which rounds weights and corrects biases.
 """

@@ -1,4 +1,4 @@
-"""EqualizeLayers: neighbours share out the ranges of the channels between them (Nagel et al. 2019, section 4.1).
+"""EqualizeLayers: balances the channel ranges of neighbouring layers (Nagel et al. 2019, section 4.1).
 
 Before:  y = w2 * relu(w1 * x + b1)
 After:   y = (w2 s) * relu((w1 / s) * x + b1 / s)
@@ -20,9 +20,9 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.improve.layers import Layer, bias_of, give_constants, layer_of, weight_of
 
-# Ends of the search: scales that move by less than a hundredth no longer change a range by a step of INT8.
+# The search ends when scales move by less than 1 %: that no longer changes a range by a step of INT8.
 ROUNDS, SETTLED = 50, 0.01
-# A channel that hardly does anything would otherwise take a scale that float arithmetic can no longer carry.
+# A nearly unused channel would otherwise get a scale beyond what float arithmetic can represent.
 _LEAST, _MOST = 1e-4, 1e4
 
 _SAME = frozenset(
@@ -39,7 +39,7 @@ _MEAN = "aten.mean.dim"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two layers with nothing but channel-wise steps between them.
+    """Two layers with only channel-wise operators between them.
 
     A channel of the first is `repeat` inputs of the second: a flattened image has one for each pixel.
     """
@@ -51,7 +51,7 @@ class Pair:
 
 
 def equalize(model: GraphModule) -> int:
-    """Equalize in place; returns how many pairs of layers changed. Batch norms must be folded before.
+    """Equalize in place; returns how many pairs of layers changed. Batch norms must already be folded.
 
     Example:
         >>> fold_batch_norm(module)
@@ -82,7 +82,7 @@ def equalize(model: GraphModule) -> int:
 
 
 def find_pairs(model: GraphModule) -> list[Pair]:
-    """Every pair whose first layer is read by the second alone, in the order of the graph."""
+    """Return every pair whose first layer is read only by the second, in the order of the graph."""
     shared: dict[Any, int] = {}
     layers = [layer for node in model.graph.nodes if (layer := layer_of(node)) is not None]
     for layer in layers:
@@ -120,7 +120,7 @@ def _pair(first: Layer) -> Pair | None:
 
 
 def _repeat(first: Layer, second: Layer, flat: bool) -> int:
-    """Inputs of the second for a channel of the first, 0 where they do not correspond."""
+    """Return how many inputs of the second layer belong to a channel of the first, 0 if they do not correspond."""
     if (second.channel_axis == 1) == flat and first.channel_axis != second.channel_axis:
         return 0
     if first.channel_axis != second.channel_axis and not flat:
@@ -131,7 +131,7 @@ def _repeat(first: Layer, second: Layer, flat: bool) -> int:
 
 
 def _ends(node: Node) -> float | None:
-    """The upper end of a clamp that begins at 0, None for any other."""
+    """Return the upper end of a clamp that begins at 0, None for any other."""
     given = arguments(node)
     if "relu6" in operator_name(node):
         return 6.0
@@ -153,7 +153,7 @@ def _keeps_channels(node: Node) -> bool:
 def _tensors(
     model: GraphModule, pairs: list[Pair]
 ) -> tuple[dict[Node, torch.Tensor], dict[Node, torch.Tensor], dict[Node, torch.Tensor]]:
-    """Weights as blocks, biases and the ends of clamps for each channel, in double precision."""
+    """Return weights as blocks, and biases and clamp ends per channel, in double precision."""
     weights: dict[Node, torch.Tensor] = {}
     biases: dict[Node, torch.Tensor] = {}
     clamps: dict[Node, torch.Tensor] = {}
@@ -170,7 +170,7 @@ def _tensors(
 
 
 def _scale(pair: Pair, weights: dict[Node, torch.Tensor]) -> torch.Tensor:
-    """What to divide each channel between the two by; 1 for a channel that one of them does not use."""
+    """Return the divisor of each channel between the two layers; 1 for a channel that one of them does not use."""
     written = weights[pair.first.node].abs().amax((2, 3)).reshape(-1)
     read = weights[pair.second.node].abs().amax((1, 3)).reshape(-1)
     read = read.reshape(len(written), pair.repeat).amax(1)

@@ -1,4 +1,4 @@
-"""Layers with constant weights in an ATen graph: where their channels are, and how to give them other constants."""
+"""Layers with constant weights in an ATen graph: where their channels are, and how to replace their constants."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Layer:
 
     @property
     def channel_axis(self) -> int:
-        """The dimension of channels in what it reads and writes."""
+        """The channel dimension of its input and output."""
         return -1 if operator_name(self.node) == LINEAR else 1
 
     @property
@@ -36,7 +36,7 @@ class Layer:
         return 1 if operator_name(self.node) in _TRANSPOSED else 0
 
     def blocks(self, weight: torch.Tensor) -> torch.Tensor:
-        """Weights as [groups, outputs of a group, inputs of a group, taps]; `from_blocks` is the way back.
+        """Return weights as [groups, outputs of a group, inputs of a group, taps]; `from_blocks` is the inverse.
 
         Example:
             >>> layer.blocks(torch.zeros(8, 1, 3, 3)).shape  # depth-wise
@@ -47,12 +47,12 @@ class Layer:
         return found.transpose(1, 2) if self.output_axis == 1 else found
 
     def from_blocks(self, blocks: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        """Blocks in the shape of the layer's weights."""
+        """Return blocks in the shape of the layer's weights."""
         return (blocks.transpose(1, 2) if self.output_axis == 1 else blocks).reshape(like.shape)
 
 
 def layer_of(node: Node) -> Layer | None:
-    """The layer a node is, None unless its weights are constant and its bias is too."""
+    """Return the layer of a node, None unless its weights and bias are constant."""
     if operator_name(node) not in OPERATORS:
         return None
     given = arguments(node)
@@ -65,19 +65,19 @@ def layer_of(node: Node) -> Layer | None:
 
 
 def weight_of(model: GraphModule, layer: Layer) -> torch.Tensor:
-    """A layer's weights."""
+    """Return a layer's weights."""
     found = tensor_of(model, layer.weight)
     assert found is not None
     return found
 
 
 def bias_of(model: GraphModule, layer: Layer) -> torch.Tensor | None:
-    """A layer's bias."""
+    """Return a layer's bias, None if it has none."""
     return None if layer.bias is None else tensor_of(model, layer.bias)
 
 
 def give_constants(model: GraphModule, layer: Layer, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """Let a layer read new constants: others may share the old ones, and the caller's module owns them."""
+    """Give a layer new constants; the old ones are kept, because other layers or the caller's module may use them."""
     node = layer.node
     with model.graph.inserting_before(node):
         made = add_constant(model, f"_improved_{node.name}_weight", weight)
@@ -94,5 +94,5 @@ def give_constants(model: GraphModule, layer: Layer, weight: torch.Tensor, bias:
 
 
 def output_channels(layer: Layer) -> int:
-    """How many channels it writes."""
+    """Return the number of output channels."""
     return int(value_of(layer.node).shape[layer.channel_axis])

@@ -1,7 +1,7 @@
-"""Refine: what a quantized network gains when its layers see the data once more, in the order of execution.
+"""Refine: improves the weights and biases of a quantized network, layer by layer in the order of execution.
 
-All samples go through the quantized graph together, one node after the other. When a layer is reached, everything before
-it has been refined already, so it can make up for what is left of their error:
+All samples go through the quantized graph together, one node after the other. Layers before the current one are already
+refined, so each layer can compensate for their remaining error:
 
     x (quantized, refined) ──► layer ──► round its weights for x          (`rounding`)
                                      ──► shift its bias to float's mean   (bias correction, Nagel et al. 2019, section 4.2)
@@ -16,29 +16,29 @@ from typing import Any, Final
 import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
-from torch.utils._pytree import tree_leaves
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.fx import arguments, is_dequantize, operator_name, value_of
 from openneutron.executorch.quantize.improve.layers import OPERATORS, Layer, bias_of
-from openneutron.executorch.quantize.improve.rounding import LARGEST, gram, inputs_of_a_group, rounded
+from openneutron.executorch.quantize.improve.rounding import LARGEST, gram, inputs_of_a_group, round_weights
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
+from openneutron.executorch.upstream.names import schema_of, tree_leaves
 
-SAMPLES: Final = 64  # a mean over 64 samples is within an eighth of a deviation
-MEMORY: Final = 1 << 30  # bytes for all samples' values of one moment; fewer samples where they are large
-_LIVE: Final = 4  # values of the largest size that are alive at one time: a layer's input, result, and a shortcut
+SAMPLES: Final = 64  # the mean of 64 samples is within an eighth of a standard deviation
+MEMORY: Final = 1 << 30  # bytes for the live values of all samples; fewer samples are used if they are large
+_LIVE: Final = 4  # assumed number of live tensors of the largest size: a layer's input, its result and a shortcut
 
 
 @dataclass(frozen=True)
 class Refined:
-    """How many layers have new biases and new weights, and which kept their nearest rounding."""
+    """The number of layers with new biases and weights, and those that kept rounding to nearest."""
 
     corrected: int = 0
     rounded: int = 0
     too_large: tuple[str, ...] = ()
 
     def notes(self) -> tuple[str, ...]:
-        """What a report says about it."""
+        """Describe the result for a report."""
         said = []
         if self.corrected:
             said.append(f"{self.corrected} biases corrected")
@@ -57,7 +57,7 @@ def refine(
     correct_bias: bool = False,
     adaround: bool = False,
 ) -> Refined:
-    """Refine the converted module in place; `prepared` is the calibrated one that it came from, which runs in float.
+    """Refine the converted module in place; `prepared` is the calibrated float module that it was made from.
 
     Example:
         >>> quantized = convert_pt2e(copy.deepcopy(prepared))
@@ -106,7 +106,7 @@ def _walk(
 
 
 class _Each(list[Any]):
-    """A value of each sample; anything else is the same for all."""
+    """One value per sample; any other value is common to all samples."""
 
 
 def _run(node: Node, values: dict[Node, Any], count: int) -> Any:
@@ -126,14 +126,16 @@ def _round(
     model: GraphModule, prepared: GraphModule, layer: Layer, origin: Node | None, values: dict[Node, Any],
     centred: bool, done: Refined,
 ) -> Refined:  # fmt: skip
-    """Round a layer's weights for what it reads; where its bias is corrected, only the spread of that counts."""
+    """Round a layer's weights for its inputs; with bias correction only the variance of the inputs counts."""
     weight = _float_weight(prepared, origin)
     stored, read = layer.weight.args[0], values[layer.node.args[0]]  # type: ignore[index]
     if weight is None or not isinstance(stored, Node) or not isinstance(read, _Each) or layer.output_axis != 0:
         return done
     if inputs_of_a_group(layer, weight) > LARGEST:
         return replace(done, too_large=(*done.too_large, layer.node.name))
-    steps = rounded(layer, weight, _scales(model, layer.weight, weight), gram(layer, weight, read, centred=centred))
+    steps = round_weights(
+        layer, weight, _scales(model, layer.weight, weight), gram(layer, weight, read, centred=centred)
+    )
     with model.graph.inserting_before(layer.weight):
         made = add_constant(model, f"_rounded_{layer.node.name}", steps)
     layer.weight.replace_input_with(stored, made)
@@ -144,7 +146,7 @@ def _round(
 
 
 def _scales(model: GraphModule, dequantize: Node, weight: torch.Tensor) -> torch.Tensor:
-    """The scale of each output channel."""
+    """Return the scale of each output channel."""
     given = arguments(dequantize)
     scale = given.get("scales", given.get("scale"))
     found = _attribute(model, scale) if isinstance(scale, Node) else scale
@@ -171,14 +173,14 @@ def _correct(model: GraphModule, layer: Layer, wanted: torch.Tensor, values: dic
 
 
 class _Means(Interpreter):
-    """Runs the float network and sums up what each layer gives for each channel; observers look away."""
+    """Runs the float network without its observers and accumulates the mean of each layer's channels."""
 
     def __init__(self, prepared: GraphModule) -> None:
         super().__init__(prepared)
         self._found: dict[str, list[torch.Tensor]] = {}
 
     def of(self, samples: Sequence[tuple[torch.Tensor, ...]]) -> dict[str, torch.Tensor]:
-        """The mean of each layer's channels by the layer's name."""
+        """Return the channel means by layer name."""
         for sample in samples:
             self.run(*sample)
         return {name: torch.stack(each).mean(0) for name, each in self._found.items()}
@@ -194,14 +196,14 @@ class _Means(Interpreter):
 
 
 def _mean(groups: Sequence[Sequence[torch.Tensor]], axis: int) -> torch.Tensor:
-    """The mean of each channel over samples and positions."""
+    """Return the mean of each channel over samples and positions."""
     values = [value for group in groups for value in group]
     others = [dim for dim in range(values[0].dim()) if dim != axis % values[0].dim()]
     return torch.stack([value.double().mean(others) if others else value.double() for value in values]).mean(0)
 
 
 def _quantized_layer(node: Node) -> Layer | None:
-    """A layer whose weights are a dequantized constant; `weight` is the dequantize node."""
+    """Return the layer of a node whose weights are a dequantized constant; `weight` is the dequantize node."""
     if operator_name(node) not in OPERATORS:
         return None
     given = arguments(node)
@@ -228,9 +230,9 @@ def _attribute(model: GraphModule, node: Node) -> Any:
 
 
 def _check_stateless(model: GraphModule) -> None:
-    """Refuse a model whose runs depend on those before: samples would see each other's state."""
+    """Refuse a model with state: samples are run together and would share it."""
     for node in model.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
+        schema = schema_of(node.target)
         first = node.args[0] if node.args else None
         if schema is not None and schema.is_mutable and isinstance(first, Node) and first.op == "get_attr":
             raise UnsupportedError(
@@ -240,7 +242,7 @@ def _check_stateless(model: GraphModule) -> None:
 
 
 def _count(model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> int:
-    """How many samples fit: all values of one moment are kept for each."""
+    """Return how many samples fit into memory: the live values of each are kept."""
     sizes = [
         value.numel() * value.element_size()
         for node in model.graph.nodes

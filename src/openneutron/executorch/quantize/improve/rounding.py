@@ -1,9 +1,10 @@
-"""RoundWeights: up or down for each weight so that the layer's result, not the weight, is as near as can be.
+"""RoundWeights: chooses for each weight to round up or down so that the layer's result has the smallest error.
 
-As AdaRound (Nagel et al. 2020) it minimises e H e' for each output channel, where e is the error of its weights in steps
-and H the second moments of what the layer reads. AdaRound relaxes the choice and trains it for thousands of steps; here
-the choice that gains most is changed until none gains. That never ends worse than rounding to nearest, has nothing to
-tune and repeats to the bit; it can stop at a local minimum, which AdaRound's noise sometimes leaves.
+Like AdaRound (Nagel et al. 2020) it minimises e H e' for each output channel, where e is the error of its weights in steps
+and H the second moments of the layer's inputs. AdaRound relaxes the choice and trains it for thousands of steps. This
+implementation is a greedy search: it flips the weight with the largest gain until no flip helps. The result is never worse
+than rounding to nearest, needs no tuning and is reproducible to the bit. It can stop at a local minimum, which AdaRound's
+noise sometimes leaves.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from openneutron.executorch.fx import arguments, operator_name
 from openneutron.executorch.quantize.improve.layers import LINEAR, Layer
 
 LARGEST: Final = 8192  # inputs of an output: their moments take 512 MB
-POSITIONS: Final = 256  # places of one sample that a convolution is measured at, evenly spread
-DAMPING: Final = 0.01  # of the mean moment, added to all: rounding shall not learn the samples by heart
+POSITIONS: Final = 256  # positions of one sample at which a convolution is measured, evenly spaced
+DAMPING: Final = 0.01  # fraction of the mean moment added to all, against overfitting the samples
 _LOW, _HIGH = -127, 127
 
 
 def inputs_of_a_group(layer: Layer, weight: torch.Tensor) -> int:
-    """How many inputs an output has."""
+    """Return how many inputs an output has."""
     blocks = layer.blocks(weight)
     return int(blocks.shape[2] * blocks.shape[3])
 
 
 def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor], *, centred: bool) -> torch.Tensor:
-    """The second moments of a layer's inputs as [groups, inputs, inputs]; around their mean when `centred`."""
+    """Return the second moments of a layer's inputs as [groups, inputs, inputs]; around their mean if `centred`."""
     inputs = inputs_of_a_group(layer, weight)
     total = torch.zeros(layer.groups, inputs, inputs)
     mean = torch.zeros(layer.groups, inputs)
@@ -47,8 +48,8 @@ def gram(layer: Layer, weight: torch.Tensor, read: Sequence[torch.Tensor], *, ce
     return total + DAMPING * torch.where(level > 0, level, 1.0)[:, None, None] * torch.eye(inputs)
 
 
-def rounded(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
-    """The weights in steps of INT8, each the integer below or above."""
+def round_weights(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: torch.Tensor) -> torch.Tensor:
+    """Return the weights in steps of INT8, each rounded down or up."""
     shape = (-1, *[1] * (weight.dim() - 1))
     exact = weight.double() / scales.reshape(shape)
     near = exact.round().clamp(_LOW, _HIGH)
@@ -59,9 +60,9 @@ def rounded(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: t
     diagonal = h.diagonal(dim1=1, dim2=2)[:, None, :]
     gradient = (steps - flat) @ h
     least = 1e-9 * float(diagonal.max())
-    # Each change is the best of its row; a row has at most two for each weight, as one may be changed back.
+    # Each flip is the best of its row. A row has at most two flips per weight, as one may be flipped back.
     for _ in range(2 * flat.shape[2]):
-        change = low + high - 2 * steps  # the other integer; 0 where the weight is one already, or at an end
+        change = low + high - 2 * steps  # the other integer; 0 for integers and at the end of the range
         change = torch.where(low == high, 0.0, change.clamp(-1, 1))
         gain = torch.where(change != 0, 2 * change * gradient + diagonal, 0.0)
         best, at = gain.min(2, keepdim=True)
@@ -75,7 +76,7 @@ def rounded(layer: Layer, weight: torch.Tensor, scales: torch.Tensor, moments: t
 
 
 def _columns(layer: Layer, weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """What each output is a product with, as [inputs of all groups, positions]."""
+    """Return the input vectors that each output is a product with, as [inputs of all groups, positions]."""
     if operator_name(layer.node) == LINEAR:
         return _some(x.reshape(-1, x.shape[-1]).T)
     given = arguments(layer.node)

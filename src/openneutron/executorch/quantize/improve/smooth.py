@@ -1,10 +1,10 @@
-"""SmoothNorms: a layer norm's few loud channels become quieter, the weights that read them louder (SmoothQuant, Xiao 2023).
+"""SmoothNorms: scales down the channels of a layer norm that are much larger than others (SmoothQuant, Xiao 2023).
 
 Before:  n = layer_norm(x, g, b);      q, k, v = n @ wq, n @ wk, n @ wv
 After:   n = layer_norm(x, g/s, b/s);  q, k, v = n @ (wq s), n @ (wk s), n @ (wv s)
 
 In float both are the same. s = sqrt(largest value of the channel / largest weight that reads it): one scale per tensor
-then serves quiet channels too. Only data says which channels are loud, so a few samples run first.
+then has enough steps for small channels too. The largest values are measured on a few samples.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.improve.layers import LINEAR, Layer, bias_of, give_constants, layer_of, weight_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 
-SAMPLES: Final = 32  # the largest value of a channel over so many samples of many tokens each is settled
+SAMPLES: Final = 32  # enough samples of many tokens for a stable maximum of each channel
 STRENGTH: Final = 0.5  # the paper's alpha: half of the difference moves into the weights
 _NORM = "aten.layer_norm.default"
-# Between a norm and its readers: the last dimension stays.
+# Operators between a norm and its readers that keep the last dimension.
 _PASSES = frozenset(
     {"aten.transpose.int", "aten.permute.default", "aten.clone.default", "aten.contiguous.default",
      "aten.dropout.default", "aten.view.default", "aten.reshape.default", "aten.unsqueeze.default"}
@@ -30,7 +30,7 @@ _PASSES = frozenset(
 
 
 def smooth(model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> int:
-    """Smooth in place with the largest values of some samples; returns how many norms changed.
+    """Smooth in place with the largest values on some samples; returns how many norms changed.
 
     Example:
         >>> smooth(module, [(tokens,)])
@@ -51,7 +51,7 @@ def smooth(model: GraphModule, batches: Sequence[tuple[torch.Tensor, ...]]) -> i
 
 
 def _readers(model: GraphModule, norm: Node) -> list[Layer]:
-    """The linear layers that read a norm's result, [] unless nothing else does."""
+    """Return the linear layers that read a norm's result, [] if anything else reads it."""
     if operator_name(norm) != _NORM:
         return []
     given = arguments(norm)
@@ -89,7 +89,7 @@ def _keeps_last(node: Node) -> bool:
 
 
 class _Loudest(Interpreter):
-    """The largest magnitude of each channel of some nodes."""
+    """Records the largest magnitude of each channel of some nodes."""
 
     def __init__(self, model: GraphModule, nodes: set[Node]) -> None:
         super().__init__(model)
@@ -109,7 +109,7 @@ def _smooth(model: GraphModule, norm: Node, readers: list[Layer], loud: torch.Te
     read = torch.stack([weight.double().abs().amax(0) for weight in weights]).amax(0)
     used = (loud > 0) & (read > 0)
     ratio = torch.where(used, loud, 1.0) ** STRENGTH / torch.where(used, read, 1.0) ** (1 - STRENGTH)
-    # Only the ratios between channels matter; around 1 they leave the norm's constants where they were.
+    # Only the ratios between channels matter; normalised to 1 they keep the norm's constants in their range.
     scale = torch.where(used, ratio / ratio[used].log().mean().exp() if bool(used.any()) else ratio, 1.0)
     for layer, weight in zip(readers, weights, strict=True):
         give_constants(model, layer, (weight.double() * scale).to(weight.dtype), bias_of(model, layer))

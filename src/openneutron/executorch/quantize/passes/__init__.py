@@ -6,7 +6,10 @@ from collections.abc import Callable, Sequence
 
 from torch.fx import GraphModule
 
-from openneutron.executorch.quantize.passes.decompose.decompose_attention import decompose_attention
+from openneutron.executorch.quantize.passes.decompose.decompose_attention import (
+    decompose_attention,
+    decompose_large_attention,
+)
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_norm import decompose_batch_norm
 from openneutron.executorch.quantize.passes.decompose.decompose_composites import decompose_composites
 from openneutron.executorch.quantize.passes.decompose.decompose_group_norm import decompose_group_norm
@@ -25,12 +28,18 @@ from openneutron.executorch.quantize.passes.recognize.recognize_softmax import r
 from openneutron.executorch.quantize.passes.recognize.recognize_steps import recognize_steps
 from openneutron.executorch.quantize.passes.remove_aliases import remove_aliases
 from openneutron.executorch.quantize.passes.remove_dropout import remove_dropout
-from openneutron.executorch.quantize.passes.replace.replace_additive_mask import replace_additive_mask
+from openneutron.executorch.quantize.passes.replace.replace_additive_mask import (
+    replace_additive_mask,
+    replace_large_additive_mask,
+)
 from openneutron.executorch.quantize.passes.replace.replace_channel_average import replace_channel_average
 from openneutron.executorch.quantize.passes.replace.replace_division import replace_division
 from openneutron.executorch.quantize.passes.replace.replace_index import replace_index
 from openneutron.executorch.quantize.passes.replace.replace_mask import replace_mask
-from openneutron.executorch.quantize.passes.replace.replace_masked_fill import replace_masked_fill
+from openneutron.executorch.quantize.passes.replace.replace_masked_fill import (
+    replace_large_masked_fill,
+    replace_masked_fill,
+)
 from openneutron.executorch.quantize.passes.replace.replace_max import replace_max
 from openneutron.executorch.quantize.passes.replace.replace_operands import replace_operands
 from openneutron.executorch.quantize.passes.replace.replace_padding import replace_padding
@@ -46,10 +55,14 @@ Pass = Callable[[GraphModule], int]
 # Each edits the graph in place and returns how many places it changed.
 RECOGNITION: tuple[Pass, ...] = (fold_constants, recognize_activation, recognize_softmax, recognize_layer_norm)
 PASSES: tuple[Pass, ...] = (
-    fold_constants,  # masks of attention are often cut out of larger ones
+    fold_constants,  # attention masks are often sliced from larger ones
     replace_additive_mask,
     decompose_attention,
     replace_masked_fill,
+    # Masks of these three that a check restored, because the scores are too large, get a form for scores of any size.
+    replace_large_additive_mask,
+    decompose_large_attention,
+    replace_large_masked_fill,
     decompose_composites,
     decompose_products,
     decompose_group_norm,
@@ -72,32 +85,37 @@ PASSES: tuple[Pass, ...] = (
     remove_aliases,
     split_probabilities,
     split_to_slices,
-    recognize_steps,  # before the first of them is folded
+    recognize_steps,  # before constant folding changes the first step
     fold_constants,
     replace_operands,
     replace_scalars,
 )
-# In training these must stay out: dropout and batch norms act, parameters change.
+# Not used in training: dropout and batch norms are active, and parameters change.
 _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})
-# Only in training are there batch norms left to train.
+# Only used in training.
 TRAINING_PASSES: tuple[Pass, ...] = (drop_batch_counters, linear_norm_to_conv)
 
 
+def passes_for(*, is_qat: bool, wide: Sequence[Pass] = ()) -> tuple[Pass, ...]:
+    """Return all passes in their order; `wide` are those for 16-bit activations, which run after recognition."""
+    every = (*RECOGNITION, *wide, *(TRAINING_PASSES if is_qat else ()), *PASSES)
+    return tuple(step for step in every if not (is_qat and step in _EVALUATION_ONLY))
+
+
 def recognize(model: GraphModule, *, is_qat: bool) -> GraphModule:
-    """Put operators back that the model writes out; before anything takes operators apart."""
-    return _run(RECOGNITION, model, is_qat)
+    """Recognise operators that the model writes out, before other passes decompose operators."""
+    return run_passes([step for step in RECOGNITION if not (is_qat and step in _EVALUATION_ONLY)], model)
 
 
 def prepare_for_annotation(model: GraphModule, *, is_qat: bool) -> GraphModule:
-    """Run the passes in place; a pass that changed nothing costs one walk over the nodes."""
-    return _run((*TRAINING_PASSES, *PASSES) if is_qat else PASSES, model, is_qat)
+    """Run all passes except recognition in place."""
+    passes = (*TRAINING_PASSES, *PASSES) if is_qat else PASSES
+    return run_passes([step for step in passes if not (is_qat and step in _EVALUATION_ONLY)], model)
 
 
-def _run(passes: Sequence[Pass], model: GraphModule, is_qat: bool) -> GraphModule:
-    changed = 0
-    for step in passes:
-        if not (is_qat and step in _EVALUATION_ONLY):
-            changed += step(model)
+def run_passes(passes: Sequence[Pass], model: GraphModule) -> GraphModule:
+    """Run passes in place, without the check of `RewriteCheck`; a pass that finds nothing costs one walk over the nodes."""
+    changed = sum([step(model) for step in passes])
     if changed:
         model.graph.eliminate_dead_code()
         model.recompile()

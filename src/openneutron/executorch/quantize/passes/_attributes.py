@@ -1,4 +1,4 @@
-"""Constants of a graph module: reading them, adding new ones."""
+"""Constants of a graph module: reading and adding them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from openneutron.executorch.upstream.names import schema_of
+
 
 def tensor_of(model: GraphModule, node: Node) -> torch.Tensor | None:
-    """The tensor behind a get_attr node, None for any other node or attribute and for a buffer that the graph changes."""
+    """Return the tensor of a get_attr node, None for other nodes and attributes and for a buffer that the graph changes."""
     if node.op != "get_attr" or is_changed(node):
         return None
     found: Any = model
@@ -19,19 +21,19 @@ def tensor_of(model: GraphModule, node: Node) -> torch.Tensor | None:
 
 
 def is_changed(node: Node) -> bool:
-    """Whether the graph changes the buffer behind a get_attr node: it is a state, and what it holds now no constant."""
+    """Return whether the graph changes the buffer of a get_attr node: it is a state, not a constant."""
     same = node.graph.find_nodes(op="get_attr", target=node.target, sort=False)
     return any(changes(user, one) for one in same for user in one.users)
 
 
 def changes(call: Node, buffer: Node) -> bool:
-    """Whether a call writes to this argument."""
-    schema = getattr(call.target, "_schema", None)
+    """Return whether a call writes to this argument."""
+    schema = schema_of(call.target)
     return call.op == "call_function" and schema is not None and schema.is_mutable and call.args[:1] == (buffer,)
 
 
 def add_constant(model: GraphModule, name: str, data: torch.Tensor) -> Node:
-    """A get_attr node for a new constant, at the graph's insertion point; `name` gets a number that is free."""
+    """Return a get_attr node for a new constant, at the graph's insertion point; a number makes `name` unique."""
     index = 0
     while hasattr(model, f"{name}_{index}"):
         index += 1
@@ -43,7 +45,7 @@ def add_constant(model: GraphModule, name: str, data: torch.Tensor) -> Node:
 
 
 def _fake_mode(model: GraphModule) -> Any:
-    """The mode of the graph's fake tensors: mixing two in one graph breaks tracing."""
+    """Return the graph's fake tensor mode: mixing two in one graph breaks tracing."""
     for node in model.graph.nodes:
         mode = getattr(node.meta.get("val"), "fake_mode", None)
         if mode is not None:

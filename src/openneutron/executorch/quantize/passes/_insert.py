@@ -1,4 +1,4 @@
-"""Writing new calls into an ATen graph, with the values and metadata later passes rely on."""
+"""Insertion of new calls into an ATen graph, with the values and metadata that later passes need."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from torch.fx.node import map_arg
 
 from openneutron.executorch.fx import value_of
 
-# What describes the replaced node's value rather than where it comes from.
+# Metadata that describes the replaced node's value rather than its origin.
 _OF_THE_VALUE = frozenset({"val", "tensor_meta", "example_value"})
 
 
-# Nodes that are the same operator in different steps of a recurrent layer: one observer sees them all.
+# Nodes that are the same operator in different steps of a recurrent layer share one role and one observer.
 ROLE_KEY = "openneutron_role"
 
 
 class Insert:
-    """Inserts calls before `node` on its behalf: they keep its source line and module path, and know their shapes.
+    """Inserts calls before `node`; they get its source line and module path, and their shapes.
 
     Example:
         >>> call = Insert(model, node)
@@ -30,11 +30,11 @@ class Insert:
         self.model = model
         self.node = node
         self.mode = _mode(value_of(node))
-        self.role: list[Any] = []  # of the nodes made from here on; equal roles share their quantization
-        self._values: dict[Any, Any] = {}  # by role: one step's are like another's
+        self.role: list[Any] = []  # for the nodes made from here on; equal roles share quantization parameters
+        self._values: dict[Any, Any] = {}  # by role: all steps have values of the same shape
 
     def __call__(self, target: Any, *args: Any, **kwargs: Any) -> Node:
-        """The node of a new call."""
+        """Insert a call and return its node."""
         with self.model.graph.inserting_before(self.node):
             made = self.model.graph.call_function(target, args, kwargs)
         made.meta = {key: value for key, value in self.node.meta.items() if key not in _OF_THE_VALUE}
@@ -51,7 +51,7 @@ class Insert:
         return made
 
     def _value(self, target: Any, args: Any, kwargs: Any) -> Any:
-        """What a call makes, without data; None where the program has no such values."""
+        """Return what a call makes, as fake tensors; None if the program has none."""
         if self.mode is None:
             return None
         with self.mode:
@@ -59,13 +59,13 @@ class Insert:
 
 
 def _mode(value: Any) -> Any:
-    """The mode of a fake tensor, or of the first of several."""
+    """Return the mode of a fake tensor, or of the first of several."""
     first = value[0] if isinstance(value, (tuple, list)) and value else value
     return getattr(first, "fake_mode", None)
 
 
 def is_zero(model: GraphModule, node: Any) -> bool:
-    """Whether a node is known to be zero everywhere: an attribute that is, or a call that makes zeros."""
+    """Return whether a node is known to be zero everywhere: a zero attribute, or a call that makes zeros."""
     from openneutron.executorch.fx import operator_name
     from openneutron.executorch.quantize.passes._attributes import tensor_of
 

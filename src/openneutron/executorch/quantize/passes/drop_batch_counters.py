@@ -1,4 +1,4 @@
-"""DropBatchCounters: a batch norm in training also counts its batches, which nothing in the graph reads.
+"""DropBatchCounters: removes the counter of batches that a batch norm updates in training and that nothing reads.
 
 Before:  count = add_(num_batches_tracked, 1); y = batch_norm(x, …)
 After:   y = batch_norm(x, …)
@@ -15,7 +15,7 @@ from openneutron.executorch.fx import operator_name
 
 
 def drop_batch_counters(model: GraphModule) -> int:
-    """Remove the counters in place; returns how many additions went."""
+    """Remove the counters in place; returns the number of removed additions."""
     count = 0
     for node in reversed(list(model.graph.nodes)):
         if operator_name(node) == "aten.add_.Tensor" and not node.users and _counts(model, node.args[0]):
@@ -25,7 +25,7 @@ def drop_batch_counters(model: GraphModule) -> int:
 
 
 def _counts(model: GraphModule, node: object) -> bool:
-    """Whether a value is a batch counter, before or after earlier additions to it."""
+    """Return whether a value is a batch counter, before or after earlier additions to it."""
     while isinstance(node, Node) and operator_name(node) == "aten.add_.Tensor":
         node = node.args[0]
     if not isinstance(node, Node) or not str(node.target).endswith("num_batches_tracked"):

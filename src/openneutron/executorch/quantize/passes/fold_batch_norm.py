@@ -1,10 +1,10 @@
-"""FoldBatchNorm: in evaluation a batch norm scales and shifts channels, which the layer before it can do itself.
+"""FoldBatchNorm: folds the scale and shift of a batch norm in evaluation into the layer before it.
 
 Before:  y = conv(x, w, b); z = batch_norm(y)
 After:   z = conv(x, w', b')
 
-A layer whose result something else reads too keeps its weights: the batch norm gets a copy of it. Weights that several
-layers share are never changed in place.
+A layer whose result has other readers too keeps its weights: the batch norm gets a copy of it. Weights that several layers
+share are never changed in place.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _LAYERS = {
     "aten.linear.default": 0,
     "aten.conv_transpose1d.default": 1,
     "aten.conv_transpose2d.input": 1,
+    "aten.conv_transpose3d.input": 1,
 }
 
 
 def fold_batch_norm(model: GraphModule) -> int:
-    """Fold in place; returns how many batch norms went."""
+    """Fold in place; returns the number of folded batch norms."""
     count = 0
     for norm in list(model.graph.nodes):
         if operator_name(norm) not in _NORMS:
@@ -52,9 +53,6 @@ def _foldable(norm: Node, layer: Node) -> bool:
         return False
     weight, bias = layer.args[1], layer.args[2] if len(layer.args) > 2 else None
     constant = all(node is None or (isinstance(node, Node) and node.op == "get_attr") for node in (weight, bias))
-    groups = arguments(layer).get("groups", 1)
-    if _LAYERS[name] == 1 and groups != 1:
-        return False
     # A linear layer acts on the last dimension, a batch norm on the second.
     return constant and (name != "aten.linear.default" or value_of(layer).dim() == 2)
 
@@ -71,9 +69,13 @@ def _fold(model: GraphModule, norm: Node, layer: Node) -> None:
     weight = _tensor(model, layer.args[1])
     axis = _LAYERS[operator_name(layer)]
     bias = _tensor(model, layer.args[2]).double() if len(layer.args) > 2 and layer.args[2] is not None else 0.0
-    view = [1] * weight.dim()
-    view[axis] = -1
-    new_weight = (weight.double() * scale.reshape(view)).to(weight.dtype)
+    # A transposed convolution stores, per group, rows for its inputs and columns for its outputs: [groups, inputs,
+    # outputs, …].
+    groups = arguments(layer).get("groups", 1) if axis == 1 else 1
+    parts = weight.double().reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+    view = [groups, *[1] * (weight.dim())]
+    view[axis + 1] = -1
+    new_weight = (parts * scale.reshape(view)).reshape(weight.shape).to(weight.dtype)
     new_bias = (bias * scale + shift).to(weight.dtype)
     with model.graph.inserting_before(norm):
         weight_node = add_constant(model, f"_folded_{layer.name}_weight", new_weight)

@@ -1,6 +1,6 @@
-"""FoldConstants: what depends on parameters alone is computed now, so that it can be quantized as a weight.
+"""FoldConstants: computes at compile time what depends only on parameters, so that it can be quantized as a weight.
 
-It may be computed in place, as masks of attention are: `zeros_like(m).masked_fill_(m, -inf)`.
+Values changed in place are folded too, as attention masks are: `zeros_like(m).masked_fill_(m, -inf)`.
 
 Before:  w = mul(get_attr(g), get_attr(v)); y = conv2d(x, w)
 After:   w = get_attr(_folded_0); y = conv2d(x, w)
@@ -14,19 +14,20 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import is_view
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
+from openneutron.executorch.upstream.names import OpOverload, schema_of
 
-# Elements of a tensor made by ones, arange and the like that is still stored as a constant: 64 KiB as INT8.
+# Largest result of ones, arange and the like that is stored as a constant: 64 KiB as INT8.
 _LARGEST_FILLED = 1 << 16
 
 
 def fold_constants(model: GraphModule) -> int:
-    """Fold in place; returns how many calls went. Random and mutating operators stay."""
+    """Fold in place; returns the number of folded calls. Random and mutating operators stay."""
     known: dict[Node, torch.Tensor] = {}
     folded: dict[Node, None] = {}
     changing = _changed_elsewhere(model)
     for node in model.graph.nodes:
         if node in changing or ROLE_KEY in node.meta:
-            continue  # the first step of a loop stays like the others, though it begins with a constant
+            continue  # the first step of a loop must stay equal to the others, though it begins with a constant
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data
@@ -48,14 +49,14 @@ def fold_constants(model: GraphModule) -> int:
             for user in [user for user in node.users if user not in known]:
                 user.replace_input_with(node, constant)
     for node in reversed(folded):
-        # Those that work in place outlive the removal of dead code, and would be quantized though nobody reads them.
+        # In-place operators survive dead code removal, and would be quantized although nothing reads them.
         if not node.users and not _is_pure(node):
             model.graph.erase_node(node)
     return len(folded)
 
 
 def _is_small(node: Node) -> bool:
-    """Whether the result is worth keeping: what depends on parameters is, what is made of nothing only when small."""
+    """Return whether the result is small enough to store; results that depend on parameters always are."""
     if node.all_input_nodes:
         return True
     value = node.meta.get("val")
@@ -63,10 +64,10 @@ def _is_small(node: Node) -> bool:
 
 
 def _changed_elsewhere(model: GraphModule) -> set[Node]:
-    """Values that an operator changes in place while others see them: through a view, or because they read them too."""
+    """Return the values that an in-place operator changes while others see them: through a view, or as another reader."""
     found: set[Node] = set()
     for node in model.graph.nodes:
-        schema = getattr(node.target, "_schema", None)
+        schema = schema_of(node.target)
         if node.op != "call_function" or schema is None or not schema.is_mutable or not node.args:
             continue
         chain = [node.args[0]]
@@ -78,19 +79,20 @@ def _changed_elsewhere(model: GraphModule) -> set[Node]:
 
 
 def _changes_only(node: Node, folded: dict[Node, None]) -> bool:
-    """Whether an operator works in place on a value that is folded itself and that nothing else reads."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    """Return whether an in-place operator changes only a value that is folded itself and has no other reader."""
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
     changed = node.args[0] if node.args else None
     mutates = [
-        argument.alias_info is not None and argument.alias_info.is_write for argument in node.target._schema.arguments
+        argument.alias_info is not None and argument.alias_info.is_write
+        for argument in schema_of(node.target).arguments
     ]
     alone = isinstance(changed, Node) and changed in folded and len(changed.users) == 1
     return alone and mutates[:1] == [True] and sum(mutates) == 1
 
 
 def _is_pure(node: Node) -> bool:
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return False
-    schema = node.target._schema
+    schema = schema_of(node.target)
     return not schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags

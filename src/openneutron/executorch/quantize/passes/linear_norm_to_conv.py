@@ -1,4 +1,4 @@
-"""LinearNormToConv: in training, a linear layer before a batch norm becomes a convolution over one pixel.
+"""LinearNormToConv: in training, turns a linear layer before a batch norm into a convolution over one pixel.
 
 Before:  y = linear(x, w[o, i], b); z = batch_norm(y)
 After:   y = conv1d(x[n, i, 1], w[o, i, 1], b); z = batch_norm(y)[n, o]
@@ -19,7 +19,7 @@ _NORM = "aten.batch_norm.default"
 
 
 def linear_norm_to_conv(model: GraphModule) -> int:
-    """Rewrite in place; returns how many linear layers went."""
+    """Rewrite the graph in place; returns the number of rewritten linear layers."""
     count = 0
     for linear in list(model.graph.nodes):
         if operator_name(linear) == "aten.linear.default" and _feeds_one_norm(linear) and _owns_weight(model, linear):
@@ -35,7 +35,7 @@ def _feeds_one_norm(linear: Node) -> bool:
 
 
 def _owns_weight(model: GraphModule, linear: Node) -> bool:
-    """Whether nothing else reads the weight: a shared one must stay shared, so its layer stays linear."""
+    """Return whether the weight has no other reader: a shared weight must stay shared, so its layer stays linear."""
     weight = linear.args[1]
     return isinstance(weight, Node) and tensor_of(model, weight) is not None and len(weight.users) == 1
 

@@ -1,4 +1,4 @@
-"""RemoveAliases: another name for a value, which exporting makes of a slice of everything and of `x.float()`.
+"""RemoveAliases: removes aliases, which exporting makes of `x.float()` and of a slice of everything.
 
 Before:  y = alias(x); z = f(y)
 After:   z = f(x)
@@ -12,9 +12,9 @@ from openneutron.executorch.fx import arguments, operator_name, value_of
 
 
 def remove_aliases(model: GraphModule) -> int:
-    """Drop every alias that is not itself a result: each would be a layer of its own, with its own scale.
+    """Drop every alias that is not itself a result: each would be a layer with its own scale.
 
-    So are the assertions that exporting puts in front of `x.float()`: shapes and types are fixed from here on.
+    Assertions that exporting puts in front of `x.float()` are dropped too: shapes and types are fixed from here on.
     """
     count = 0
     for node in list(model.graph.nodes):

@@ -1,4 +1,4 @@
-"""RemoveDropout: in evaluation a dropout hands its input on.
+"""RemoveDropout: removes dropouts, which pass their input through in evaluation.
 
 Before:  y = dropout(x, 0.5, train=False); z = f(y)
 After:   z = f(x)

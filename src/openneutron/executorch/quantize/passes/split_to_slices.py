@@ -1,4 +1,4 @@
-"""SplitToSlices: parts of a split are slices, which can be quantized one by one.
+"""SplitToSlices: replaces the parts of a split by slices, which can be quantized one by one.
 
 Before:  a, b = chunk(x, 2, dim=1)                 s, t = unbind(x, 1)
 After:   a = slice(x, 1, 0, 4); b = slice(x, 1, 4, 8)   s = select(x, 1, 0); t = select(x, 1, 1)
@@ -24,7 +24,10 @@ _SPLITS = frozenset(
 
 
 def split_to_slices(model: GraphModule) -> int:
-    """Rewrite in place; returns how many splits went. One whose list is used as a whole stays."""
+    """Rewrite in place; returns the number of rewritten splits.
+
+    A split whose list is used as a whole is left unchanged.
+    """
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) not in _SPLITS or any(operator_name(user) != GETITEM for user in node.users):
@@ -45,7 +48,7 @@ def split_to_slices(model: GraphModule) -> int:
 
 
 def _starts(node: Node, dim: int) -> list[int]:
-    """Where each part begins along `dim`."""
+    """Return where each part begins along `dim`."""
     starts = [0]
     for part in value_of(node):
         starts.append(starts[-1] + (part.shape[dim] if operator_name(node) != "aten.unbind.int" else 1))

@@ -1,1 +1,1 @@
-"""Training with rounding in the loop."""
+"""Quantization-aware training."""

@@ -1,4 +1,4 @@
-"""Quantization-aware training: prepare → the user's train function → convert. It knows no backend."""
+"""Quantization-aware training: prepare, call the user's train function, convert. Independent of the backend."""
 
 from __future__ import annotations
 
@@ -52,35 +52,35 @@ def quantize_aware(
     """
     passes = passes or Passes()
     prepared = prepare_training(model, example_inputs, quantizer, passes.pre_prepare)
-    prepared = allow_exported_model_train_eval(_applied(passes.post_prepare, prepared))
+    prepared = allow_exported_model_train_eval(_apply_passes(passes.post_prepare, prepared))
     move_exported_model_to_train(prepared)
     run_training(prepared, train, schedule or Schedule(), progress)
     move_exported_model_to_eval(prepared)
-    return _applied(passes.post_convert, convert_pt2e(_applied(passes.pre_convert, prepared)))
+    return _apply_passes(passes.post_convert, convert_pt2e(_apply_passes(passes.pre_convert, prepared)))
 
 
 def prepare_training(
     model: torch.nn.Module, example_inputs: Inputs, quantizer: Quantizer, passes: Sequence[GraphPass] = ()
 ) -> GraphModule:
     """A trainable copy of `model` with simulated rounding, for any batch size."""
-    captured = _applied(passes, remove_guards(_capture(copy.deepcopy(model).train(), example_inputs)))
+    captured = _apply_passes(passes, remove_guards(_capture(copy.deepcopy(model).train(), example_inputs)))
     return allow_exported_model_train_eval(prepare_qat_pt2e(captured, quantizer))
 
 
-def _applied(passes: Sequence[GraphPass], model: GraphModule) -> GraphModule:
+def _apply_passes(passes: Sequence[GraphPass], model: GraphModule) -> GraphModule:
     for step in passes:
         model = step(model)
     return model
 
 
 def _capture(model: torch.nn.Module, inputs: Inputs) -> GraphModule:
-    """The model exported in training mode, with a free batch size where all inputs share one."""
+    """Export the model in training mode, with a dynamic batch size if all inputs share one."""
     sizes = {x.shape[0] for x in inputs if isinstance(x, torch.Tensor) and x.dim()}
     wide, shapes = inputs, None
     if len(sizes) == 1:
         batch = torch.export.Dim("batch", min=1)
         shapes = tuple({0: batch} if isinstance(x, torch.Tensor) and x.dim() else None for x in inputs)
-        # A batch of one would be taken for a constant.
+        # torch.export would treat a batch of one as a constant.
         wide = tuple(torch.cat([x, x]) if isinstance(x, torch.Tensor) and x.dim() else x for x in inputs)
     try:
         return torch.export.export(model, wide, dynamic_shapes=shapes).module()

@@ -1,4 +1,4 @@
-"""A train function without labels: the quantized model learns to answer as the float one does.
+"""Training without labels: the quantized model learns to reproduce the outputs of the float one.
 
 Example:
     >>> train = distillation(model, [(image,) for image in images])
@@ -11,36 +11,36 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch.fx import GraphModule
-from torch.utils import _pytree as pytree
 
 from openneutron.executorch.capture.export import Inputs, evaluation, one_thread
 from openneutron.executorch.quantize.train.training import Training
+from openneutron.executorch.upstream.names import tree_leaves
 
-# Two passes over the data settle the ranges; more would begin to fit so few samples.
+# Two passes over the data settle the ranges; more would overfit so few samples.
 EPOCHS = 2
-# Samples per step, so that batch norms see more than one.
+# Samples per step: batch norms need more than one.
 BATCH = 20
-# Weights shall move by less than a step of INT8 at a time: a tensor of range 1 has steps of 1/127.
+# Learning rate: a weight moves by less than a step of INT8 at a time; a tensor of range 1 has steps of 1/127.
 LEARNING_RATE = 1e-5
 
 
 def distillation(
     model: torch.nn.Module, samples: Sequence[Inputs], *, epochs: int = EPOCHS
 ) -> Callable[[GraphModule, Training], None]:
-    """A function for `train` that brings the model's own answers to `samples` near; one thread, so the bits repeat."""
+    """Return a train function that fits the model to its own float outputs; single-threaded, so results are reproducible."""
     batches = [
         tuple(torch.cat(parts) for parts in zip(*samples[start : start + BATCH], strict=True))
         for start in range(0, len(samples), BATCH)
     ]
     with evaluation(model), torch.no_grad():
-        answers = [pytree.tree_leaves(model(*batch)) for batch in batches]
+        answers = [tree_leaves(model(*batch)) for batch in batches]
 
     def train(prepared: GraphModule, training: Training) -> None:
         optimizer = torch.optim.Adam([p for p in prepared.parameters() if p.requires_grad], LEARNING_RATE)
         total = epochs * len(batches)
         with one_thread():
             for done in range(total):
-                results = pytree.tree_leaves(prepared(*batches[done % len(batches)]))
+                results = tree_leaves(prepared(*batches[done % len(batches)]))
                 wanted = answers[done % len(batches)]
                 loss = torch.stack([(y - t).square().mean() for y, t in zip(results, wanted, strict=True)]).sum()
                 optimizer.zero_grad()

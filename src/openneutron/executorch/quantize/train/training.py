@@ -1,4 +1,4 @@
-"""Training with rounding in the loop: what the user's train function gets, and what is checked on the way."""
+"""Training state: what the user's train function gets, and the checks during training."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRAINING_ARGUMENT = 5  # batch_norm(input, weight, bias, mean, variance, traini
 
 @dataclass(frozen=True)
 class Schedule:
-    """When statistics stop moving, as parts of the training.
+    """When batch norm statistics and observers are frozen, as fractions of the training.
 
     Batch norms first, so that the weights they are folded into settle, then the observers, so that the last steps train
     against exactly the scales the program will have. The defaults are those of torchvision's reference: 3 and 4 of 8 epochs.
@@ -58,7 +58,7 @@ class Training:
     _shown: int = -1
 
     def step(self, loss: torch.Tensor | float, done: int, total: int) -> None:
-        """Say that `done` of `total` steps are over: checks the loss, freezes what is due, reports progress."""
+        """Report that `done` of `total` steps are finished: checks the loss, freezes what is due, reports progress."""
         if total < 1 or not 0 <= done <= total:
             raise OptionError(f"step {done} of {total}", where=STAGE, hint="count steps from 1 to their total")
         value = float(loss.detach()) if isinstance(loss, torch.Tensor) else float(loss)
@@ -85,7 +85,7 @@ TrainFunction = Callable[[GraphModule, Training], Any] | Callable[[GraphModule],
 
 
 def freeze_norms(model: GraphModule) -> None:
-    """Let batch norms use their running statistics from now on; does nothing the second time.
+    """Freeze the running statistics of batch norms; has no effect the second time.
 
     Called again after each step, because `model.train()` in the user's loop would thaw them.
     """
@@ -110,7 +110,7 @@ def freeze_observers(model: GraphModule) -> None:
 def run_training(
     model: GraphModule, train: TrainFunction, schedule: Schedule, progress: Callable[[str], None] | None = None
 ) -> Training:
-    """Call the user's function on a prepared model; what it raises becomes one sentence that names the stage."""
+    """Call the user's train function on a prepared model; its exception becomes one sentence that names the stage."""
     training = Training(model, schedule, progress)
     arguments: tuple[Any, ...] = (model, training) if _takes_two(train) else (model,)
     try:

@@ -1,1 +1,1 @@
-"""Composite operators as those that have quantized forms: one file each."""
+"""Decompositions of composite operators into operators that have quantized forms: one file each."""

@@ -1,7 +1,8 @@
-"""Operators written in others that have quantized forms, where PyTorch's own definition tests for infinities or NaN, makes
-integers at run time, or uses operators which are not core ones.
+"""Definitions of operators by others that have quantized forms.
 
-Each takes the operator's arguments by its schema. Values that calibration sees are finite, so none of them looks for others.
+They replace PyTorch's own definitions that test for infinities or NaN, make integers at run time, or use operators outside
+the core set. Each takes the operator's arguments by its schema. Values seen in calibration are finite, so none tests for
+others.
 """
 
 from __future__ import annotations
@@ -197,7 +198,7 @@ def _select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 def _joined(x: Tensor, part: Tensor, dim: int, start: int, end: int) -> Tensor:
-    """What lies before a part, the part, and what lies behind it."""
+    """Join the elements before a part, the part, and the elements behind it."""
     size = x.shape[dim]
     before = [x.narrow(dim, 0, start)] if start else []
     behind = [x.narrow(dim, end, size - end)] if end < size else []

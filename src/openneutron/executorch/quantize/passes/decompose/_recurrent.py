@@ -1,4 +1,4 @@
-"""Unrolling recurrent layers: what GRU, LSTM and plain layers have in common.
+"""Unrolling of recurrent layers: the code common to GRU, LSTM and plain RNN layers.
 
 Every layer and direction multiplies the whole sequence by its input weights at once, then walks over the steps. All steps
 have the same operators, the first one too, so that the compiler can make one loop of them.
@@ -22,7 +22,7 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Weights:
-    """One layer in one direction; `projection` is LSTM's `proj_size` matrix."""
+    """Weights of one layer in one direction; `projection` is LSTM's `proj_size` matrix."""
 
     inputs: Node
     states: Node
@@ -48,7 +48,7 @@ class Recurrent:
 
 
 def weights_of(flat: Sequence[Node], *, has_biases: bool, projected: bool = False) -> tuple[Weights, ...]:
-    """The flat list of parameters, layer by layer and direction by direction."""
+    """Split the flat list of parameters by layer and direction."""
     count = 2 + 2 * has_biases + projected
     groups = [flat[start : start + count] for start in range(0, len(flat), count)]
     return tuple(
@@ -74,14 +74,15 @@ def unroll(model: GraphModule, layer: Recurrent, cell: Cell) -> None:
             made, state = _walk(call, sequence, layer.weights[first + direction], state, cell, time, direction == 1)
             ways.append(made)
             last.append(state)
-        # Each direction's states are stacked first: joined step by step they would be copies that no loop repeats.
+        # Each direction's states are stacked first: joining the directions step by step would need copies outside the
+        # loop.
         sequence = _joined(call, [_stack(call, way, time) for way in ways], -1)
     finals = [_stack(call, [state[kind] for state in last], 0) for kind in range(len(layer.initial))]
     _replace(call, layer.node, [sequence, *finals], ways, time)
 
 
 def _begin(call: Insert, initial: Node, index: int) -> Node:
-    """The state before the first step; zeros are a constant, which has the scale of the states to come."""
+    """Return the initial state; zeros are a constant, with the scale of later states."""
     if not is_zero(call.model, initial):
         return call(aten.select.int, initial, 0, index)
     with call.model.graph.inserting_before(call.node):
@@ -91,7 +92,7 @@ def _begin(call: Insert, initial: Node, index: int) -> Node:
 def _walk(
     call: Insert, sequence: Node, weights: Weights, state: State, cell: Cell, time: int, backwards: bool
 ) -> tuple[list[Node], State]:
-    """The state of every step, in the sequence's order, and the one the walk ends with."""
+    """Unroll one direction; returns the state of every step, in the sequence's order, and the last state."""
     gates = call(aten.linear.default, sequence, weights.inputs, weights.input_bias)
     count = value_of(sequence).shape[time]
     made: list[Any] = [None] * count
@@ -116,7 +117,7 @@ def _joined(call: Insert, tensors: list[Node], dim: int) -> Node:
 
 
 def _replace(call: Insert, node: Node, results: list[Node], ways: list[list[Node]], time: int) -> None:
-    """Readers of one step get that step's state, of both directions; the others what was stacked of all."""
+    """Give readers of one step that step's state, of both directions; other readers get the stacked sequence."""
     model = call.model
     for user in list(node.users):
         index = user.args[1]
@@ -131,17 +132,17 @@ def _replace(call: Insert, node: Node, results: list[Node], ways: list[list[Node
 
 
 def is_unrollable(node: Node, *, dropout: float, training: bool) -> bool:
-    """Whether every result is read by index and nothing random happens between the layers."""
+    """Return whether every result is read by index and no dropout acts between the layers."""
     return not (dropout and training) and all(operator_name(user) == GETITEM for user in node.users)
 
 
 def part(call: Insert, x: Node, index: int, size: int, count: int = 1) -> Node:
-    """Gates `index` to `index + count` of a row of gates, `size` wide each; a vector of biases is cut likewise."""
+    """Return gates `index` to `index + count` from a row of gates, `size` wide each; a vector of biases is sliced likewise."""
     return call(aten.slice.Tensor, x, value_of(x).dim() - 1, index * size, (index + count) * size)
 
 
 def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
-    """Unroll every layer whose operator has a cell here; returns how many went."""
+    """Unroll every layer whose operator has a cell in `cells`; returns the number of unrolled layers."""
     count = 0
     for node in list(model.graph.nodes):
         cell = cells.get(operator_name(node))
@@ -163,7 +164,7 @@ def decompose(model: GraphModule, cells: Mapping[str, Cell]) -> int:
 
 
 def _decompose_cell(model: GraphModule, node: Node, given: Mapping[str, Any], cell: Cell) -> int:
-    """One step that the model itself calls, such as `nn.GRUCell`: its state is the caller's."""
+    """Decompose a single step that the model itself calls, such as `nn.GRUCell`: the caller keeps its state."""
     several = not isinstance(given["hx"], Node)
     if several and any(operator_name(user) != GETITEM for user in node.users):
         return 0

@@ -1,4 +1,4 @@
-"""DecomposeBatchNorm: a batch norm that no layer before it could take over is a scale and a shift per channel.
+"""DecomposeBatchNorm: turns a batch norm that could not be folded into the layer before it into a scale and a shift.
 
 Before:  y = batch_norm(x, g, b, mean, variance, eps), in evaluation, behind something that is no layer
 After:   y = x * f + s with constants f = g / sqrt(variance + eps), s = b - mean * f
@@ -17,7 +17,10 @@ _NORM = "aten.batch_norm.default"
 
 
 def decompose_batch_norm(model: GraphModule) -> int:
-    """Rewrite in place; returns how many batch norms went. One in training or without running statistics stays."""
+    """Rewrite the graph in place.
+
+    Returns the number of rewritten norms. One in training or without running statistics stays.
+    """
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) != _NORM or arguments(node)["training"]:

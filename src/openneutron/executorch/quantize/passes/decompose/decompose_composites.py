@@ -1,10 +1,10 @@
-"""DecomposeComposites: operators that PyTorch itself defines by others are replaced by those, before quantization.
+"""DecomposeComposites: replaces operators by PyTorch's own definition of them, before quantization.
 
 Before:  y = einsum("bik,bkj->bij", [a, b])     y = addcmul(a, b, c)     y = glu(x)
 After:   y = bmm(a, b) between views            y = a + b * c            y = x[:n] * sigmoid(x[n:])
 
-Left whole, they would be decomposed after quantization and compute in float, or be refused. The definitions are PyTorch's
-own, but for those in `_definitions.py`.
+Left whole, they would be decomposed after quantization and computed in float, or be refused. The definitions are PyTorch's
+own, except for those in `_definitions.py`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._decomp import get_decompositions
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from openneutron.executorch.fx import is_static, operator_name, value_of
 from openneutron.executorch.quantize.passes._insert import Insert
 from openneutron.executorch.quantize.passes.decompose._definitions import DEFINITIONS
+from openneutron.executorch.upstream.names import definition_of
 
-# Those that PyTorch defines well.
+# Those whose own definition can be quantized.
 _NAMES = frozenset(
     f"aten.{name}"
     for name in (
@@ -38,14 +38,14 @@ _NAMES = frozenset(
 
 
 def decompose_composites(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. What a definition uses may be composite itself."""
+    """Rewrite the graph in place; returns the number of rewritten nodes. What a definition uses may be composite itself."""
     count, before = 0, -1
     while count != before:
         before = count
         for node in list(model.graph.nodes):
             name = operator_name(node)
             if (name in _NAMES or name in DEFINITIONS) and is_static(node) and _is_float(node):
-                definition = DEFINITIONS.get(name) or _definition(node.target)
+                definition = DEFINITIONS.get(name) or definition_of(node.target)
                 if definition is not None:
                     inline(model, node, definition)
                     count += 1
@@ -58,16 +58,8 @@ def _is_float(node: Node) -> bool:
     return all(isinstance(one, torch.Tensor) and one.dtype == torch.float32 for one in values)
 
 
-def _definition(target: Any) -> Callable[..., Any] | None:
-    found = get_decompositions([target]).get(target)
-    if found is not None:
-        return found
-    implicit = torch._C.DispatchKey.CompositeImplicitAutograd
-    return target.decompose if target.has_kernel_for_dispatch_key(implicit) else None
-
-
 def inline(model: GraphModule, node: Node, definition: Callable[..., Any]) -> None:
-    """Put what `definition` does with the node's arguments in the node's place."""
+    """Replace a node by the operators that `definition` calls with its arguments."""
     sources = list(node.all_input_nodes)
     values = [value_of(source) for source in sources]
 
@@ -94,7 +86,7 @@ def inline(model: GraphModule, node: Node, definition: Callable[..., Any]) -> No
 
 
 def _replace(model: GraphModule, node: Node, result: Any) -> None:
-    """Give the node's readers what was made: one value, or each of several that they take out."""
+    """Replace a node by a new result: one value, or several that its readers index."""
     if isinstance(result, Node):
         node.replace_all_uses_with(result)
         return

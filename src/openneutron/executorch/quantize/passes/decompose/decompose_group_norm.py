@@ -1,10 +1,10 @@
-"""DecomposeGroupNorm: group and instance normalisation as a layer norm over each group.
+"""DecomposeGroupNorm: turns group and instance normalisation into a layer norm over each group.
 
 Before:  y = group_norm(x, groups, g, b, eps)
 After:   y = layer_norm(x.reshape(n, groups, -1)).reshape(x.shape) * g + b
 
-An instance norm that computes its own statistics has one group per channel; one that keeps statistics is a batch norm.
-DecomposeLayerNorm and DecomposeBatchNorm do the rest.
+An instance norm that computes its own statistics has one group per channel; one with running statistics is a batch norm.
+DecomposeLayerNorm and DecomposeBatchNorm rewrite the results further.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _GROUP, _INSTANCE = "aten.group_norm.default", "aten.instance_norm.default"
 
 
 def decompose_group_norm(model: GraphModule) -> int:
-    """Rewrite in place; returns how many norms went."""
+    """Rewrite the graph in place; returns the number of rewritten norms."""
     found = [node for node in model.graph.nodes if _is_norm(node)]
     for node in found:
         _decompose(model, node)

@@ -1,4 +1,4 @@
-"""DecomposeGru: a GRU unrolled into the operators of its steps, which can be quantized.
+"""DecomposeGru: unrolls a GRU into the operators of its steps, which can be quantized.
 
 Before:  y, h = gru(x, h0, weights)
 After:   g = linear(x, w_ih, b_ih); per step: s = linear(h, w_hh, b_hh)
@@ -18,12 +18,12 @@ aten = torch.ops.aten
 
 
 def decompose_gru(model: GraphModule) -> int:
-    """Rewrite in place; returns how many layers went."""
+    """Rewrite the graph in place; returns the number of rewritten layers."""
     return decompose(model, {"aten.gru.input": _cell, "aten.gru_cell.default": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:
-    """One step."""
+    """Return the next state."""
     h = state[0]
     size = value_of(gates).shape[-1] // 3
     from_state = call(aten.linear.default, h, weights.states, weights.state_bias)

@@ -1,10 +1,10 @@
-"""DecomposeLayerNorm: layer normalisation as operators that have INT8 forms.
+"""DecomposeLayerNorm: decomposes layer normalisation into operators that have INT8 forms.
 
 Before:  y = layer_norm(x, [n], g, b, eps)
 After:   d = x - mean(x); y = d * rsqrt(sum(d * d) / n + eps) * g + b
 
-The sum has a range of its own, so the variance gets all 256 steps; a mean of squares would share those of the largest
-square. To keep a norm in float, exclude its module from quantization: `NeutronQuantizer(exclude=["LayerNorm"])`.
+The sum has its own range, so the variance gets all 256 steps; a mean would share the range of the largest square. To keep a
+norm in float, exclude its module from quantization: `NeutronQuantizer(exclude=["LayerNorm"])`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NORM = "aten.layer_norm.default"
 
 
 def decompose_layer_norm(model: GraphModule) -> int:
-    """Rewrite in place; returns how many norms went."""
+    """Rewrite the graph in place; returns the number of rewritten norms."""
     found = [node for node in model.graph.nodes if operator_name(node) == _NORM and is_static(node.args[0])]
     for node in found:
         _decompose(model, node)
@@ -40,7 +40,7 @@ def _decompose(model: GraphModule, node: Node) -> None:
 def normalized(
     call: Insert, x: Node, dims: list[int], epsilon: float, factor: Node | None = None, offset: Node | None = None
 ) -> Node:
-    """The operators of a normalisation over some dimensions; factor and offset broadcast."""
+    """Insert the operators of a normalisation over some dimensions; factor and offset broadcast."""
     aten = torch.ops.aten
     count = math.prod(shape_of(x)[dim] for dim in dims)
     centred = call(aten.sub.Tensor, x, call(aten.mean.dim, x, dims, True))

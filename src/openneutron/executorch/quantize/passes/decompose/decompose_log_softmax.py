@@ -1,4 +1,4 @@
-"""DecomposeLogSoftmax: the logarithm of a softmax as operators that have INT8 forms.
+"""DecomposeLogSoftmax: decomposes the logarithm of a softmax into operators that have INT8 forms.
 
 Before:  y = log_softmax(x, dim)
 After:   d = x - amax(x, dim); y = d - log(sum(exp(d), dim))
@@ -18,7 +18,7 @@ _NAMES = frozenset({"aten.log_softmax.int", "aten._log_softmax.default"})
 
 
 def decompose_log_softmax(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went."""
+    """Rewrite the graph in place; returns the number of rewritten nodes."""
     found = [node for node in model.graph.nodes if operator_name(node) in _NAMES and _is_float(node)]
     for node in found:
         given = arguments(node)

@@ -1,4 +1,4 @@
-"""DecomposeLstm: an LSTM unrolled into the operators of its steps, which can be quantized.
+"""DecomposeLstm: unrolls an LSTM into the operators of its steps, which can be quantized.
 
 Before:  y, h, c = lstm(x, [h0, c0], weights)
 After:   g = linear(x, w_ih, b_ih); per step: i, f, n, o = g + linear(h, w_hh, b_hh)
@@ -18,12 +18,12 @@ aten = torch.ops.aten
 
 
 def decompose_lstm(model: GraphModule) -> int:
-    """Rewrite in place; returns how many layers went."""
+    """Rewrite the graph in place; returns the number of rewritten layers."""
     return decompose(model, {"aten.lstm.input": _cell, "aten.lstm_cell.default": _cell})
 
 
 def _cell(call: Insert, gates: Node, state: State, weights: Weights) -> State:
-    """One step."""
+    """Return the next state."""
     h, c = state
     size = value_of(gates).shape[-1] // 4
     gates = call(aten.add.Tensor, gates, call(aten.linear.default, h, weights.states, weights.state_bias))

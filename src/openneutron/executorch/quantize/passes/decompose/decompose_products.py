@@ -1,9 +1,9 @@
-"""DecomposeProducts: a product of two matrices that are both computed at run time is a batch of one such product.
+"""DecomposeProducts: turns a product of two computed matrices into a batched product with one batch.
 
 Before:  y = mm(a, b)                                       y = linear(x, w, bias)
 After:   y = bmm(a.unsqueeze(0), b.unsqueeze(0)).squeeze    y = bmm(x, w transposed) + bias
 
-A linear layer wants constant weights, a batched product does not.
+A quantized linear layer needs constant weights, a batched product does not.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ _VECTOR, _MATRIX = 1, 2
 
 
 def decompose_products(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Products with weights stay, and those that are batched already."""
-    computed = _computed(model)
+    """Rewrite the graph in place.
+
+    Returns the number of rewritten nodes. Products with weights stay, and those that are batched already.
+    """
+    computed = _computed_nodes(model)
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)
@@ -37,8 +40,8 @@ def decompose_products(model: GraphModule) -> int:
     return count
 
 
-def _computed(model: GraphModule) -> set[Any]:
-    """Nodes that depend on an input of the program."""
+def _computed_nodes(model: GraphModule) -> set[Any]:
+    """Return the nodes that depend on an input of the program."""
     found: set[Any] = set()
     for node in model.graph.nodes:
         if node.op == "placeholder" or any(source in found for source in node.all_input_nodes):

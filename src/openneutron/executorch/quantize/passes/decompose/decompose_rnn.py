@@ -1,4 +1,4 @@
-"""DecomposeRnn: a plain recurrent layer unrolled into the operators of its steps, which can be quantized.
+"""DecomposeRnn: unrolls a plain recurrent layer into the operators of its steps, which can be quantized.
 
 Before:  y, h = rnn_tanh(x, h0, weights)
 After:   g = linear(x, w_ih, b_ih); per step: h = tanh(g + linear(h, w_hh, b_hh))
@@ -16,12 +16,12 @@ aten = torch.ops.aten
 
 
 def decompose_rnn(model: GraphModule) -> int:
-    """Rewrite in place; returns how many layers went."""
+    """Rewrite the graph in place; returns the number of rewritten layers."""
     return decompose(model, _CELLS)
 
 
 def _sum(call: Insert, gates: Node, state: State, weights: Weights) -> Node:
-    """What a step's activation reads."""
+    """Return the input of a step's activation."""
     return call(aten.add.Tensor, gates, call(aten.linear.default, state[0], weights.states, weights.state_bias))
 
 

@@ -1,6 +1,6 @@
-"""DecomposeWide: activations that LiteRT has in 8 bits alone become operators that it has in 16 bits too.
+"""DecomposeWide: replaces activations that LiteRT has only in 8 bits by operators that it has in 16 bits too.
 
-Only for nodes whose precision is 16 bits: left whole they would be stored in 8 bits in the middle of a 16-bit model.
+Only for nodes with 16-bit activations: left whole they would be stored in 8 bits in the middle of a 16-bit model.
 
 Before:  y = hardswish(x)                           y = prelu(x, slopes)
 After:   y = mul(x, mul(relu6(add(x, 3)), 1/6))     r = relu(x); y = add(r, mul(sub(x, r), slopes))
@@ -11,7 +11,7 @@ After:   y = mul(x, sigmoid(x))                     y = mul(mul(x, 0.5), add(tan
 Before:  y = softmax(x), of many classes
 After:   y = softmax(sub(x, amax(x)))
 
-GELU's is the usual approximation, within 5e-4 of the exact function, which is one step of 16 bits at a range of ±16.
+GELU uses its usual tanh approximation, within 5e-4 of the exact function: one step of 16 bits at a range of ±16.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _aten = torch.ops.aten
 
 
 def decompose_wide(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
-    """Rewrite in place the nodes that `is_wide` chooses; returns how many went."""
+    """Rewrite in place the nodes that `is_wide` chooses; returns the number of changed nodes."""
     count = 0
     for node in list(model.graph.nodes):
         rule = _RULES.get(operator_name(node))

@@ -1,6 +1,5 @@
-"""Operators that a model writes out, recognised by what they compute: one file each.
+"""Recognition of operators that a model writes out, by what they compute: one file each.
 
-Written out, each intermediate value would be rounded to the quantized type; as one operator only its result is. A stretch of
-the graph from one tensor to another is evaluated in double precision on samples, and replaced where no sample tells it from
-the operator.
+Written out, each intermediate value would be rounded to the quantized type; a single operator rounds only its result. A
+single-input part of the graph is evaluated in double precision on samples, and replaced if it equals the operator on all.
 """

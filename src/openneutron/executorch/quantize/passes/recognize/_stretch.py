@@ -1,4 +1,4 @@
-"""Stretches: the part of a graph between two nodes, where nothing else comes in but constants and nothing else leaves."""
+"""Stretches: parts of the graph between two nodes with no other inputs than constants and no other readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from openneutron.executorch.quantize.passes._attributes import tensor_of
 
 # Softmax, normalisations and activations take up to twenty operators; a longer stretch is a network.
 MOST_NODES = 32
-_AHEAD = 12  # operators between what gives a stretch away and its end
+_MAX_DISTANCE = 12  # operators between the one a search starts from and the end of the stretch
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Stretch:
     nodes: tuple[Node, ...]
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor | None:
-        """What it computes of `x`, in double precision; None where the operators do not take such a tensor."""
+        """Compute the stretch on `x` in double precision; None if the operators do not accept such a tensor."""
         values: dict[Node, Any] = {self.start: x.double()}
 
         def value(node: Node) -> Any:
@@ -47,7 +47,7 @@ class Stretch:
         return found if isinstance(found, torch.Tensor) else None
 
     def constants(self) -> Iterator[float]:
-        """Every number in it: arguments, and stored tensors of one element."""
+        """Yield every number in it: arguments, and stored tensors of one element."""
         for node in self.nodes:
             yield from (float(one) for one in node.args if isinstance(one, (int, float)))
             for one in node.all_input_nodes:
@@ -57,7 +57,7 @@ class Stretch:
 
 
 def stretches(model: GraphModule, heart: Node, allowed: Callable[[Node], bool]) -> Iterator[Stretch]:
-    """Every stretch of allowed operators around a node, those that end last first, and of these the longest first."""
+    """Yield every stretch of allowed operators around a node, those with the latest end first, then the longest first."""
     for end in reversed(_behind(heart, allowed)):
         inside, order = _before(model, end, allowed)
         if heart not in inside:
@@ -74,9 +74,9 @@ def rewrite(
     allowed: Callable[[Node], bool],
     operator: Callable[[Stretch], Node | None],
 ) -> int:
-    """Replace stretches of allowed operators around those of these names; returns how many went.
+    """Replace stretches of allowed operators around nodes of these names; returns the number of replacements.
 
-    `operator` inserts the node that computes the same in front of a stretch's end, where there is one.
+    `operator` inserts an equivalent node in front of a stretch's end, if there is one.
     """
     hearts = [node for node in model.graph.nodes if operator_name(node) in names]
     gone: set[Node] = set()
@@ -97,16 +97,16 @@ def rewrite(
 
 
 def is_float(node: Node) -> bool:
-    """Whether the node is a float tensor of known shape."""
+    """Return whether the node is a float tensor of known shape."""
     value = value_of(node)
     return isinstance(value, torch.Tensor) and value.dtype == torch.float32 and is_static(node)
 
 
 def _behind(heart: Node, allowed: Callable[[Node], bool]) -> list[Node]:
-    """Allowed nodes that depend on `heart` and make float tensors, in order of execution."""
+    """Return the allowed nodes that depend on `heart` and make float tensors, in order of execution."""
     found: dict[Node, None] = {heart: None}
     ahead = [heart]
-    for _ in range(_AHEAD):
+    for _ in range(_MAX_DISTANCE):
         ahead = [user for node in ahead for user in node.users if user not in found and allowed(user)]
         found |= dict.fromkeys(ahead)
         if len(found) > MOST_NODES:
@@ -115,7 +115,7 @@ def _behind(heart: Node, allowed: Callable[[Node], bool]) -> list[Node]:
 
 
 def _before(model: GraphModule, end: Node, allowed: Callable[[Node], bool]) -> tuple[set[Node], list[Node]]:
-    """Allowed nodes that `end` depends on, and where a stretch could begin, the farthest first."""
+    """Return the allowed nodes that `end` depends on, and the possible starts of a stretch, the farthest first."""
     inside = {end}
     edge: dict[Node, None] = {}
     waiting = [end]
@@ -132,7 +132,7 @@ def _before(model: GraphModule, end: Node, allowed: Callable[[Node], bool]) -> t
 
 
 def _between(model: GraphModule, start: Node, end: Node, inside: set[Node]) -> tuple[Node, ...] | None:
-    """The nodes of a stretch in order; None where another tensor comes in or one of them is read elsewhere."""
+    """Return the nodes of a stretch in order; None if it has another tensor input or one of its values has other readers."""
     found = {end}
     waiting = [end]
     while waiting:

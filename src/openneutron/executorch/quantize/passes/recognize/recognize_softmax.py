@@ -1,4 +1,4 @@
-"""RecognizeSoftmax: exponentials divided by their sum are a softmax.
+"""RecognizeSoftmax: replaces exponentials divided by their sum by a softmax.
 
 Before:  e = exp(x - amax(x, -1, keepdim)); y = e / sum(e, -1, keepdim)
 After:   y = softmax(x, -1)
@@ -11,6 +11,7 @@ from torch.fx import GraphModule, Node
 
 from openneutron.executorch.fx import operator_name, shape_of
 from openneutron.executorch.quantize.passes._insert import Insert
+from openneutron.executorch.quantize.passes._ranges import seen_range
 from openneutron.executorch.quantize.passes.recognize._stretch import Stretch, rewrite
 
 _EXP = frozenset({"aten.exp.default"})
@@ -26,12 +27,14 @@ _ALLOWED = _EXP | VIEWS | frozenset(
     )
 )  # fmt: skip
 _CLOSE = 1e-7  # in double precision; probabilities are at most 1
-_SPREADS = (1.0, 30.0)  # of random values: a flat distribution and one with a winner
+_CLOSE_THERE = 1e-4  # at the ends of the observed range: 80 dB of a probability of 1
+_MARGIN = 0.5  # fraction of the observed range, added on either side
+_SPREADS = (1.0, 30.0)  # of random values: a flat distribution and one with a single large value
 MOST_ELEMENTS = 1 << 22
 
 
 def recognize_softmax(model: GraphModule) -> int:
-    """Rewrite in place; returns how many were found."""
+    """Rewrite in place; returns the number of recognised softmaxes."""
     return rewrite(model, _EXP, lambda node: operator_name(node) in _ALLOWED, _softmax)
 
 
@@ -43,7 +46,7 @@ def _softmax(stretch: Stretch) -> Node | None:
 
 
 def _dim(stretch: Stretch) -> int | None:
-    """The dimension along which it is a softmax."""
+    """Return the dimension along which it is a softmax."""
     shape = shape_of(stretch.start)
     if shape != shape_of(stretch.end) or not 1 < torch.Size(shape).numel() <= MOST_ELEMENTS:
         return None
@@ -55,5 +58,21 @@ def _dim(stretch: Stretch) -> int | None:
             y is not None and y.shape == x.shape and bool(((torch.softmax(x, dim) - y).abs() <= _CLOSE).all())
             for x, y in zip(samples, made, strict=True)
         ):
-            return dim
+            return dim if _holds(stretch, dim) else None
     return None
+
+
+def _holds(stretch: Stretch, dim: int) -> bool:
+    """Return whether it is a softmax for rows at either end of the observed range, where an epsilon can matter."""
+    seen = seen_range(stretch.model, stretch.start)
+    if seen is None:
+        return True
+    shape, (low, high) = shape_of(stretch.start), seen
+    margin = _MARGIN * (high - low)
+    random = torch.Generator().manual_seed(0)
+    for at in (low - margin, high + margin, (low + high) / 2):
+        x = at + torch.randn(shape, dtype=torch.float64, generator=random)
+        y = stretch(x)
+        if y is None or not bool(((torch.softmax(x, dim) - y).abs() <= _CLOSE_THERE).all()):
+            return False
+    return True

@@ -1,8 +1,7 @@
-"""RecognizeSteps: steps that a model walks through by itself, such as `for x in frames: h = cell(x, h)`, are told to be steps.
+"""RecognizeSteps: recognises the steps of an unrolled loop, such as `for x in frames: h = cell(x, h)`.
 
-Exporting writes every step out. Observers of their own would give each step scales of its own, and what has different
-scales cannot be one body of a loop. So operators at the same place of different steps get the same role, as those of
-`nn.GRU` have, and share their observers.
+Exporting writes every step out. With an observer per step, steps would have different scales and could not become one loop
+body. So the same operator of different steps gets the same role, as in `nn.GRU`, and shares its observer.
 
 Before:  h1 = tanh(linear(h0, w)); h2 = tanh(linear(h1, w)); h3 = …
 After:   the same; all linears have one role, all tanhs another
@@ -23,9 +22,9 @@ from openneutron.executorch.quantize.passes._attributes import add_constant, ten
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY, is_zero
 
 _WITH_WEIGHTS = "aten.linear.default"
-# They pick a part by number, and another one in each step.
+# They select a part by its number, another one in each step.
 _PICKS = frozenset({"aten.select.int", "aten.slice.Tensor"})
-# What the compiler can repeat.
+# Operators that the compiler can repeat in a loop.
 _ALLOWED = _PICKS | {
     _WITH_WEIGHTS, "aten.add.Tensor", "aten.sub.Tensor", "aten.rsub.Scalar", "aten.mul.Tensor", "aten.sigmoid.default",
     "aten.tanh.default", "aten.relu.default", "aten.hardtanh.default", "aten.hardsigmoid.default", "aten.unsqueeze.default",
@@ -34,7 +33,7 @@ _ALLOWED = _PICKS | {
 
 
 def recognize_steps(model: GraphModule) -> int:
-    """Give equal operators of different steps equal roles; returns how many walks were found."""
+    """Give the same operators of different steps equal roles; returns the number of loops found."""
     calls = [node for node in model.graph.nodes if node.op == "call_function"]
     place = {node: at for at, node in enumerate(calls)}
     found = 0
@@ -45,7 +44,7 @@ def recognize_steps(model: GraphModule) -> int:
 
 
 def _evenly_spaced(places: list[int]) -> Iterator[list[int]]:
-    """Runs of places as far from each other as the first two; the first step may be shorter where it begins with zeros."""
+    """Yield runs of evenly spaced places; the first step may be shorter if it begins with zeros."""
     start = 0
     while len(places) - start >= LEAST_STEPS:
         end = start + 2
@@ -63,7 +62,7 @@ def _has_weight(node: Node, weight: Node) -> bool:
 def _recognize(model: GraphModule, calls: list[Node], place: dict[Node, int], readers: list[int]) -> int:
     period = readers[1] - readers[0]
     if ROLE_KEY in calls[readers[0]].meta:
-        return 0  # by another weight of the same steps
+        return 0  # recognised by another weight of the same steps
     likeness: dict[int, Any] = {}
 
     def alike(at: int) -> bool:
@@ -76,7 +75,7 @@ def _recognize(model: GraphModule, calls: list[Node], place: dict[Node, int], re
         readers = readers[1:]  # the first step may begin with a constant
     if len(readers) < LEAST_STEPS or not all(map(alike, range(readers[0], readers[-1] - period + 1))):
         return 0
-    if not _hands_on(calls, place, readers[1], readers[2]):
+    if not _feeds(calls, place, readers[1], readers[2]):
         return 0
     first, end = readers[0], readers[-1] - period + 1
     while first > readers[0] - period and alike(first - 1):
@@ -94,14 +93,14 @@ def _recognize(model: GraphModule, calls: list[Node], place: dict[Node, int], re
 
 
 def _likeness(model: GraphModule, node: Node) -> Any:
-    """What equal operators of different steps have in common; None where the compiler repeats no such operator."""
+    """Return a key that is equal for the same operator of different steps; None if the compiler cannot repeat it."""
     name, value = operator_name(node), value_of(node)
     if name not in _ALLOWED or ROLE_KEY in node.meta or not isinstance(value, torch.Tensor):
         return None
 
     def argument(one: Any) -> Any:
         if isinstance(one, Node):
-            # The first step may begin with zeros, the others with what the one before hands on.
+            # The first step may begin with zeros, later ones with the state of the step before.
             data = tensor_of(model, one)
             return "a tensor" if data is None or is_zero(model, one) else _content(data)
         return "a number" if name in _PICKS else str(one)
@@ -110,12 +109,12 @@ def _likeness(model: GraphModule, node: Node) -> Any:
 
 
 def _content(data: torch.Tensor) -> tuple[tuple[int, ...], bytes]:
-    """Constants that are computed in each step are copies of each other."""
+    """Return shape and bytes of a constant: constants that are computed in each step are copies of each other."""
     return tuple(data.shape), hashlib.sha256(data.contiguous().numpy().tobytes()).digest()
 
 
-def _hands_on(calls: list[Node], place: dict[Node, int], before: int, after: int) -> bool:
-    """Whether one reader of the weights depends on the other: layers that share weights side by side are no steps."""
+def _feeds(calls: list[Node], place: dict[Node, int], before: int, after: int) -> bool:
+    """Return whether one reader of the weights depends on the other: side-by-side layers with shared weights are no steps."""
     waiting, seen = [calls[after]], set()
     while waiting:
         for source in waiting.pop().all_input_nodes:
@@ -128,7 +127,7 @@ def _hands_on(calls: list[Node], place: dict[Node, int], before: int, after: int
 
 
 def _begin(model: GraphModule, first: Node, second: Node) -> None:
-    """Zeros that the first step begins with play the role of what it hands to the second."""
+    """Give the constant initial state of the first step the same role as the state that the second step reads."""
     for at, (source, later) in enumerate(zip(first.args, second.args, strict=True)):
         if isinstance(later, Node) and ROLE_KEY in later.meta and isinstance(source, Node) and is_zero(model, source):
             with model.graph.inserting_before(first):

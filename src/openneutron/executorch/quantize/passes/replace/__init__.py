@@ -1,1 +1,1 @@
-"""Operators in other words, so that they can be quantized: one file each."""
+"""Replacements of operators by equivalent ones that can be quantized: one file each."""

@@ -1,11 +1,11 @@
-"""ReplaceAdditiveMask: a mask of minus infinity, -1e9 or the like that is added to scores forbids them as in INT8 it can.
+"""ReplaceAdditiveMask: replaces an additive attention mask of minus infinity, -1e9 or the like by a form for INT8.
 
 Before:  y = softmax(scores + mask, -1)                mask = zeros.masked_fill(padding, -inf), (1 - m) * -1e4, a constant
 After:   y = softmax(scores * keep + bias, -1)         keep = where(allowed, 1, 0), bias = where(allowed, 0, -16)
 
-A range that reaches to -1e9 would leave the scores one step. A mask that is computed at run time is followed to what it
-is made of: which scores are allowed is found there, in booleans, and never stored as a number that is not finite. The mask
-of `scaled_dot_product_attention` is replaced by such booleans.
+A range that reaches to -1e9 would leave a single step for the scores. A mask that is computed at run time is traced back to
+the booleans that it is made from, so that it is never stored as a number that is not finite. The mask of
+`scaled_dot_product_attention` is replaced by such booleans.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert, is_zero
 from openneutron.executorch.quantize.passes._masks import (
+    NEVER,
+    Mask,
+    apply_mask,
     computed_mask,
     constant_mask,
-    masked,
+    following_mask,
     only_softmax_reads,
+    replace_scores,
 )
 
-# Added to a score, it makes that score's probability zero in float32 whatever the others are.
-_NEVER = -1e3
-# A constant that reaches as low is a mask, or a distance whose far end weighs nothing; a learnt bias is neither.
+# A constant with values this low is a mask, or a distance whose far end weighs nothing; a trained bias is neither.
 _LOW = -50.0
-# Between the two values of a mask that is stored as a number.
+# Threshold between the two values of a mask that is stored as a number.
 _HALF = 0.5
 _ATTENTION = "aten.scaled_dot_product_attention.default"
-_PRODUCT = "aten.baddbmm.default"  # nn.MultiheadAttention adds its mask so
+_PRODUCT = "aten.baddbmm.default"  # as nn.MultiheadAttention adds its mask
 _SUMS = frozenset({"aten.add.Tensor", "aten.add_.Tensor"})
 _FILLS = frozenset({"aten.masked_fill.Scalar", "aten.masked_fill_.Scalar"})
 _CHOICES = frozenset(f"aten.where.{name}" for name in ("self", "ScalarOther", "ScalarSelf", "Scalar"))
@@ -47,14 +49,23 @@ _VIEWS = frozenset(
 
 
 def replace_additive_mask(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went."""
+    """Rewrite the graph in place; returns the number of rewritten nodes."""
+    return _replace(model, follow=False)
+
+
+def replace_large_additive_mask(model: GraphModule) -> int:
+    """Rewrite sums that a check restored: forbidden scores depend on the minimum of their row."""
+    return _replace(model, follow=True)
+
+
+def _replace(model: GraphModule, *, follow: bool) -> int:
     count = 0
     for node in reversed(list(model.graph.nodes)):
         name = operator_name(node)
         if name == _ATTENTION:
             count += _attention(model, node)
         elif name in (*_SUMS, _PRODUCT) and value_of(node).dtype == torch.float32 and only_softmax_reads(node):
-            count += _sum(model, node)
+            count += _sum(model, node, follow)
     return count
 
 
@@ -62,25 +73,27 @@ def _attention(model: GraphModule, node: Node) -> int:
     mask = arguments(node)["attn_mask"]
     if mask is None or value_of(mask).dtype == torch.bool or tensor_of(model, mask) is not None:
         return 0
-    allowed = _allowed(model, Insert(model, node), mask)
+    allowed = _allowed_positions(model, Insert(model, node), mask)
     if allowed is None:
         return 0
     node.replace_input_with(mask, allowed)
     return 1
 
 
-def _sum(model: GraphModule, node: Node) -> int:
-    """Take the masks out of a sum; they are applied to what is left, one by one."""
+def _sum(model: GraphModule, node: Node, follow: bool) -> int:
+    """Remove the masks from a sum; they are applied to the rest one by one."""
     call = Insert(model, node)
     scores: list[Node] = []
-    masks: list[tuple[Node | None, Node]] = []
+    masks: list[Mask] = []
     for term in _terms(call, node):
         data = tensor_of(model, term)
         if data is not None:
-            found = constant_mask(model, node, data) if data.dim() and float(data.amin()) <= _LOW else None
+            low = NEVER if follow else _LOW
+            is_mask = data.dim() and float(data.amin()) <= low
+            found = None if not is_mask else _constant(model, call, data, follow)
         else:
-            allowed = _allowed(model, call, term)
-            found = None if allowed is None else computed_mask(call, allowed)
+            allowed = _allowed_positions(model, call, term)
+            found = None if allowed is None else _computed_mask(model, call, allowed, follow)
         if found is None:
             scores.append(term)
         else:
@@ -90,15 +103,31 @@ def _sum(model: GraphModule, node: Node) -> int:
     made = scores[0]
     for term in scores[1:]:
         made = call(torch.ops.aten.add.Tensor, made, term)
-    for keep, bias in masks:
-        made = masked(call, made, keep, bias)
-    node.replace_all_uses_with(made)
-    model.graph.erase_node(node)
+    for mask in masks:
+        made = apply_mask(call, made, mask)
+    replace_scores(
+        model, node, made, masks[0].keep if follow and len(masks) == 1 and _is_endless(model, node) else None
+    )
     return 1
 
 
+def _constant(model: GraphModule, call: Insert, data: torch.Tensor, follow: bool) -> Mask:
+    return following_mask(model, call, data) if follow else constant_mask(model, call.node, data)
+
+
+def _computed_mask(model: GraphModule, call: Insert, allowed: Node, follow: bool) -> Mask:
+    data = tensor_of(model, allowed)
+    return following_mask(model, call, allowed if data is None else data) if follow else computed_mask(call, allowed)
+
+
+def _is_endless(model: GraphModule, node: Node) -> bool:
+    """Return whether one of the terms is a constant with minus infinity: it leaves exact zeros."""
+    data = [tensor_of(model, one) for one in node.all_input_nodes]
+    return any(one is not None and bool((one == -torch.inf).any()) for one in data)
+
+
 def _terms(call: Insert, node: Node) -> list[Node]:
-    """What a sum, and the sums in it that nothing else reads, are made of; the node itself where it is no plain sum."""
+    """Return the terms of a sum and of the sums in it without other readers; the node itself if it is no plain sum."""
     left, right = node.args[:2]
     if operator_name(node) == _PRODUCT:
         given = arguments(node)
@@ -113,8 +142,8 @@ def _terms(call: Insert, node: Node) -> list[Node]:
     return found
 
 
-def _allowed(model: GraphModule, call: Insert, node: Any) -> Node | None:
-    """Booleans that are true where a mask is 0 and false where it forbids, None for what is no such mask."""
+def _allowed_positions(model: GraphModule, call: Insert, node: Any) -> Node | None:
+    """Return booleans that are true where a mask is 0 and false where it forbids; None if the value is no such mask."""
     if not isinstance(node, Node) or not isinstance(value_of(node), torch.Tensor):
         return None
     data = tensor_of(model, node)
@@ -124,39 +153,39 @@ def _allowed(model: GraphModule, call: Insert, node: Any) -> Node | None:
         return None
     name, given = operator_name(node), arguments(node) if node.op == "call_function" else {}
     if name in _COPIES:
-        return _allowed(model, call, node.args[0])
+        return _allowed_positions(model, call, node.args[0])
     if name in _VIEWS:
-        seen = _allowed(model, call, node.args[0])
+        seen = _allowed_positions(model, call, node.args[0])
         return None if seen is None else call(node.target, seen, *node.args[1:], **node.kwargs)
     if name in _SUMS:
-        sides = [_allowed(model, call, side) for side in node.args[:2]]
+        sides = [_allowed_positions(model, call, side) for side in node.args[:2]]
         return None if None in sides else call(torch.ops.aten.logical_and.default, *sides)
-    if name in _FILLS and is_zero(model, given["self"]) and float(given["value"]) <= _NEVER:
+    if name in _FILLS and is_zero(model, given["self"]) and float(given["value"]) <= NEVER:
         return call(torch.ops.aten.logical_not.default, given["mask"])
     if name in _CHOICES:
         return _of_choice(model, call, given)
-    if name == "aten.mul.Tensor" and (_number(model, given["other"]) or 0.0) <= _NEVER:
+    if name == "aten.mul.Tensor" and (_number(model, given["other"]) or 0.0) <= NEVER:
         return _of_product(call, given["self"])
     return None
 
 
 def _of_constant(model: GraphModule, call: Insert, data: torch.Tensor) -> Node | None:
-    if not data.is_floating_point() or not bool(((data == 0) | (data <= _NEVER)).all()):
+    if not data.is_floating_point() or not bool(((data == 0) | (data <= NEVER)).all()):
         return None
     with model.graph.inserting_before(call.node):
-        return add_constant(model, "_allowed", data == 0)
+        return add_constant(model, "_allowed_positions", data == 0)
 
 
 def _of_choice(model: GraphModule, call: Insert, given: dict[str, Any]) -> Node | None:
     yes, no = (_number(model, given[name]) for name in ("self", "other"))
-    if yes is None or no is None or max(yes, no) != 0 or min(yes, no) > _NEVER:
+    if yes is None or no is None or max(yes, no) != 0 or min(yes, no) > NEVER:
         return None
     condition = given["condition"]
     return condition if yes == 0 else call(torch.ops.aten.logical_not.default, condition)
 
 
 def _of_product(call: Insert, x: Any) -> Node | None:
-    """Where a product with a large negative number forbids nothing: its other side is zero, or 1 - m where m is 1."""
+    """Return booleans that are true where a product with a large negative number is 0, because its other factor is 0."""
     if not isinstance(x, Node):
         return None
     if operator_name(x) == "aten.rsub.Scalar" and tuple(x.args[1:]) in ((1,), (1, 1)):
@@ -165,7 +194,7 @@ def _of_product(call: Insert, x: Any) -> Node | None:
 
 
 def _number(model: GraphModule, side: Any) -> float | None:
-    """A number, or a constant tensor that holds one throughout; None for any other."""
+    """Return a number, or that of a constant tensor with equal elements; None for any other."""
     if isinstance(side, (int, float)):
         return float(side)
     if is_zero(model, side):

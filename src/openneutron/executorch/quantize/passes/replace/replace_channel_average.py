@@ -1,4 +1,4 @@
-"""ReplaceChannelAverage: the mean over neighbouring channels in local response normalisation is a 1x1 convolution.
+"""ReplaceChannelAverage: replaces the mean over neighbouring channels in local response norm by a 1x1 convolution.
 
 Before:  y = avg_pool3d(pad(x.unsqueeze(1), [0, 0, 0, 0, 2, 2]), [5, 1, 1], stride 1)
 After:   y = conv2d(x, w).unsqueeze(1), w holding 1/5 in a band
@@ -19,7 +19,7 @@ _PADS = frozenset({"aten.pad.default", "aten.constant_pad_nd.default"})
 
 
 def replace_channel_average(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Windows over height or width stay."""
+    """Rewrite the graph in place; returns the number of rewritten nodes. Windows over height or width stay."""
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) != "aten.avg_pool3d.default":
@@ -51,7 +51,7 @@ def replace_channel_average(model: GraphModule) -> int:
 
 
 def _pads_channels(node: Any) -> bool:
-    """Whether a node adds zeros in front of and behind the channels, and nothing else."""
+    """Return whether a node only adds zeros in front of and behind the channels."""
     given = arguments(node)
     pads = list(given["pad"])
     zero = given.get("mode", "constant") == "constant" and not given.get("value")

@@ -1,4 +1,4 @@
-"""ReplaceDivision: a division by a tensor is a product with its reciprocal, which is a table or a constant.
+"""ReplaceDivision: replaces a division by a tensor by a product with its reciprocal, a lookup table or a constant.
 
 Before:  y = div(x, std)                    y = div(x, expand_as(norm, x))
 After:   y = mul(x, 1 / std)                y = mul(x, reciprocal(norm))
@@ -20,7 +20,7 @@ _EXPANDS = frozenset({"aten.expand.default", "aten.expand_as.default"})
 
 
 def replace_division(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. A constant divisor with a zero in it stays."""
+    """Rewrite the graph in place; returns the number of rewritten nodes. A constant divisor with a zero in it stays."""
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) not in _DIVISIONS or len(node.args) != 2 or node.kwargs:
@@ -47,7 +47,7 @@ def _reciprocal(model: GraphModule, node: Node, divisor: Node) -> Node | None:
         with model.graph.inserting_before(node):
             return add_constant(model, "_reciprocal", inverse)
     while operator_name(divisor) in _EXPANDS and isinstance(divisor.args[0], Node):
-        divisor = divisor.args[0]  # fewer elements, and a product broadcasts all the same
+        divisor = divisor.args[0]  # fewer elements, and the product broadcasts anyway
     return Insert(model, node)(torch.ops.aten.reciprocal.default, divisor)
 
 

@@ -1,4 +1,4 @@
-"""ReplaceIndex: rows picked by a constant list are slices where they lie evenly, else one selection.
+"""ReplaceIndex: replaces indexing by a constant list by a slice if the positions are evenly spaced, else by one selection.
 
 Before:  y = x[:, [0, 2, 4]]               y = x[:, [3, 0, 1]]
 After:   y = slice(x, 1, 0, 5, 2)          y = index_select(x, 1, [3, 0, 1])
@@ -23,23 +23,23 @@ _OTHERS = frozenset(f"aten.{name}.default" for name in ("gather", "take", "diago
 
 
 def replace_index(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Positions that are computed at run time stay."""
+    """Rewrite the graph in place; returns the number of rewritten nodes. Positions that are computed at run time stay."""
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)
         if name not in (_INDEX, _SELECT, *_OTHERS) or value_of(node).dtype != torch.float32:
             continue
         x = node.args[0]
-        dim, picked = (0, None) if name in _OTHERS else _picked(model, node)
+        dim, picked = (0, None) if name in _OTHERS else _picked_positions(model, node)
         if picked is None or not len(picked):
-            count += 0 if name == _SELECT else _gathered(model, node)
+            count += 0 if name == _SELECT else _as_rows(model, node)
             continue
-        made = _sliced(model, node, x, dim, picked)
+        made = _as_slice(model, node, x, dim, picked)
         if made is None and operator_name(node) == _SELECT:
             continue
         if made is None:
             with model.graph.inserting_before(node):
-                constant = add_constant(model, "_picked", torch.tensor(picked))
+                constant = add_constant(model, "_picked_positions", torch.tensor(picked))
             constant.meta["val"] = value_of(node).new_empty(len(picked), dtype=torch.int64)
             made = Insert(model, node)(torch.ops.aten.index_select.default, x, dim, constant)
         node.replace_all_uses_with(made)
@@ -48,8 +48,8 @@ def replace_index(model: GraphModule) -> int:
     return count
 
 
-def _picked(model: GraphModule, node: Node) -> tuple[int, list[int] | None]:
-    """The dimension and the positions along it that a constant names, counted from the front."""
+def _picked_positions(model: GraphModule, node: Node) -> tuple[int, list[int] | None]:
+    """Return the dimension of a constant index and the positions along it, counted from the front."""
     given = arguments(node)
     if operator_name(node) == _SELECT:
         dim, index = int(given["dim"]), given["index"]
@@ -67,22 +67,22 @@ def _picked(model: GraphModule, node: Node) -> tuple[int, list[int] | None]:
     return dim, [int(one) % size for one in data]
 
 
-def _sliced(model: GraphModule, node: Node, x: Any, dim: int, picked: list[int]) -> Node | None:
-    """The selection as a slice, None where the positions do not lie evenly."""
+def _as_slice(model: GraphModule, node: Node, x: Any, dim: int, picked: list[int]) -> Node | None:
+    """Return the selection as a slice, None if the positions are not evenly spaced."""
     step = picked[1] - picked[0] if len(picked) > 1 else 1
     if step < 1 or picked != list(range(picked[0], picked[-1] + 1, step)):
         return None
     return Insert(model, node)(torch.ops.aten.slice.Tensor, x, dim, picked[0], picked[-1] + 1, step)
 
 
-def _gathered(model: GraphModule, node: Node) -> int:
-    """Any other pick by constants, as rows of the flattened tensor; 0 where positions are not constant."""
+def _as_rows(model: GraphModule, node: Node) -> int:
+    """Rewrite any other constant index as rows of the flattened tensor; returns 0 if positions are not constant."""
     x: Any = node.args[0]
     shape = [int(size) for size in value_of(x).shape]
     constants = {source: tensor_of(model, source) for source in node.all_input_nodes if source is not x}
     if any(data is None for data in constants.values()) or not is_static(node) or not value_of(node).numel():
         return 0
-    # The operator itself says which value comes from where.
+    # The operator itself, run on positions, says which value comes from where.
     places = torch.arange(value_of(x).numel()).reshape(shape)
     args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: constants.get(one, places))
     found = node.target(*args, **kwargs).reshape(-1)  # type: ignore[operator]
@@ -90,7 +90,7 @@ def _gathered(model: GraphModule, node: Node) -> int:
     rows = found.reshape(-1, piece)[:, 0] // piece
     call, aten = Insert(model, node), torch.ops.aten
     with model.graph.inserting_before(node):
-        constant = add_constant(model, "_picked", rows.contiguous())
+        constant = add_constant(model, "_picked_positions", rows.contiguous())
     flat = call(aten.reshape.default, x, [-1, piece])
     picked = call(aten.index_select.default, flat, 0, constant)
     node.replace_all_uses_with(call(aten.reshape.default, picked, list(value_of(node).shape)))
@@ -99,7 +99,7 @@ def _gathered(model: GraphModule, node: Node) -> int:
 
 
 def _piece(found: torch.Tensor, shape: list[int]) -> int:
-    """The most values, of whole last dimensions, that are neighbours in the tensor and in the result."""
+    """Return the largest number of values, of whole last dimensions, that stay together in the result."""
     best = piece = 1
     for size in reversed(shape):
         piece *= size

@@ -1,4 +1,4 @@
-"""ReplaceMagnitude: the length of a complex number, without squares.
+"""ReplaceMagnitude: computes the magnitude of a complex number without squares.
 
 Before:  y = sqrt(a * a + b * b)
 After:   x, y = max(|a|, |b|), min(|a|, |b|)                    an angle of 0 to 45 degrees
@@ -22,12 +22,13 @@ from openneutron.executorch.quantize.passes._insert import Insert
 
 _ROOTS = frozenset({"aten.sqrt.default", "aten.sqrt_.default"})
 _aten = torch.ops.aten
-# Turns by 22.5, 11.25, ... degrees. The fourth leaves up to 2.8, whose cosine is within 0.06 % of the middle: 64 dB.
+# Rotations by 22.5, 11.25, ... degrees. The fourth leaves up to 2.8, whose cosine is within 0.06 % of the middle: 64
+# dB.
 TURNS = 4
 
 
 def replace_magnitude(model: GraphModule, is_wide: Callable[[Node], bool]) -> int:
-    """Rewrite in place the roots that `is_wide` chooses; returns how many went."""
+    """Rewrite in place the roots that `is_wide` chooses; returns the number of changed nodes."""
     count = 0
     for node in list(model.graph.nodes):
         parts = _parts(node) if operator_name(node) in _ROOTS and is_wide(node) else None
@@ -41,15 +42,15 @@ def replace_magnitude(model: GraphModule, is_wide: Callable[[Node], bool]) -> in
 
 
 def _parts(root: Node) -> tuple[Node, Node] | None:
-    """The two that are squared and added."""
+    """Return the two values that are squared and added."""
     (total,) = root.all_input_nodes
     if operator_name(total) != "aten.add.Tensor" or len(total.args) != 2 or total.kwargs:
         return None
-    first, second = (_squared(one) for one in total.args)
+    first, second = (_squared_operand(one) for one in total.args)
     return None if first is None or second is None else (first, second)
 
 
-def _squared(node: object) -> Node | None:
+def _squared_operand(node: object) -> Node | None:
     if not isinstance(node, Node) or not node.args or not isinstance(node.args[0], Node):
         return None
     name, x = operator_name(node), node.args[0]
@@ -68,12 +69,12 @@ def _length(call: Insert, a: Node, b: Node) -> Node:
     for turn in range(TURNS):
         angle /= 2
         slope = math.tan(angle)
-        grown /= math.cos(angle)  # a turn without its cosine makes the number longer
+        grown /= math.cos(angle)  # the rotation without its cosine makes the number longer
         if turn < TURNS - 1:
             down = call(_aten.mul.Tensor, x, slope)
             x = call(_aten.add.Tensor, x, call(_aten.mul.Tensor, y, slope))
             y = call(_aten.maximum.default, call(_aten.sub.Tensor, y, down), call(_aten.sub.Tensor, down, y))
-    # What is left of the angle makes the result shorter by up to its cosine: the middle is right on average.
+    # The remaining angle makes the result shorter by up to its cosine: the middle is right on average.
     factor = 2 / (1 + math.cos(angle)) / grown
     return call(_aten.add.Tensor, call(_aten.mul.Tensor, x, factor), call(_aten.mul.Tensor, y, factor * slope))
 

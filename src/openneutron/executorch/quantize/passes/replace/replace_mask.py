@@ -1,4 +1,4 @@
-"""ReplaceMask: a comparison that is used as a number is a choice between 1 and 0.
+"""ReplaceMask: replaces a comparison that is used as a number by a choice between 1 and 0.
 
 Before:  y = x * (x > 0.5)                                 y = (a > b).float()
 After:   y = x * where(x > 0.5, 1.0, 0.0)                  y = where(a - b > 0, 1.0, 0.0)
@@ -18,7 +18,10 @@ _PRODUCT = "aten.mul.Tensor"
 
 
 def replace_mask(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. A mask that is itself a result, or counted, stays a mask."""
+    """Rewrite the graph in place.
+
+    Returns the number of rewritten nodes. A mask that is itself a result, or counted, stays a mask.
+    """
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)

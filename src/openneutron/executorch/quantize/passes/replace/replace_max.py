@@ -1,10 +1,10 @@
-"""ReplaceMax: maxima and their positions become operators that give one of the two.
+"""ReplaceMax: splits operators that give maxima and their positions into operators that give one of the two.
 
 Before:  y, i = max(x, dim)                     y = adaptive_max_pool2d(x, [1, 1])[0]    i = argmax(x)
 After:   y = amax(x, [dim]); i = argmax(x, dim) y = amax(x, [-2, -1], keepdim)           i = argmax(reshape(x, [1, -1]), 1)
 
-Adaptive pooling over windows of one size becomes max pooling, over others the largest value of each window. The positions
-of pooled values stay where they are.
+Adaptive pooling over windows of one size becomes max pooling, over others the maximum of each window. Poolings whose
+positions are read are left unchanged.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _POSITIONS = frozenset({"aten.argmax.default", "aten.argmin.default"})
 
 
 def replace_max(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went."""
+    """Rewrite the graph in place; returns the number of rewritten nodes."""
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)
         if name in _POSITIONS and is_static(node):
             count += _position(model, node)
         elif (name in _POOLS or name in _REDUCTIONS) and is_static(node):
-            results = _pooled(model, node) if name in _POOLS else _reduced(model, node)
+            results = _as_pooling(model, node) if name in _POOLS else _as_reductions(model, node)
             if results is None:
                 continue
             for user in list(node.users):
@@ -49,7 +49,7 @@ def replace_max(model: GraphModule) -> int:
 
 
 def _position(model: GraphModule, node: Node) -> int:
-    """A position along one dimension, without that dimension: what the NPU gives; integers are reshaped behind it."""
+    """Rewrite positions along one dimension without that dimension, as the NPU gives them; integers are reshaped afterwards."""
     given, call = arguments(node), Insert(model, node)
     x, dim, shape = given["self"], given["dim"], list(value_of(node).shape)
     if dim is None:
@@ -67,7 +67,7 @@ def _reads(node: Node, result: int) -> bool:
     return any(operator_name(user) == GETITEM and user.args[1] == result and user.users for user in node.users)
 
 
-def _reduced(model: GraphModule, node: Node) -> dict[int, Node]:
+def _as_reductions(model: GraphModule, node: Node) -> dict[int, Node]:
     given, call = arguments(node), Insert(model, node)
     largest, position = _REDUCTIONS[operator_name(node)]
     x, dim, keep = given["self"], given["dim"], given["keepdim"]
@@ -79,7 +79,7 @@ def _reduced(model: GraphModule, node: Node) -> dict[int, Node]:
     return made
 
 
-def _pooled(model: GraphModule, node: Node) -> dict[int, Node] | None:
+def _as_pooling(model: GraphModule, node: Node) -> dict[int, Node] | None:
     if _reads(node, 1):
         return None
     call, given = Insert(model, node), arguments(node)
@@ -98,7 +98,7 @@ def _pooled(model: GraphModule, node: Node) -> dict[int, Node] | None:
 
 
 def _windows(call: Insert, x: Node, dim: int, size: int, wanted: int) -> Node:
-    """The largest value of each of PyTorch's adaptive windows along one dimension."""
+    """Return the maximum of each of PyTorch's adaptive windows along one dimension."""
     parts = []
     for index in range(wanted):
         first, end = index * size // wanted, -(-(index + 1) * size // wanted)

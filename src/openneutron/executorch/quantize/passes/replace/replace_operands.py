@@ -1,4 +1,4 @@
-"""ReplaceOperands: sums and products of two float tensors, whatever their operands were written as.
+"""ReplaceOperands: rewrites sums and products so that both operands are float tensors.
 
 Before:  y = add(x, z, alpha=0.5)           y = mul(x, [1, 2, 3]), integers or booleans
 After:   y = add(x, mul(z, 0.5))            y = mul(x, [1.0, 2.0, 3.0])
@@ -20,12 +20,12 @@ _BINARY = _SUMS | {"aten.mul.Tensor", "aten.div.Tensor"}
 
 
 def replace_operands(model: GraphModule) -> int:
-    """Rewrite in place; returns how many operands went."""
+    """Rewrite in place; returns the number of rewritten operands."""
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) not in _BINARY or value_of(node).dtype != torch.float32:
             continue
-        count += _scaled(model, node)
+        count += _move_factor(model, node)
         for source in list(node.all_input_nodes):
             data = tensor_of(model, source)
             if data is not None and not data.is_floating_point() and not data.is_complex():
@@ -35,8 +35,8 @@ def replace_operands(model: GraphModule) -> int:
     return count
 
 
-def _scaled(model: GraphModule, node: Node) -> int:
-    """Take the factor out of a sum: it scales what is added, or in `alpha * x` taken from a number, the tensor."""
+def _move_factor(model: GraphModule, node: Node) -> int:
+    """Move the factor of a sum into a product: it scales the addend, or for `rsub` with `alpha` the tensor."""
     given = arguments(node)
     alpha = given.get("alpha", 1)
     if operator_name(node) not in _SUMS or alpha == 1:

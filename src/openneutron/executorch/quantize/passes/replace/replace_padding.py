@@ -1,4 +1,4 @@
-"""ReplacePadding: a frame made of the tensor's own values is cut out of it, or picked by position.
+"""ReplacePadding: builds padding from the tensor's own values by slices or by selection.
 
 Before:  y = pad(x, [1, 1], mode="circular")               y = pad(x, [2, 1], mode="replicate"), x of 3 columns
 After:   y = cat([x[-1:], x, x[:1]], dim)                  y = index_select(x, dim, [0, 0, 0, 1, 2, 2])
@@ -20,7 +20,10 @@ _REPLICATIONS = frozenset(f"aten.replication_pad{rank}d.default" for rank in (1,
 
 
 def replace_padding(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Frames of a number, and mirrored ones, have their own operators."""
+    """Rewrite in place; returns the number of rewritten paddings.
+
+    Constant and reflected padding have operators of their own.
+    """
     count = 0
     for node in list(model.graph.nodes):
         mode, pads = _frame(node)
@@ -31,7 +34,7 @@ def replace_padding(model: GraphModule) -> int:
         for position in range(0, len(pads), 2):
             dim, before, after = rank - 1 - position // 2, pads[position], pads[position + 1]
             if before or after:
-                x = (_wrapped if mode == "circular" else _repeated)(call, x, dim, before, after)
+                x = (_as_slices if mode == "circular" else _as_selection)(call, x, dim, before, after)
         node.replace_all_uses_with(x)
         model.graph.erase_node(node)
         count += 1
@@ -39,7 +42,7 @@ def replace_padding(model: GraphModule) -> int:
 
 
 def _frame(node: Node) -> tuple[str, Sequence[int]]:
-    """The kind of frame and its widths, last dimension first; no kind for other nodes."""
+    """Return the padding mode and widths, last dimension first; "" for other nodes."""
     name = operator_name(node)
     if name in _REPLICATIONS:
         return "replicate", arguments(node)["padding"]
@@ -49,7 +52,7 @@ def _frame(node: Node) -> tuple[str, Sequence[int]]:
     return given["mode"], given["pad"]
 
 
-def _wrapped(call: Insert, x: Node, dim: int, before: int, after: int) -> Node:
+def _as_slices(call: Insert, x: Node, dim: int, before: int, after: int) -> Node:
     size = int(value_of(x).shape[dim])
     cut = torch.ops.aten.slice.Tensor
     parts = [call(cut, x, dim, size - before, size)] if before else []
@@ -57,7 +60,7 @@ def _wrapped(call: Insert, x: Node, dim: int, before: int, after: int) -> Node:
     return call(torch.ops.aten.cat.default, parts, dim)
 
 
-def _repeated(call: Insert, x: Node, dim: int, before: int, after: int) -> Node:
+def _as_selection(call: Insert, x: Node, dim: int, before: int, after: int) -> Node:
     size = int(value_of(x).shape[dim])
     positions = torch.arange(-before, size + after).clamp(0, size - 1)
     with call.model.graph.inserting_before(call.node):

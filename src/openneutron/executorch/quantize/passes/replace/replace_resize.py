@@ -1,4 +1,4 @@
-"""ReplaceResize: signals are resized as images, and images by cubic or antialiased weights as products with matrices.
+"""ReplaceResize: resizes signals as images, and images with cubic or antialiased weights by products with matrices.
 
 Before:  y = upsample_linear1d(x, scale 2)
 After:   y = squeeze(upsample_bilinear2d(unsqueeze(x, 2), scale [1, 2]), 2)
@@ -31,7 +31,10 @@ _MOST_WEIGHTS = 1 << 16
 
 
 def replace_resize(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. Images whose matrices would be large stay."""
+    """Rewrite in place; returns the number of rewritten resizes.
+
+    Images that need larger matrices are left unchanged.
+    """
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)
@@ -67,7 +70,7 @@ def _as_products(model: GraphModule, node: Node) -> Node | None:
 
 
 def _matrix(node: Node, axis: int) -> torch.Tensor:
-    """What each pixel of the result takes from each of the image along one axis: the operator itself says so."""
+    """Return each output pixel's weights for the image's pixels along one axis, by running the operator itself."""
     given = arguments(node)
     size, out = int(value_of(given["input"]).shape[2 + axis]), int(value_of(node).shape[2 + axis])
     factors = given["scale_factors"]

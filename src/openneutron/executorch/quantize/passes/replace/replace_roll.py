@@ -1,4 +1,4 @@
-"""ReplaceRoll: what wraps around is cut in pieces and put together again.
+"""ReplaceRoll: replaces a roll by slices that are concatenated in another order.
 
 Before:  y = roll(x, 1, dim)
 After:   y = cat([x[-1:], x[:-1]], dim)
@@ -16,20 +16,20 @@ from openneutron.executorch.quantize.passes._insert import Insert
 
 
 def replace_roll(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went. A roll of the flattened tensor stays."""
+    """Rewrite the graph in place; returns the number of rewritten nodes. A roll of the flattened tensor stays."""
     count = 0
     for node in list(model.graph.nodes):
         given = arguments(node) if operator_name(node) == "aten.roll.default" else {}
         if not given.get("dims"):
             continue
-        made = _rolled(Insert(model, node), given["self"], given["shifts"], given["dims"])
+        made = _as_pieces(Insert(model, node), given["self"], given["shifts"], given["dims"])
         node.replace_all_uses_with(made)
         model.graph.erase_node(node)
         count += 1
     return count
 
 
-def _rolled(call: Insert, x: Node, shifts: Sequence[int], dims: Sequence[int]) -> Node:
+def _as_pieces(call: Insert, x: Node, shifts: Sequence[int], dims: Sequence[int]) -> Node:
     for shift, dim in zip(shifts, dims, strict=True):
         size = int(value_of(x).shape[dim])
         first = -shift % size

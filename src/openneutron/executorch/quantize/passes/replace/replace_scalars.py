@@ -1,4 +1,4 @@
-"""ReplaceScalars: a number beside a tensor becomes a constant tensor, so that it is quantized like one.
+"""ReplaceScalars: turns a number operand into a constant tensor, so that it is quantized like one.
 
 Before:  y = mul(x, 2.0)                     y = div(x, 4)             y = rsub(x, 1.0)
 After:   c = get_attr(_scalar_0); mul(x, c)  c holds 0.25; mul(x, c)   sub(c, x)

@@ -1,4 +1,4 @@
-"""ReplaceWhere: a choice between two values becomes products with 0 and 1.
+"""ReplaceWhere: replaces a choice between two values by products with 0 and 1.
 
 Before:  y = where(mask, a, b)             y = where(x > 0.5, a, 2.0)
 After:   y = a * keep + b * drop           y = a * step(x) + table(x), steps being tables of x
@@ -23,7 +23,7 @@ COMPARISONS = ("gt", "ge", "lt", "le", "eq", "ne")
 
 
 def replace_where(model: GraphModule) -> int:
-    """Rewrite in place; returns how many went."""
+    """Rewrite the graph in place; returns the number of rewritten nodes."""
     count = 0
     for node in list(model.graph.nodes):
         if operator_name(node) not in _CHOICES or not _is_float(node):
@@ -45,7 +45,7 @@ def replace_where(model: GraphModule) -> int:
 
 
 def with_a_number(call: Insert, condition: Any) -> Node | None:
-    """The comparison as one with a number, None where the mask is no comparison of float tensors."""
+    """Return the comparison as one with a number, None if the mask is no comparison of float tensors."""
     name = operator_name(condition) if isinstance(condition, Node) else ""
     operator, _, overload = name.removeprefix("aten.").partition(".")
     if operator not in COMPARISONS or not _is_float(condition.args[0]):
@@ -59,7 +59,7 @@ def with_a_number(call: Insert, condition: Any) -> Node | None:
 
 
 def _side(model: GraphModule, given: Any) -> Any:
-    """A value to choose: a number, a constant tensor, or the node of one; None for what cannot be multiplied."""
+    """Return a value to choose: a number, a constant tensor, or a node; None for what cannot be multiplied."""
     if isinstance(given, (int, float)):
         return float(given) if math.isfinite(given) else None
     data = tensor_of(model, given)
@@ -77,7 +77,7 @@ def _is_plain(side: Any) -> bool:
 def _part(
     model: GraphModule, call: Insert, node: Node, condition: Node, mask: torch.Tensor | None, side: Any, first: bool
 ) -> Node | None:
-    """What one side adds to the result; None for nothing."""
+    """Insert the term that one side adds to the result; None for nothing."""
     if isinstance(side, float) and side == 0.0:
         return None
     one = side if isinstance(side, float) else 1.0

@@ -1,0 +1,114 @@
+"""Verdicts: which processor runs each node of the program, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch.fx import Graph, Node
+
+from openneutron.executorch.fx import (
+    GETITEM,
+    debug_handles,
+    is_kept_float,
+    is_quantize,
+    layer_of,
+    operator_name,
+    origin,
+    shape_of,
+    source_line,
+    value_of,
+)
+from openneutron.executorch.operators import lowerings
+from openneutron.executorch.partition.clusters import Cluster, is_border
+from openneutron.report.model import NodeVerdict
+from openneutron.verdict import Reason
+
+# Hints for operators that have no INT8 form; for other operators the reason has the hint.
+_INSTEAD = {
+    "aten._upsample_bilinear2d_aa.default": "interpolate without antialias, or after an average pooling",
+    "aten._upsample_bicubic2d_aa.default": "interpolate without antialias, or after an average pooling",
+    "aten.embedding.default": "looking rows up is little work: the layers behind it are what the NPU is for",
+}
+_IMAGE_RANK = 4
+_UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
+
+
+def node_verdicts(
+    graph: Graph, clusters: Sequence[Cluster], partitions: Sequence[Sequence[Cluster]], first: int = 0,
+    of_states: Collection[Node] = (),
+) -> list[NodeVerdict]:  # fmt: skip
+    """One verdict per call, in graph order.
+
+    A getitem belongs to the call before it. A quantize or dequantize inside a partition has no verdict, because nothing
+    runs for it, nor has one of `of_states`, those of buffers that partitions keep. `first` is the first partition's number.
+    """
+    cluster_of = {node: cluster for cluster in clusters for node in cluster.nodes}
+    partition_of = {id(cluster): index for index, members in enumerate(partitions, start=first) for cluster in members}
+    found = []
+    makers: dict[Node, tuple[str, ...]] = {}  # node → the nodes with a verdict whose values it stands for
+    for node in graph.nodes:
+        inputs = tuple(dict.fromkeys(name for one in node.all_input_nodes for name in makers[one]))
+        makers[node] = inputs
+        if node.op != "call_function" or operator_name(node) == GETITEM:
+            continue
+        cluster = cluster_of.get(node)
+        partition = partition_of.get(id(cluster), -1)
+        if (partition >= 0 and is_border(node)) or node in of_states:
+            continue
+        makers[node] = (node.name,)
+        reason = None if partition >= 0 else _reason(node, cluster)
+        found.append(
+            NodeVerdict(
+                name=node.name,
+                operator=operator_name(node),
+                delegated=partition >= 0,
+                reason=reason.message if reason else "",
+                code=reason.code if reason else "",
+                hint=reason.hint if reason else "",
+                source=source_line(node),
+                debug_handle=(debug_handles(node) or (-1,))[0],
+                partition=partition,
+                inputs=inputs,
+                origin=origin(node),
+                module=layer_of(node),
+            )
+        )
+    return found
+
+
+def _reason(node: Node, cluster: Cluster | None) -> Reason:
+    if cluster is None:
+        if is_border(node):
+            what = "quantizes what enters" if is_quantize(node) else "dequantizes what leaves"
+            return Reason("border", f"it {what} the quantized part, which is the CPU's part", node.name)
+        return _of_float(node)
+    if cluster.reason is None or cluster.culprit is node:
+        return cluster.reason or Reason("not_delegated", "its partition was dropped", node.name)
+    culprit, reason = cluster.culprit, cluster.reason
+    name = culprit.name if culprit is not None else ""
+    return Reason(reason.code, f"it belongs together with {name}: {reason.message}", node.name, reason.hint)
+
+
+def _of_float(node: Node) -> Reason:
+    """Why a node outside the quantized part stays on the CPU: no INT8 form, integer data, or not quantized."""
+    name = operator_name(node)
+    kinds = [value.dtype for value in map(value_of, (*node.all_input_nodes, node)) if isinstance(value, torch.Tensor)]
+    other = next((kind for kind in kinds if kind != torch.float32), None)
+    if is_kept_float(node):
+        return Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
+    if other is not None:
+        what = str(other).removeprefix("torch.")
+        if other in (torch.int8, torch.int16):
+            hint = "put it behind the dequantize of what it reads, and quantize its result"
+            message = f"it works on stored {what.upper()} numbers, the NPU on activations whose scale it knows"
+            return Reason("other_type", message, node.name, hint)
+        hint = _INSTEAD.get(name, "the CPU does this part; keep it at the program's ends")
+        return Reason("other_type", f"it works on {what}, the NPU on INT8 activations", node.name, hint)
+    if name == "aten.convolution.default" and len(shape_of(node)) > _IMAGE_RANK:
+        hint = "use convolutions in one or two dimensions"
+        return Reason("one_or_two_dimensions", f"it is {len(shape_of(node)) - 2}-D", node.name, hint)
+    if name not in lowerings():
+        hint = _INSTEAD.get(name, "see `openneutron ops`")
+        return Reason("no_lowering", f"operator {name} has no lowering", node.name, hint)
+    return Reason("not_quantized", "it computes in float", node.name, _UNQUANTIZED)

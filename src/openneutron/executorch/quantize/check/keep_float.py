@@ -1,0 +1,111 @@
+"""Keep operators in float that INT8 cannot represent: those whose rewrite was undone and whose result 256 steps lose.
+
+A rewrite for INT8 is undone when it changes the model. The original operators can have a range that 256 steps do not
+cover, as `scores - 1e4 * distance` has; then they run on the CPU in float.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import torch
+from torch.fx import GraphModule, Interpreter, Node
+from torch.fx.node import map_arg
+
+from openneutron.executorch.quantize.check.values import Batch, copy_tensors
+
+ENOUGH_DB: Final = 25.0  # INT8 layers of a healthy network reach 30 to 45 dB
+_STEPS: Final = 255
+_FLOAT = "openneutron_not_int8"  # metadata key; nodes that passes derive from the node inherit it
+
+
+def is_lossy(node: Node) -> bool:
+    """Return whether the node was found to lose its result in INT8, or has infinities."""
+    return bool(node.meta.get(_FLOAT))
+
+
+def keep_infinite_float(nodes: Iterable[Node]) -> None:
+    """Mark nodes that have infinities or NaN on samples, and their readers: INT8 cannot represent these values."""
+    for node in nodes:
+        for one in (node, *node.users):
+            if one.op == "call_function":
+                one.meta[_FLOAT] = True
+
+
+def is_infinite(value: Any) -> bool:
+    """Return whether a tensor holds anything but finite numbers."""
+    is_float = isinstance(value, torch.Tensor) and value.is_floating_point()
+    return is_float and not bool(torch.isfinite(value).all())
+
+
+def keep_lossy_float(model: GraphModule, nodes: Sequence[Node], samples: Sequence[Batch]) -> list[tuple[Node, float]]:
+    """Mark the nodes whose results would have less than `ENOUGH_DB` in INT8, and the operators before them.
+
+    Returns the results that were below, each with its SQNR in dB.
+    """
+    inside = {node for node in nodes if node.op == "call_function"}
+    ends = [node for node in inside if any(user not in inside for user in node.users)]
+    powers = {node: [0.0, 0.0] for node in ends}
+    if not ends:
+        return []
+    for sample in samples:
+        run = _Rounded(model, inside)
+        run.run(*copy_tensors(sample))
+        for node in ends:
+            wanted, found = run.pairs.get(node, (None, None))
+            if isinstance(wanted, torch.Tensor) and wanted.is_floating_point() and isinstance(found, torch.Tensor):
+                wanted, found = torch.nan_to_num(wanted.double()), torch.nan_to_num(found.double())
+                powers[node][0] += float(wanted.square().sum())
+                powers[node][1] += float((wanted - found).square().sum())
+    lost = []
+    for node, (signal, noise) in powers.items():
+        loss = math.inf if not noise else 10 * math.log10(signal / noise) if signal else -math.inf
+        if loss < ENOUGH_DB:
+            lost.append((node, loss))
+            _mark(node, inside)
+    return lost
+
+
+def _mark(node: Node, inside: set[Node]) -> None:
+    if node in inside and not is_lossy(node):
+        node.meta[_FLOAT] = True
+        for source in node.all_input_nodes:
+            _mark(source, inside)
+
+
+class _Rounded(Interpreter):
+    """Runs the graph in float, and some of its operators a second time with inputs rounded to 256 steps."""
+
+    def __init__(self, model: GraphModule, inside: set[Node]) -> None:
+        super().__init__(model, graph=model.graph, garbage_collect_values=False)
+        self._inside = inside
+        self.pairs: dict[Node, tuple[Any, Any]] = {}
+
+    def run_node(self, n: Node) -> Any:
+        """Run one node, and again with rounded inputs."""
+        value = super().run_node(n)
+        if n in self._inside:
+            args, kwargs = map_arg((n.args, n.kwargs), self._run_rounded)
+            assert callable(n.target)
+            self.pairs[n] = value, _in_steps(n.target(*args, **kwargs))
+        return value
+
+    def _run_rounded(self, node: Node) -> Any:
+        if node in self.pairs:
+            return self.pairs[node][1]
+        value = self.env[node]
+        return value if node.op == "get_attr" else _in_steps(value)
+
+
+def _in_steps(value: Any) -> Any:
+    """Round a float tensor to 256 steps between its smallest and its largest finite value, as INT8 does."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    finite = value[torch.isfinite(value)]
+    low, high = (min(float(finite.amin()), 0.0), max(float(finite.amax()), 0.0)) if finite.numel() else (0.0, 0.0)
+    step = (high - low) / _STEPS
+    if not step:
+        return torch.nan_to_num(value)
+    return (torch.nan_to_num(value, nan=0.0, posinf=high, neginf=low).clamp(low, high) / step).round() * step

@@ -1,0 +1,1 @@
+"""Everything that relies on the internals of torch, torchao, ExecuTorch and ruamel."""

@@ -1,0 +1,40 @@
+"""What one model takes of a microcontroller's RAM with the open runtime, as `runtime/cortex_m33/main.c` sets it aside.
+
+It says nothing about NXP's runtime, which has memory of its own.
+
+Example:
+    >>> memory = runtime_memory(microcode, weights, program)
+    >>> memory.context_bytes, memory.arena_bytes
+    (9104, 12304)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from openneutron.machine.window import least_window
+from openneutron.microcode.encode import PROFILE_RECORD_BYTES, align
+from openneutron.microcode.instructions import Program
+
+# NEUTRON_CONTEXT_BYTES of neutron.h, which a test compares: a handle on any processor.
+CONTEXT_BYTES = 816
+# Half again as much as the models of the zoo need on a Cortex-M33, measured by painting it; firmware.mk reads it here.
+STACK_BYTES = 5120
+
+
+@dataclass(frozen=True)
+class RuntimeMemory:
+    """Bytes of one model: its context with the window that constants are decoded in, and everything else it is handed."""
+
+    context_bytes: int
+    arena_bytes: int
+
+
+def runtime_memory(microcode: bytes, weights: bytes, program: Program) -> RuntimeMemory:
+    """The least memory of a model, every part at a multiple of 16: constants are decoded block by block."""
+    window = least_window(microcode, weights, program.kernels)
+    profile = PROFILE_RECORD_BYTES * program.call_count if program.profiling else 0
+    parts = [program.scratch_bytes, program.prefetch_bytes, profile, *(row.bytes for row in program.tensors)]
+    return RuntimeMemory(
+        align(CONTEXT_BYTES + program.tcm_bytes + program.state_bytes + window), sum(map(align, parts))
+    )

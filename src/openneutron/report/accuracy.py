@@ -1,0 +1,52 @@
+"""Thresholds and sentences about accuracy, shared by all front ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from openneutron.report.model import OutputAccuracy
+
+GOOD: Final = 20.0  # dB; below, a tenth of the output is noise, and predictions change
+LOST: Final = 6.0  # dB; below, half of a part's values is noise, which makes them useless
+AGREES: Final = 0.9  # share of equal integers; below, one in ten differs
+FULL: Final = 120.0  # dB for equal values: more than any quantized result reaches
+
+
+def worst_sqnr(outputs: Sequence[OutputAccuracy]) -> float | None:
+    """Return the SQNR of the worst output, None if no output has one.
+
+    Example:
+        >>> worst_sqnr([OutputAccuracy("output 0", 40.0), OutputAccuracy("output 1", 35.0)])
+        35.0
+    """
+    return min((one.sqnr for one in outputs if one.sqnr is not None), default=None)
+
+
+def warnings_of_outputs(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
+    """Return warnings about outputs that a good overall figure would hide: lost parts, NaN, different integers."""
+    found = []
+    for one in outputs:
+        if one.wrong:
+            found.append(f"{one.name}: {one.wrong} values are {one.note}")
+        if 0 <= one.agreement < AGREES:
+            found.append(f"{one.name}: {one.agreement:.1%} of its integers are those of the float model")
+        if one.part_sqnr is not None and one.part_sqnr < LOST and one.sqnr is not None and one.sqnr >= GOOD:
+            apart = f"are {one.step:.4g} apart" if one.step else "are all one"
+            found.append(
+                f"{one.part} of {one.name}: {one.part_sqnr:.1f} dB SQNR from float, where values lie between "
+                f"{one.part_low:.4g} and {one.part_high:.4g} and those of the output {apart}; "
+                "give parts of such different ranges as outputs of their own, or scale them to one range"
+            )
+    return tuple(found)
+
+
+def low_outputs(outputs: Sequence[OutputAccuracy], hint: str) -> tuple[str, ...]:
+    """A sentence about each output below `GOOD` decibels.
+
+    Example:
+        >>> low_outputs([OutputAccuracy("output 1", 9.4)], "calibrate with more samples")
+        ('output 1 is 9.4 dB SQNR from float, below 20 dB; calibrate with more samples',)
+    """
+    low = [one for one in outputs if one.sqnr is not None and one.sqnr < GOOD]
+    return tuple(f"{one.name} is {one.sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {hint}" for one in low)

@@ -1,0 +1,35 @@
+"""Patterns of what the user keeps on the CPU, and those that match nothing."""
+
+import torch
+from torch import nn
+
+import openneutron as on
+from openneutron.executorch.partition.excluded import Excluded
+
+
+def compiled(**options: object) -> on.Program:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 36, 4)).eval()
+    data = torch.rand(4, 3, 8, 8)
+    return on.compile(model, (data[:1],), calibration=[data], **options)
+
+
+def test_spellings_name_one_operator() -> None:
+    for spelling in ("aten.add.Tensor", "aten::add.Tensor", "aten.add", "aten_add_tensor", "aten_add"):
+        assert Excluded([spelling]).names("aten.add.Tensor") == spelling
+    assert Excluded(["aten_add"]).names("aten.addmm.default") == ""
+
+
+def test_patterns_that_match_nothing_are_warned_of() -> None:
+    warnings = compiled(
+        operators_not_to_delegate=["aten_convoluton_default"], exclude=["Conv2d", "Lineer"]
+    ).report.warnings
+    assert "operators_not_to_delegate: 'aten_convoluton_default' matches no node, so it has no effect" in warnings
+    assert "exclude: 'Lineer' matches no node, so it has no effect" in warnings
+    assert not any("Conv2d" in one for one in warnings)
+
+
+def test_names_in_one_string_are_separated_by_commas() -> None:
+    program = compiled(operators_not_to_delegate="aten_convolution_default, aten_addmm_default")
+    assert not any(one.delegated for one in program.verdicts if "conv" in one.operator or "addmm" in one.operator)
+    assert not any("matches no node" in one for one in program.report.warnings)
