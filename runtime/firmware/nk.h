@@ -13,6 +13,7 @@
 
 #include "generated/microcode.h"
 #include "neutron.h"
+#include "neutron_errors.h"
 
 typedef struct {
     uint8_t *data; /* region base + offset; NULL while checking */
@@ -33,6 +34,8 @@ typedef struct {
     uint8_t rounding;
     int32_t row0, row1; /* output rows, already clipped to [0, height) */
     const char *why;    /* NK_CHECK: set to a sentence when refusing */
+    int64_t index;      /* NK_RUN: what nk_index_outside() refused, */
+    int32_t limit;      /* and the first index that does not exist */
     void *context;      /* host only: thread-local workspace of SIMD loops; NULL elsewhere */
     bool (*keep_running)(const void *watch); /* NULL: no deadline */
     const void *watch;
@@ -58,6 +61,13 @@ static inline uint8_t *nk_row(const nk_operand *o, uint32_t image, int32_t y) {
 static inline int32_t nk_refuse(nk_call *call, const char *why) {
     call->why = why;
     return NEUTRON_ERROR(NEUTRON_COMPONENT_FIRMWARE, NEUTRON_FIRMWARE_MICROCODE, 1);
+}
+
+/* End the run: an index that is known only now does not exist. */
+static inline int32_t nk_index_outside(nk_call *call, int64_t index, int32_t limit) {
+    call->index = index;
+    call->limit = limit;
+    return NEUTRON_ERROR_INDEX;
 }
 
 /* 1 when the run's time is over: what the kernel leaves unfinished is never looked at. Kernels

@@ -87,7 +87,8 @@
     X(COPY, DRIVER, DRIVER_MICROCODE, 13, "a copy or wait is malformed") \
     X(KERNEL_REFUSED, FIRMWARE, FIRMWARE_MICROCODE, 1, \
       "a kernel refused its operands or parameters") \
-    X(KERNEL_FAILED, FIRMWARE, FIRMWARE_GENERIC, 1, "a kernel failed while running")
+    X(KERNEL_FAILED, FIRMWARE, FIRMWARE_GENERIC, 1, "a kernel failed while running") \
+    X(INDEX, FIRMWARE, FIRMWARE_GENERIC, 2, "a position or index lies outside its tensor")
 
 #define NEUTRON_ERROR_CONSTANT(name, component, category, code, sentence) \
     NEUTRON_ERROR_##name = NEUTRON_ERROR(NEUTRON_COMPONENT_##component, NEUTRON_##category, code),

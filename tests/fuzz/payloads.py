@@ -43,7 +43,11 @@ def _rest() -> bytes:
     indices = g.tensor("indices", (3,), INT32)
     picked = g.tensor("picked", (1, 3, 4, 3), INT8, scale=0.05, zero_point=3)
     g.op("GATHER", [x, indices], [picked], axis=1, batch_dims=0)
-    return write_model(g.finish([x, y, indices], [squared, largest, picked]))
+    update = g.tensor("update", (1, 2, 4, 3), INT8, scale=0.05, zero_point=3)
+    starts = g.tensor("starts", (4,), INT32)
+    updated = g.tensor("updated", shape, INT8, scale=0.05, zero_point=3)
+    g.op("DYNAMIC_UPDATE_SLICE", [x, update, starts], [updated])
+    return write_model(g.finish([x, y, indices, update, starts], [squared, largest, picked, updated]))
 
 
 def _streamed_pool() -> bytes:

@@ -46,7 +46,15 @@ NeutronError nd_compute_rows(nd_run_context *r, uint32_t offset, const nd_kernel
     call->watch = r;
     while (call->row0 < end) {
         call->row1 = end - call->row0 > step ? call->row0 + step : end;
-        if (run_kernel(r, info, call) != 0) {
+        const int32_t result = run_kernel(r, info, call);
+        if (result == NEUTRON_ERROR_INDEX) {
+            const bool below = call->index < 0;
+            const unsigned long long size = (unsigned long long)call->index;
+            nd_text_append(&r->model->detail, "byte %u: index %s%llu, where 0 to %d exist", offset,
+                           below ? "-" : "", below ? 0 - size : size, (int)(call->limit - 1));
+            return NEUTRON_ERROR_INDEX;
+        }
+        if (result != 0) {
             nd_text_append(&r->model->detail, "byte %u: %s: %s", offset, info->name,
                            call->why ? call->why : "no reason given");
             return NEUTRON_ERROR_KERNEL_FAILED;

@@ -61,9 +61,12 @@ uint64_t nd_call_macs(const nk_call *call, const nd_kernel_info *info, uint32_t 
 
 uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t rows) {
     const uint32_t height = call->operands[info->output].height;
+    const bool stays = info->formula == NEUTRON_COST_UPDATE &&
+                       call->operands[info->input].data == call->operands[info->output].data;
     uint64_t bytes = 0;
     for (uint32_t at = 0; at < call->operand_count; at++) {
-        if (!call->operands[at].present) continue;
+        if (!call->operands[at].present || (stays && (at == (uint32_t)info->input || at == info->output)))
+            continue;
         const uint64_t whole = nk_bytes(&call->operands[at]);
         bytes +=
             info->moved >> at & 1 && !info->dense ? (whole * rows + height - 1) / height : whole;

@@ -17,6 +17,7 @@ nm_cost nm_call_cost(const nm_target *target, const nm_work *work) {
     case NEUTRON_COST_REDUCE: return nm_reduce_cost(target, work);
     case NEUTRON_COST_MATMUL: return nm_matmul_cost(target, work);
     case NEUTRON_COST_RECURRENT: return nm_recurrent_cost(target, work);
+    case NEUTRON_COST_UPDATE: return nm_update_cost(target, work);
     default: return nothing;
     }
 }

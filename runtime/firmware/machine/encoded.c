@@ -38,16 +38,23 @@ static uint64_t bytes_of(const NeutronOperandRecord *o, uint64_t rows) {
     return nm_mul(nm_mul(nm_mul(o->batch, rows), nm_mul(o->width, o->channels)), item);
 }
 
+/* Whether a call writes into the bytes of its first operand, and so leaves the rest where it is. */
+static int updates_in_place(uint32_t formula, const NeutronOperandRecord *in,
+                            const NeutronOperandRecord *out) {
+    return formula == NEUTRON_COST_UPDATE && in->region == out->region && in->index == out->index &&
+           in->offset == out->offset;
+}
+
 /* A Neutron-S computes in its TCM: rows that lie elsewhere come and go over the data mover, which
  * works beside the array on the other of two buffers, so a call takes the longer of the two.
  * Constants travel whole, weights as they are stored. */
 static void move_from_outside(const nm_target *target, const uint32_t *words, uint32_t operands,
-                              const NeutronOperandRecord *output, uint32_t rows, int8_t weights,
-                              uint64_t stored, nm_cost *cost) {
+                              const NeutronOperandRecord *output, uint32_t rows, uint32_t stays,
+                              int8_t weights, uint64_t stored, nm_cost *cost) {
     uint64_t bytes = 0;
     for (uint32_t at = 0; at < operands; at++) {
         const NeutronOperandRecord *o = operand_at(words, at);
-        if (o->region == NEUTRON_REGION_TCM) continue;
+        if (o->region == NEUTRON_REGION_TCM || stays >> at & 1) continue;
         const int constant =
             o->region == NEUTRON_REGION_WEIGHTS || o->region == NEUTRON_REGION_PREFETCH;
         const bool coded = stored && (int32_t)at == weights;
@@ -106,8 +113,13 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         work.weight_bytes = bytes_of(weights, weights->height);
         work.stored_bytes = stored;
     }
+    /* Operands that are not moved although they are activations. */
+    const uint32_t stays =
+        updates_in_place(work.formula, input, output)
+            ? 1u << places[call.kernel].input | 1u << basics[call.kernel].output
+            : 0;
     for (uint32_t at = 0; at < operands; at++) {
-        if (!(places[call.kernel].moved >> at & 1)) continue;
+        if (!(places[call.kernel].moved >> at & 1) || stays >> at & 1) continue;
         /* The same share of every operand as of the output: kernels know row by row what they read,
          * this need not. */
         const NeutronOperandRecord *o = operand_at(words, at);
@@ -118,7 +130,7 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     }
     *cost = nm_call_cost(target, &work);
     if (target->tcm_bytes && rows)
-        move_from_outside(target, words, operands, output, rows, places[call.kernel].weights,
-                          stored, cost);
+        move_from_outside(target, words, operands, output, rows, stays,
+                          places[call.kernel].weights, stored, cost);
     return NEUTRON_NONE;
 }

@@ -72,5 +72,6 @@ nm_cost nm_softmax_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_reduce_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_matmul_cost(const nm_target *target, const nm_work *work);
 nm_cost nm_recurrent_cost(const nm_target *target, const nm_work *work);
+nm_cost nm_update_cost(const nm_target *target, const nm_work *work);
 
 #endif

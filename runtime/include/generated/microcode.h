@@ -259,7 +259,9 @@ enum {
     NEUTRON_KERNEL_SOFTMAX16 = 45,
     NEUTRON_KERNEL_ADD16 = 46,
     NEUTRON_KERNEL_LUT16 = 47,
-    NEUTRON_KERNEL_LIMIT = 48,
+    NEUTRON_KERNEL_UPDATE_SLICE = 48,
+    NEUTRON_KERNEL_CHECK_INDICES = 49,
+    NEUTRON_KERNEL_LIMIT = 50,
 };
 
 enum {
@@ -271,6 +273,7 @@ enum {
     NEUTRON_COST_REDUCE = 5,
     NEUTRON_COST_MATMUL = 6,
     NEUTRON_COST_RECURRENT = 7,
+    NEUTRON_COST_UPDATE = 8,
 };
 
 /* conv2d: dense convolution; weights [groups][Cout/M][taps][Cin/N][M][N], bias/multiplier/shift per channel. */
@@ -775,6 +778,29 @@ typedef struct {
 #define NEUTRON_LUT16_ABI 1
 enum { NK_LUT16_INPUT = 0, NK_LUT16_TABLE = 1, NK_LUT16_OUTPUT = 2, NK_LUT16_OPERANDS = 3 };
 
+/* update_slice: a copy of the input with a box replaced by `update`, at INT32 or INT64 `starts`; in place where output and input are the same bytes. */
+typedef struct {
+    int32_t dims[4]; /* sizes of the tensor, outermost first */
+    int32_t box[4]; /* sizes of the box that is replaced */
+    int32_t entry[4]; /* which of `starts` is the box's start along each, -1: it starts at 0 */
+    int32_t slice_bytes; /* bytes behind the last of these dimensions */
+} nk_update_slice_params;
+
+#define NEUTRON_UPDATE_SLICE_PARAM_WORDS 13
+#define NEUTRON_UPDATE_SLICE_ABI 1
+enum { NK_UPDATE_SLICE_INPUT = 0, NK_UPDATE_SLICE_UPDATE = 1, NK_UPDATE_SLICE_STARTS = 2, NK_UPDATE_SLICE_OUTPUT = 3, NK_UPDATE_SLICE_OPERANDS = 4 };
+
+/* check_indices: a copy of INT32 or INT64 indices; a run in which one lies outside [0, limit) ends with error INDEX. */
+typedef struct {
+    int32_t count; /* indices */
+    int32_t period; /* limits in use; index i has limit i mod period */
+    int32_t limits[8]; /* the first index that does not exist */
+} nk_check_indices_params;
+
+#define NEUTRON_CHECK_INDICES_PARAM_WORDS 10
+#define NEUTRON_CHECK_INDICES_ABI 1
+enum { NK_CHECK_INDICES_INDICES = 0, NK_CHECK_INDICES_OUTPUT = 1, NK_CHECK_INDICES_OPERANDS = 2 };
+
 /* X(id, name, abi, operands, optional operand mask, output operand, parameter words, cost formula) */
 #define NEUTRON_KERNEL_TABLE(X) \
     X(1, conv2d, 1, 5, 8, 4, NEUTRON_CONV2D_PARAM_WORDS, NEUTRON_COST_CONV) \
@@ -811,6 +837,8 @@ enum { NK_LUT16_INPUT = 0, NK_LUT16_TABLE = 1, NK_LUT16_OUTPUT = 2, NK_LUT16_OPE
     X(45, softmax16, 1, 3, 0, 2, NEUTRON_SOFTMAX16_PARAM_WORDS, NEUTRON_COST_SOFTMAX) \
     X(46, add16, 1, 3, 0, 2, NEUTRON_ADD16_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
     X(47, lut16, 1, 3, 0, 2, NEUTRON_LUT16_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
+    X(48, update_slice, 1, 4, 0, 3, NEUTRON_UPDATE_SLICE_PARAM_WORDS, NEUTRON_COST_UPDATE) \
+    X(49, check_indices, 1, 2, 0, 1, NEUTRON_CHECK_INDICES_PARAM_WORDS, NEUTRON_COST_ELEMENT) \
 
 /* X(id, written operands, moved operands, input operand, weights operand, word of kernel_h, kernel_w, groups,
  *   dense). The first two are masks; moved ones count in element-wise costs. -1 is what a kernel does not have.
@@ -850,5 +878,7 @@ enum { NK_LUT16_INPUT = 0, NK_LUT16_TABLE = 1, NK_LUT16_OUTPUT = 2, NK_LUT16_OPE
     X(45, 4, 5, 0, -1, -1, -1, -1, 0) \
     X(46, 4, 7, 0, -1, -1, -1, -1, 0) \
     X(47, 4, 5, 0, -1, -1, -1, -1, 0) \
+    X(48, 8, 15, 0, -1, -1, -1, -1, 1) \
+    X(49, 2, 3, 0, -1, -1, -1, -1, 1) \
 
 #endif

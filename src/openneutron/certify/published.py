@@ -41,6 +41,8 @@ KERNELS: dict[int, tuple[str, int, tuple[str, ...], tuple[tuple[str, int], ...]]
     45: ('softmax16', 1, ('input', 'table', 'output'), (('multiplier', 1), ('shift', 1))),
     46: ('add16', 1, ('input1', 'input2', 'output'), (('shifts_only', 1), ('multiplier1', 1), ('shift1', 1), ('multiplier2', 1), ('shift2', 1), ('subtract', 1), ('output_multiplier', 1), ('output_shift', 1), ('clamp_low', 1), ('clamp_high', 1))),
     47: ('lut16', 1, ('input', 'table', 'output'), (('tangent', 1), ('multiplier', 1), ('shift', 1))),
+    48: ('update_slice', 1, ('input', 'update', 'starts', 'output'), (('dims', 4), ('box', 4), ('entry', 4), ('slice_bytes', 1))),
+    49: ('check_indices', 1, ('indices', 'output'), (('count', 1), ('period', 1), ('limits', 8))),
 }
 TARGETS: dict[str, dict[str, Any]] = {
     'imx95': {'hw_version': 2, 'cores': 4, 'units': 16, 'length': 16, 'sram_bytes': 2147483648, 'tcm_bytes': 1048576, 'alignment': 16, 'subsystem': True},

@@ -30,6 +30,7 @@ from openneutron.compiler.front.unroll_control_flow import unroll_control_flow
 from openneutron.compiler.kernels import abi_of
 from openneutron.compiler.l1 import KernelGraph
 from openneutron.compiler.l2 import TaskList
+from openneutron.compiler.passes.check_indices_first import check_indices_first
 from openneutron.compiler.passes.materialize_outputs import materialize_outputs
 from openneutron.compiler.passes.settle_states import settle_states
 from openneutron.compiler.pause_gc import pause_gc
@@ -103,6 +104,7 @@ def _compile_once(
     fetch = options.fetch_constants_to_sram or target.subsystem
     passes = fuse(graph, target, options.passes_off, fetch_constants=fetch, thrifty=thrifty)
     materialize_outputs(graph, target)
+    check_indices_first(graph, target)
     settle_states(graph, target)
     l1.check(graph)
     budget = None

@@ -19,6 +19,7 @@ SERVED: dict[str, str] = {
     "DEPTHWISE_CONV_2D": "depthwise_conv2d",
     "DEPTH_TO_SPACE": "depth_space",
     "DIV": "div",
+    "DYNAMIC_UPDATE_SLICE": "update_slice",
     "ELU": "lut",
     "EXP": "lut",
     "EXPAND_DIMS": "views",

@@ -38,7 +38,8 @@ class LoweringRule:
     ExecuTorch is asked not to decompose them, when they will be delegated. `table` says of which nodes a table of 256
     entries is better than what `lower` emits, or the only form (see `unary_table.py`). `tolerance` is the largest difference,
     in steps of the output, from the converted PT2E graph, `wide_tolerance` the same with 16-bit activations. `cpu` is its
-    cost class where it stays on the CPU. Results of `stored` operators are integers, which leave a partition as they are.
+    cost class where it stays on the CPU. Results of `stored` operators are integers, which leave a partition as they are;
+    operators with `indices` read integers that the program computes or gets.
     """
 
     operator: str
@@ -54,6 +55,7 @@ class LoweringRule:
     stored: bool
     file: str
     wide_tolerance: int = 1
+    indices: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def lowers(
     cpu: str = "element",
     stored: bool = False,
     wide_tolerance: int = 1,
+    indices: bool = False,
 ) -> Callable[[F], F]:
     """Register the decorated function as the lowering of these Edge operators.
 
@@ -112,6 +115,7 @@ def lowers(
                 stored,
                 function.__module__,
                 wide_tolerance,
+                indices,
             )
         return function
 

@@ -17,7 +17,7 @@ from typing import Any
 from openneutron.errors import FormatError, InternalError
 
 # The formulas of `runtime/firmware/machine/`, in the order of the C enum; each is one small file there.
-COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul", "recurrent")
+COSTS = ("conv", "lane", "fc", "element", "softmax", "reduce", "matmul", "recurrent", "update")
 # Operands that a kernel reads and updates: state that it keeps between rows and between runs.
 STATE_ROLES = ("hidden", "cell", "memory")
 # Operands a kernel writes; microcode that points them at inputs or weights is refused.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from openneutron.convert import convert
+from openneutron.errors import RuntimeFailure
 from openneutron.litert.graph import DType
 from openneutron.litert.write import write_model
 from openneutron.options import Options
@@ -49,16 +51,18 @@ def test_an_embedding_table() -> None:
     maker.check()
 
 
-def test_indices_outside_pick_the_nearest_end() -> None:
+@pytest.mark.parametrize("wild", [-1, 3, 2**31 - 1, -(2**31)])
+def test_an_index_outside_ends_the_run(wild: int) -> None:
     maker = fresh(8)
     x = maker.input((3, 2), DType.INT8, *Q)
     indices = maker.builder.tensor("indices", (4,), DType.INT32)
     maker.inputs.append(indices)
     maker.op("GATHER", [x, indices], maker.output((4, 2), DType.INT8, *Q), axis=0)
     model = convert(write_model(maker.model()), Options()).model
-    wild = np.array([-1, 3, 2**31 - 1, -(2**31)], np.int32)
-    (got,) = execute(model, [maker.data[0], wild])
-    assert np.array_equal(got, maker.data[0][[0, 2, 2, 0]])
+    with pytest.raises(RuntimeFailure, match=f"index {wild}, where 0 to 2 exist"):
+        execute(model, [maker.data[0], np.array([0, 1, wild, 2], np.int32)])
+    (got,) = execute(model, [maker.data[0], np.array([2, 0, 0, 1], np.int32)])
+    assert np.array_equal(got, maker.data[0][[2, 0, 0, 1]])
 
 
 def test_refusals() -> None:

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from openneutron.certify.kernels import rule
-from openneutron.certify.operators.moves import pick_slices
+from openneutron.certify.operators.moves import Dimension, checked_indices, pick_slices, replace_box
 from openneutron.certify.refused import Refused
 from openneutron.certify.world import gather_elements
 
@@ -97,9 +97,45 @@ def gather(m: Any, call: Any, first: int, last: int) -> None:
     source = m.flat(call, "input", 0, params[0] * params[1] * params[2] * params[4])
     indices = m.flat(call, "indices", 0, params[0] * params[3] * item)
     made = pick_slices(m.world, params, source, indices, item)
+    _write_flat(m, call, first, made)
+
+
+@rule("check_indices", flat=True)
+def check_indices(m: Any, call: Any, first: int, last: int) -> None:
+    """Pass indices on that an operator of the source limits so."""
+    p, o = call.params, call.output
+    item, count, period = call.operands["indices"].item, p["count"], p["period"]
+    if item not in (4, 8) or item != o.item or not 1 <= period <= len(p["limits"]) or count < 1:
+        raise m.unknown(call, first, "its sizes make no sense")
+    tags = m.flat(call, "indices", 0, count * item)
+    made = checked_indices(m.world, tags, item, tuple(p["limits"][:period]), add=False)
+    if not made:
+        raise m.unknown(call, first, "no operator of the source has these indices and limits")
+    _write_flat(m, call, first, made)
+
+
+@rule("update_slice", flat=True)
+def update_slice(m: Any, call: Any, first: int, last: int) -> None:
+    """Replace a box of a tensor, which may be the same bytes as the result."""
+    p, item = call.params, call.operands["starts"].item
+    if item not in (4, 8) or p["slice_bytes"] < 1:
+        raise m.unknown(call, first, "its sizes make no sense")
+    dims = []
+    for size, box, entry in zip(p["dims"], p["box"], p["entry"], strict=True):
+        if not 1 <= box <= size or (entry < 0 and box != size):
+            raise m.unknown(call, first, "its box is empty, leaves the tensor or has no place")
+        start = m.flat(call, "starts", entry * item, item) if entry >= 0 else array("Q")
+        dims.append(Dimension(size, box, start))
+    whole = prod(p["dims"]) * p["slice_bytes"]
+    source = m.flat(call, "update", 0, prod(p["box"]) * p["slice_bytes"])
+    tags = m.read_state(call, "input", whole)
+    _write_flat(m, call, first, replace_box(m.world, dims, p["slice_bytes"], tags, source))
+
+
+def _write_flat(m: Any, call: Any, first: int, made: array[int]) -> None:
     o = call.output
     if len(made) > prod(o.shape) * o.item or o.offset + len(made) > m.program.sizes.get((o.region, o.index), 0):
-        raise m.unknown(call, first, "the slices are more than the output holds")
+        raise m.unknown(call, first, "it writes more than the output holds")
     m.writes.append(((o.region, o.index, o.offset, o.offset + len(made)), made))
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass
+from itertools import product
 from math import prod
 
 from openneutron.certify.numbers import clamp, f32, round_away
@@ -345,7 +347,8 @@ def gather(c: Context) -> list[array[int]] | None:
         prod(index.shape[batch:]),
         prod(x.shape[axis + 1 :]) * x.item,
     )
-    return [pick_slices(c.world, params, c.tags(0), c.tags(1), index.item)]
+    indices = checked_indices(c.world, c.tags(1), index.item, (x.shape[axis],), add=True)
+    return [pick_slices(c.world, params, c.tags(0), indices, index.item)]
 
 
 def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices: array[int], item: int) -> array[int]:
@@ -368,26 +371,75 @@ def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices
 
 @rule("DYNAMIC_UPDATE_SLICE")
 def dynamic_update_slice(c: Context) -> list[array[int]] | None:
-    """Replace a box of a tensor; a box that would leave the tensor is moved back inside."""
-    whole, update, starts = c.tensor(0), c.tensor(1), c.numbers(2)
+    """Replace a box of a tensor; constant starts that would leave the tensor are moved back inside, others are refused."""
+    whole, update, starts = c.tensor(0), c.tensor(1), c.tensor(2)
     rank = len(whole.shape)
-    if starts is None or not len(starts) == rank == len(update.shape) or not rank or len(c.tags(0)) != c.out.size:
+    if not len(update.shape) == rank == prod(starts.shape) or not rank or len(c.tags(0)) != c.out.size:
         return None
-    if not whole.item == update.item == c.out.item or any(
-        u > w for u, w in zip(update.shape, whole.shape, strict=True)
-    ):
+    if not whole.item == update.item == c.out.item or starts.item not in (4, 8):
         return None
-    places = [clamp(s, 0, w - u) for s, w, u in zip(starts, whole.shape, update.shape, strict=True)]
-    made, source, item = c.tags(0)[:], c.tags(1), whole.item
-    strides, row = dense(whole.shape), update.shape[-1]
-    inner = dense(update.shape)
-    for start in range(0, prod(update.shape), row) if row else ():
-        at, rest = places[-1], start
-        for axis in range(rank - 1):
-            place, rest = divmod(rest, inner[axis])
-            at += (place + places[axis]) * strides[axis]
-        made[at * item : (at + row) * item] = source[start * item : (start + row) * item]
-    return [made]
+    if any(u > w for u, w in zip(update.shape, whole.shape, strict=True)) or 0 in whole.shape:
+        return None
+    limits = tuple(w - u + 1 for w, u in zip(whole.shape, update.shape, strict=True))
+    given = checked_indices(c.world, c.tags(2), starts.item, limits, add=True)
+    dims = [
+        Dimension(w, u, given[at * starts.item : (at + 1) * starts.item])
+        for at, (w, u) in enumerate(zip(whole.shape, update.shape, strict=True))
+    ]
+    return [replace_box(c.world, dims, whole.item, c.tags(0), c.tags(1))]
+
+
+def checked_indices(world: World, tags: array[int], item: int, limits: tuple[int, ...], *, add: bool) -> array[int]:
+    """Return the tags of indices of which each lies inside its limit; known ones, which need no check, stay as they are.
+
+    Only the source may `add` a check. A file that leaves one out, or has other limits, reads other tags.
+    """
+    if value_of(tags) is not None:
+        return tags
+    found = world.step("checked indices", (digest(tags), item, limits), len(tags), add=add)
+    return array("Q") if found is None else found
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of a tensor in which a box is replaced, and the tags of the box's start along it."""
+
+    size: int
+    box: int
+    start: array[int]
+
+
+def replace_box(world: World, dims: list[Dimension], width: int, tags: array[int], source: array[int]) -> array[int]:
+    """Return a tensor with a box replaced: moved bytes where the starts are known, else a function of all that is read.
+
+    `width` is the bytes of an element; dimensions that the box fills have no start, and merge with what lies behind them.
+    """
+    folded: list[Dimension] = []
+    nowhere = array("Q")
+    for one in reversed(dims):
+        if one.size != one.box:
+            folded.append(one)
+        elif not folded:
+            width *= one.size
+        elif folded[-1].size == folded[-1].box:
+            folded[-1] = Dimension(folded[-1].size * one.size, folded[-1].box * one.box, nowhere)
+        elif one.size > 1:
+            folded.append(Dimension(one.size, one.size, nowhere))
+    folded.reverse()
+    starts = [value_of(one.start) for one in folded]
+    if any(start is None for start in starts):
+        key = tuple((one.size, one.box, digest(one.start)) for one in folded)
+        return world.add_computation("update", (key, width, digest(tags), digest(source)), len(tags))
+    places = [
+        clamp(int.from_bytes(start or b"", "little", signed=True), 0, one.size - one.box)
+        for start, one in zip(starts, folded, strict=True)
+    ]
+    made = tags[:]
+    strides = dense([one.size for one in folded])
+    for number, place in enumerate(product(*(range(one.box) for one in folded))):
+        at = sum((first + i) * stride for first, i, stride in zip(places, place, strides, strict=True)) * width
+        made[at : at + width] = source[number * width : (number + 1) * width]
+    return made
 
 
 @rule("SHAPE")

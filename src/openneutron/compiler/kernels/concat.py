@@ -5,8 +5,9 @@ from __future__ import annotations
 from openneutron.compiler.kernels import lut, serves
 from openneutron.compiler.kernels import slice as slice_kernel
 from openneutron.compiler.kernels.common import check_quantized, not_empty
+from openneutron.compiler.kernels.copy import copy_node
 from openneutron.compiler.kernels.elementwise import reshape
-from openneutron.compiler.kernels.movement import all_moved_type, fold_around, same_q
+from openneutron.compiler.kernels.movement import all_moved_or_index_type, fold_around, same_q
 from openneutron.compiler.l1 import ITEM_BYTES, Alias, Node, RowDemand
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.numbers import tables
@@ -18,6 +19,7 @@ from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 Shape4 = tuple[int, int, int, int]
+_SLICED_BYTES = 2  # of the elements that the slice kernel moves; indices are wider
 
 
 def part_of(state: Legalizer, root: int, whole: Shape4, axis: int, first: int, count: int, name: str) -> int:
@@ -32,6 +34,9 @@ def part_of(state: Legalizer, root: int, whole: Shape4, axis: int, first: int, c
 def emit_part(state: Legalizer, source: int, part: int) -> None:
     """Emit a copy of a value to a part with the same number of elements."""
     x = reshape(state, source, state.graph.values[part].shape)
+    if ITEM_BYTES[state.graph.values[x].dtype] > _SLICED_BYTES:
+        state.emit(copy_node(state.graph, x, part))
+        return
     constant = state.graph.values[x].data is not None
     params = slice_kernel.SliceParams((0, 0, 0, 0), (1, 1, 1, 1))
     state.emit(Node(slice_kernel.ABI.name, [x, part], part, params, demand={} if constant else {0: RowDemand()}))
@@ -88,7 +93,9 @@ def requantizes_only_uint8(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@serves("CONCATENATION", limits=(all_moved_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8))
+@serves(
+    "CONCATENATION", limits=(all_moved_or_index_type, not_empty, shapes_agree, no_activation, requantizes_only_uint8)
+)
 def legalize(state: Legalizer) -> None:
     """Emit one node per input; UINT8 inputs with other parameters pass a table (docs/numerics.md, Concatenation)."""
     op = state.signature

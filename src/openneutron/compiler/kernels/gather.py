@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from math import prod
 
 from openneutron.compiler.kernels import serves
+from openneutron.compiler.kernels.check_indices import checked_indices, index_type
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.movement import numbers, same_moved_type
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
-from openneutron.litert.graph import DType
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, param, register
 from openneutron.verdict import OK, Verdict, limit, no
@@ -47,14 +47,6 @@ def _axes(op: OpSignature) -> tuple[int, int]:
     return (int(op.options.axis), int(op.options.batchDims)) if op.options else (0, 0)
 
 
-@limit("indices must be INT32 or INT64")
-def indices_type(op: OpSignature, target: Target) -> Verdict:
-    indices = op.input(1)
-    if indices is None or indices.dtype not in (DType.INT32, DType.INT64):
-        return no(f"they are {indices.dtype if indices else 'absent'}")
-    return OK
-
-
 @limit("axis and batch_dims must fit the shapes")
 def axes_fit(op: OpSignature, target: Target) -> Verdict:
     x, indices, y = op.inputs[0], op.inputs[1], op.outputs[0]
@@ -80,9 +72,9 @@ def indices_inside(op: OpSignature, target: Target) -> Verdict:
     return OK if not wrong else no(f"index {wrong[0]} of {size}")
 
 
-@serves("GATHER", limits=(same_moved_type, not_empty, indices_type, axes_fit, indices_inside))
+@serves("GATHER", limits=(same_moved_type, not_empty, index_type, axes_fit, indices_inside))
 def legalize(state: Legalizer) -> None:
-    """Emit one node on whole tensors."""
+    """Emit one node on whole tensors; indices known only at run time are checked first."""
     x, indices = state.signature.inputs[0], state.signature.inputs[1]
     assert x is not None and indices is not None
     axis, batch = _axes(state.signature)
@@ -95,5 +87,5 @@ def legalize(state: Legalizer) -> None:
         count=prod(indices.shape[batch:]),
         slice_bytes=prod(x.shape[axis + 1 :]) * x.dtype.itemsize,
     )
-    output = state.output()
-    state.emit(Node(ABI.name, [state.value(0), state.value(1), output], output, params))
+    output, picked = state.output(), checked_indices(state, 1, (x.shape[axis],))
+    state.emit(Node(ABI.name, [state.value(0), picked, output], output, params))

@@ -14,6 +14,7 @@ from openneutron.machine.targets import Target
 from openneutron.verdict import OK, Verdict, limit, no
 
 Shape4 = tuple[int, int, int, int]
+INDICES = (DType.INT32, DType.INT64)  # of positions and tokens, which some operators put together
 
 
 @limit("input and output must be INT8, UINT8 or INT16, of one type")
@@ -33,6 +34,19 @@ def all_moved_type(op: OpSignature, target: Target) -> Verdict:
     if not op.inputs or any(tensor is None for tensor in op.inputs):
         return no("a required input is absent")
     return _one_type((*(t for t in op.inputs if t is not None), *op.outputs), ACTIVATIONS)
+
+
+@limit("input and output must be INT8, UINT8, INT16, or INT32 or INT64 indices, of one type")
+def same_moved_or_index_type(op: OpSignature, target: Target) -> Verdict:
+    x = op.input(0)
+    return OK if x is None else _one_type((x, *op.outputs), (*ACTIVATIONS, *INDICES))
+
+
+@limit("all inputs and the output must be INT8, UINT8, INT16, or INT32 or INT64 indices, of one type")
+def all_moved_or_index_type(op: OpSignature, target: Target) -> Verdict:
+    if not op.inputs or any(tensor is None for tensor in op.inputs):
+        return no("a required input is absent")
+    return _one_type((*(t for t in op.inputs if t is not None), *op.outputs), (*ACTIVATIONS, *INDICES))
 
 
 def _one_type(tensors: tuple[TensorSignature, ...], types: tuple[DType, ...]) -> Verdict:

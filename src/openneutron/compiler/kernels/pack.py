@@ -6,7 +6,13 @@ from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
 from openneutron.compiler.kernels.concat import emit_part, part_of
 from openneutron.compiler.kernels.elementwise import reshape
-from openneutron.compiler.kernels.movement import all_moved_type, around, same_moved_type, same_q, same_quantization
+from openneutron.compiler.kernels.movement import (
+    all_moved_or_index_type,
+    around,
+    same_moved_type,
+    same_q,
+    same_quantization,
+)
 from openneutron.compiler.kernels.slice import Cut, emit_slice
 from openneutron.compiler.legalizer import Legalizer
 from openneutron.compiler.signature import OpSignature
@@ -45,7 +51,7 @@ def unpacks(op: OpSignature, target: Target) -> Verdict:
     return OK if all(same_q(x, y) for y in op.outputs) else no("an output has other parameters than the input")
 
 
-@serves("PACK", limits=(all_moved_type, not_empty, packs, same_quantization))
+@serves("PACK", limits=(all_moved_or_index_type, not_empty, packs, same_quantization))
 def legalize(state: Legalizer) -> None:
     """Emit one node per input, which writes its slice."""
     y = state.signature.outputs[0]

@@ -6,7 +6,7 @@ from math import prod
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.common import not_empty
-from openneutron.compiler.kernels.movement import same_moved_type
+from openneutron.compiler.kernels.movement import same_moved_or_index_type
 from openneutron.compiler.l1 import Value
 from openneutron.compiler.legalizer import Legalizer, shape4
 from openneutron.compiler.signature import OpSignature
@@ -64,13 +64,13 @@ def bind_view(state: Legalizer) -> None:
     state.bind(0, value)
 
 
-@serves("RESHAPE", "SQUEEZE", limits=(same_moved_type, not_empty, shape_known, same_size))
+@serves("RESHAPE", "SQUEEZE", limits=(same_moved_or_index_type, not_empty, shape_known, same_size))
 def legalize(state: Legalizer) -> None:
     """Make the output an alias of the input."""
     bind_view(state)
 
 
-@serves("EXPAND_DIMS", limits=(same_moved_type, not_empty, shape_known, same_size, same_quantization))
+@serves("EXPAND_DIMS", limits=(same_moved_or_index_type, not_empty, shape_known, same_size, same_quantization))
 def legalize_expand_dims(state: Legalizer) -> None:
     """Make the output an alias of the input."""
     bind_view(state)

@@ -22,6 +22,8 @@ DTYPES = {
     torch.int64: DType.INT64, torch.float32: DType.FLOAT32, torch.bool: DType.BOOL,
 }  # fmt: skip
 
+INDEX_TYPES = (torch.int32, torch.int64)  # of positions and tokens, which enter a partition as they are
+
 
 class Rejected(Exception):
     """A node that cannot be lowered, and why; the partitioner turns it into a verdict."""

@@ -6,7 +6,7 @@ the value has its parameters already, and a QUANTIZE if not, so that no requanti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -29,7 +29,14 @@ from openneutron.executorch.fx import (
     value_of,
 )
 from openneutron.executorch.lower.call import Call, check_activation
-from openneutron.executorch.lower.encoding import Constants, Encoding, encoding_of, reject
+from openneutron.executorch.lower.encoding import (
+    DTYPES,
+    INDEX_TYPES,
+    Constants,
+    Encoding,
+    encoding_of,
+    reject,
+)
 from openneutron.executorch.lower.unary_table import Tabulated, find_tables, inside_of
 from openneutron.executorch.lower.values import Layouts, Order, Value, channels_last, plain
 from openneutron.executorch.operators import lowerings
@@ -118,6 +125,7 @@ class Lowering:
     wants: dict[Node, str] = field(default_factory=dict)
     current: tuple[Node, ...] = ()
     tables: dict[Node, Tabulated] = field(default_factory=dict)
+    made_once: dict[Hashable, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.layouts = Layouts(self.builder, self.emit, convert_inside=self.convert_inside)
@@ -144,6 +152,12 @@ class Lowering:
         """Append a LiteRT operator on behalf of the current node."""
         self.builder.op(code, inputs, outputs, **options)
         self.owners.append(self.current)
+
+    def once(self, key: Hashable, make: Callable[[], int]) -> int:
+        """Return the tensor that `make` emitted for this key, which several nodes read."""
+        if key not in self.made_once:
+            self.made_once[key] = make()
+        return self.made_once[key]
 
     def inline(self, owner: Node, given: Mapping[Node, Node], nodes: Sequence[Node]) -> None:
         """Lower nodes of another graph on behalf of `owner`; `given` says what each of its placeholders stands for here."""
@@ -192,6 +206,12 @@ class Lowering:
         return None
 
     def _enter(self, node: Node, inside: set[Node]) -> None:
+        kind = value_of(node).dtype
+        if kind in INDEX_TYPES:
+            self.values[node] = self.layouts.program_input(
+                node.name, shape_of(node), DTYPES[kind], None, channels_last=False
+            )
+            return
         readers = [user for user in node.users if user in inside]
         encodings: dict[Encoding, Node] = {}
         for reader in readers:

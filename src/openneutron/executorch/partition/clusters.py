@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 
 from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
 from openneutron.executorch.lower.encoding import Constants
-from openneutron.executorch.partition.trial_lowering import TrialLowerings, is_stored
+from openneutron.executorch.partition.trial_lowering import TrialLowerings, indices_of, is_stored
 from openneutron.litert.codes import VIEWS
 from openneutron.verdict import Reason
 
@@ -70,7 +70,12 @@ def find_clusters(graph: Graph) -> list[Cluster]:
         parent[node] = node
         for source in node.all_input_nodes:
             # An edge that carries a stored value ends a cluster: what quantize makes and dequantize reads, and integers.
-            if source in parent and not is_stored(source) and not is_dequantize(node):
+            if (
+                source in parent
+                and not is_stored(source)
+                and not is_dequantize(node)
+                and source not in indices_of(node)
+            ):
                 parent[root(node)] = root(source)
     groups: dict[Node, list[Node]] = {}
     for node in calls:
@@ -114,7 +119,7 @@ def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason]
         if is_dequantize(node):
             continue
         for source in node.all_input_nodes:
-            if source not in inside and source not in constants:
+            if source not in inside and source not in constants and source not in indices_of(node):
                 hint = "quantize it, or leave this operator out"
                 return node, Reason("float_input", f"its input {source.name} is not quantized", node.name, hint)
     return None

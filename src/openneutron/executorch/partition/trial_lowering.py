@@ -14,8 +14,8 @@ from torch.fx import Node
 
 from openneutron.compiler.signature import OpSignature, of_operator
 from openneutron.compiler.variables import INITIALIZE
-from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name
-from openneutron.executorch.lower.encoding import Constants, Rejected
+from openneutron.executorch.fx import is_dequantize, is_quantize, operator_name, value_of
+from openneutron.executorch.lower.encoding import INDEX_TYPES, Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, State, lower
 from openneutron.executorch.operators import lowerings
 from openneutron.options import Options
@@ -97,11 +97,18 @@ def stored_inputs(nodes: Sequence[Node], constants: Constants) -> list[Node]:
     inside = set(nodes)
     found: dict[Node, None] = {}
     for node in nodes:
-        if is_dequantize(node):
-            source = node.args[0]
+        for source in node.args[:1] if is_dequantize(node) else indices_of(node):
             if isinstance(source, Node) and source not in inside and source not in constants:
                 found[source] = None
     return list(found)
+
+
+def indices_of(node: Node) -> list[Node]:
+    """The integers that a node reads as positions."""
+    rule = lowerings().get(operator_name(node))
+    if rule is None or not rule.indices:
+        return []
+    return [source for source in node.all_input_nodes if value_of(source).dtype in INDEX_TYPES]
 
 
 def stored_outputs(nodes: Sequence[Node]) -> list[Node]:

@@ -1,4 +1,4 @@
-"""Rows picked by a constant list."""
+"""Rows picked by a list of positions, constant or known only at run time."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from openneutron.executorch.lower.ops._positions import index_tensor
 from openneutron.executorch.lower.values import Value
 from openneutron.executorch.operators import annotates, lowers
 from openneutron.litert.graph import DType
-from openneutron.verdict import OK, Verdict, limit, no
 
 if TYPE_CHECKING:
     from torch.fx import Node
@@ -24,18 +24,17 @@ def annotate(node: Node, a: Annotator) -> None:
     a.shared(node)
 
 
-@limit("the positions must be constant")
-def constant_positions(call: Call) -> Verdict:
-    """Lookups with computed positions stay on the CPU."""
-    index = call["index"]
-    return OK if index in call.lowering.constants else no(f"{index.name} is computed at run time")
-
-
-@lowers("aten.index_select.default", limits=(constant_positions,), shape_only=True)
+@lowers("aten.index_select.default", shape_only=True, indices=True)
 def lower(call: Call) -> Value:
     """Lower to GATHER."""
-    x = call.activation("self")
+    x = call.quantized("self")
     order = call.common_order([x])
+    if call["index"] not in call.lowering.constants:
+        dim = call.dim(call["dim"], x.rank)
+        value, made = call.result(order, x.quantization)
+        positions = index_tensor(call, call["index"])
+        call.emit("GATHER", [call.tensor(x, order), positions], [made], axis=order.index(dim), batch_dims=0)
+        return value
     dim = call.dim(call["dim"], x.rank)
     picked = call.lowering.constants.require(call["index"], call.node, "the positions")
     indices = call.constant("positions", np.mod(picked, x.shape[dim]), DType.INT32)

@@ -21,6 +21,7 @@ from openneutron.executorch.quantize.passes.decompose.decompose_products import 
 from openneutron.executorch.quantize.passes.decompose.decompose_rnn import decompose_rnn
 from openneutron.executorch.quantize.passes.drop_batch_counters import drop_batch_counters
 from openneutron.executorch.quantize.passes.fold_constants import fold_constants
+from openneutron.executorch.quantize.passes.fold_into_tables import fold_into_tables
 from openneutron.executorch.quantize.passes.linear_norm_to_conv import linear_norm_to_conv
 from openneutron.executorch.quantize.passes.recognize.recognize_activation import recognize_activation
 from openneutron.executorch.quantize.passes.recognize.recognize_layer_norm import recognize_layer_norm
@@ -63,6 +64,7 @@ PASSES: tuple[Pass, ...] = (
     replace_large_additive_mask,
     decompose_large_attention,
     replace_large_masked_fill,
+    fold_into_tables,
     decompose_composites,
     decompose_products,
     decompose_group_norm,

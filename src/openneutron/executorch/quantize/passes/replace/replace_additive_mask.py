@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import arguments, operator_name, value_of
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import Insert, is_zero
+from openneutron.executorch.quantize.passes._lookups import lookup_of
 from openneutron.executorch.quantize.passes._masks import (
     NEVER,
     Mask,
@@ -151,6 +152,10 @@ def _allowed_positions(model: GraphModule, call: Insert, node: Any) -> Node | No
         return _of_constant(model, call, data)
     if value_of(node).dtype != torch.float32:
         return None
+    found = lookup_of(model, node)
+    if found is not None:
+        allowed = _of_constant(model, call, found.table)
+        return None if allowed is None else found.again(call, allowed)
     name, given = operator_name(node), arguments(node) if node.op == "call_function" else {}
     if name in _COPIES:
         return _allowed_positions(model, call, node.args[0])

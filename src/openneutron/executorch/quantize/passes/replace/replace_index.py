@@ -3,6 +3,9 @@
 Before:  y = x[:, [0, 2, 4]]               y = x[:, [3, 0, 1]]
 After:   y = slice(x, 1, 0, 5, 2)          y = index_select(x, 1, [3, 0, 1])
 
+Before:  y = index_copy(x, 1, position, rows)
+After:   y = index_put(x, [None, position], rows)
+
 Before:  y = x[:, [0, 1], [2, 2]], gather(x, 1, [[3], [0]]), diagonal(x)
 After:   y = reshape(index_select(reshape(x, [-1, n]), 0, rows)), of the longest pieces of n values that stay together
 """
@@ -19,6 +22,7 @@ from openneutron.executorch.quantize.passes._attributes import add_constant, ten
 from openneutron.executorch.quantize.passes._insert import Insert
 
 _INDEX, _SELECT = "aten.index.Tensor", "aten.index_select.default"
+_COPY = "aten.index_copy.default"
 _OTHERS = frozenset(f"aten.{name}.default" for name in ("gather", "take", "diagonal"))
 
 
@@ -27,6 +31,7 @@ def replace_index(model: GraphModule) -> int:
     count = 0
     for node in list(model.graph.nodes):
         name = operator_name(node)
+        count += _put_rows(model, node) if name == _COPY else 0
         if name not in (_INDEX, _SELECT, *_OTHERS) or value_of(node).dtype != torch.float32:
             continue
         x = node.args[0]
@@ -46,6 +51,18 @@ def replace_index(model: GraphModule) -> int:
         model.graph.erase_node(node)
         count += 1
     return count
+
+
+def _put_rows(model: GraphModule, node: Node) -> int:
+    """Rewrite `index_copy`, which is `index_put` with the index in one place."""
+    given = arguments(node)
+    places = [None] * (int(given["dim"]) % value_of(node).dim())
+    made = Insert(model, node)(
+        torch.ops.aten.index_put.default, given["self"], [*places, given["index"]], given["source"]
+    )
+    node.replace_all_uses_with(made)
+    model.graph.erase_node(node)
+    return 1
 
 
 def _picked_positions(model: GraphModule, node: Node) -> tuple[int, list[int] | None]:
