@@ -20,6 +20,7 @@ from openneutron.litert.graph import DType
 from openneutron.options import Options
 from openneutron.run.runner import LiteRtRunner, random_inputs
 from tests import tiny
+from tests.caches import Cache
 from tests.compiler.networks import random_network
 from tests.loops import Loop
 from tests.mutants.plant import STAGES, Missed, plant_fault
@@ -56,6 +57,7 @@ def models() -> dict[str, bytes]:
     made["lstm"] = Lstm(project=True, outputs=5, normalize=True, peephole=False).model()
     made["peephole lstm"] = Lstm(batch=2, peephole=True, coupled=True, time_major=True).model()
     made["svdf"] = Svdf(batch=2).model()
+    made["cache"] = Cache().data()
     made["gru"] = gru(6, sequence=True)
     made["wide gru"] = gru(5, backwards=True, wide=True)
     made["while"] = Loop(rows=5, reads="slice", writes="concat", outputs=("sequence", "state")).data()

@@ -65,7 +65,8 @@ uint64_t nd_call_bytes(const nk_call *call, const nd_kernel_info *info, uint32_t
                        call->operands[info->input].data == call->operands[info->output].data;
     uint64_t bytes = 0;
     for (uint32_t at = 0; at < call->operand_count; at++) {
-        if (!call->operands[at].present || (stays && (at == (uint32_t)info->input || at == info->output)))
+        if (!call->operands[at].present ||
+            (stays && (at == (uint32_t)info->input || at == info->output)))
             continue;
         const uint64_t whole = nk_bytes(&call->operands[at]);
         bytes +=

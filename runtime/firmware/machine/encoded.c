@@ -114,10 +114,9 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
         work.stored_bytes = stored;
     }
     /* Operands that are not moved although they are activations. */
-    const uint32_t stays =
-        updates_in_place(work.formula, input, output)
-            ? 1u << places[call.kernel].input | 1u << basics[call.kernel].output
-            : 0;
+    const uint32_t stays = updates_in_place(work.formula, input, output)
+                               ? 1u << places[call.kernel].input | 1u << basics[call.kernel].output
+                               : 0;
     for (uint32_t at = 0; at < operands; at++) {
         if (!(places[call.kernel].moved >> at & 1) || stays >> at & 1) continue;
         /* The same share of every operand as of the output: kernels know row by row what they read,
@@ -130,7 +129,7 @@ NeutronError nm_encoded_call_cost(const nm_target *target, const uint32_t *words
     }
     *cost = nm_call_cost(target, &work);
     if (target->tcm_bytes && rows)
-        move_from_outside(target, words, operands, output, rows, stays,
-                          places[call.kernel].weights, stored, cost);
+        move_from_outside(target, words, operands, output, rows, stays, places[call.kernel].weights,
+                          stored, cost);
     return NEUTRON_NONE;
 }

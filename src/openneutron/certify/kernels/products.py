@@ -386,7 +386,7 @@ def matmul(m: Any, call: Any, first: int, last: int) -> None:
     if call.rounding != (_SINGLE if o.item == 2 else _DOUBLE) or len(types) != 1:
         raise m.unknown(call, first, "its rounding or types are none of a product of matrices")
     common = (
-        DTYPES[o.dtype], bool(p["transpose_left"]), bool(p["transpose_right"]), p["left_zero"], p["right_zero"],
+        DTYPES[o.dtype], p["transpose_left"], p["transpose_right"], p["left_zero"], p["right_zero"],
         p["multiplier"], p["shift"], p["output_zero"], p["clamp_low"], p["clamp_high"],
     )  # fmt: skip
     mark = len(m.reads)

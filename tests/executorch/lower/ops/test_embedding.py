@@ -45,7 +45,7 @@ def test_everything_but_the_result_runs_on_the_npu(model: Lookups, program: on.P
     for position in range(6):
         inputs = (torch.tensor([[3 + position]]), torch.tensor([position]))
         made = np.asarray(program.run(*inputs)[0])
-        assert np.abs(made - model(*inputs).detach().numpy()).max() < 0.02
+        assert np.abs(made - model(*inputs).detach().numpy()).max() < 0.05
 
 
 def test_tokens_and_positions_outside(program: on.Program) -> None:

@@ -42,11 +42,11 @@ def test_a_cache_stays_on_the_npu(spelling: str, activations: str) -> None:
     assert left == {f"quantized_decomposed.{kind}_per_tensor.default" for kind in ("quantize", "dequantize")}
     for sample in samples[:3]:
         want = model(*sample).detach().numpy()
-        assert np.abs(np.asarray(program.run(*sample)[0]) - want).max() < (0.1 if activations == "int8" else 0.01)
+        assert np.abs(np.asarray(program.run(*sample)[0]) - want).max() < (0.1 if activations == "int8" else 0.03)
     with pytest.raises(OpenNeutronError, match="lies outside its tensor"):
         program.run(samples[3][0], torch.tensor([CONTEXT]))
     want = model(*samples[3]).detach().numpy()
-    assert np.abs(np.asarray(program.run(*samples[3])[0]) - want).max() < (0.1 if activations == "int8" else 0.01)
+    assert np.abs(np.asarray(program.run(*samples[3])[0]) - want).max() < (0.1 if activations == "int8" else 0.03)
 
 
 def test_several_positions_stay_on_the_cpu() -> None:
