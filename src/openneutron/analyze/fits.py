@@ -203,16 +203,22 @@ def fits(
     around: CpuPart | None = None,
     source: str = "<model>",
     progress: Progress | None = None,
+    try_changes: bool = True,
 ) -> list[Row]:
-    """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates."""
+    """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates.
+
+    Without `try_changes` a row says what is missing and not what would help.
+    """
     stage = progress or (lambda text: None)
     rows: list[Row] = []
     for name in names:
         case = _Case(models, targets.load(name), limits, around, source, names)
         stage(f"planning for {name}")
         stock, ours, reports = case.both()
-        rows.append(_row(case, STOCK, stock, reports, _stock_changes(case, stock, stage), ours))
-        rows.append(_row(case, OPEN, ours, reports, _open_changes(case, ours, stage, case.beside(reports))))
+        changes = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
+        stock_changes, open_changes = changes if try_changes else (iter(()), iter(()))
+        rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
+        rows.append(_row(case, OPEN, ours, reports, open_changes))
     return rows
 
 

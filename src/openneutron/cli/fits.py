@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,7 @@ from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HE
 from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from openneutron.analyze.fits import Limits, Row
-    from openneutron.report.model import Report
 
 ALL = "all"
 
@@ -48,6 +45,7 @@ def fits_model(
     import json
 
     from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.fitting import fit_rows
     from openneutron.terminal import console
     from openneutron.terminal.sizes import parse_size
 
@@ -57,7 +55,7 @@ def fits_model(
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = _rows(source, _names(target), limits, stage, size or (), calibration, trust)
+        rows = fit_rows(source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust)
     fit = all(row.fits for row in rows if row.schedule == "stock")
     if as_json:
         console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
@@ -97,53 +95,6 @@ def _names(given: list[str] | None) -> list[str]:
     if not given or ALL in given:
         return list(targets.names())
     return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
-
-
-def _rows(
-    source: str,
-    names: list[str],
-    limits: Limits,
-    stage: Callable[[str], None],
-    sizes: Sequence[str] = (),
-    calibration: str = "",
-    trust: bool = False,
-) -> list[Row]:
-    from dataclasses import replace
-
-    from openneutron.analyze.fits import CpuPart, fits
-    from openneutron.cli.inputs.loading import compile_source, found_source
-    from openneutron.cli.shared.reporting import litert_models
-    from openneutron.errors import UnsupportedError
-
-    found = found_source(source, sizes, calibration, trust=trust)
-    if found.kind == "tflite":
-        return fits([found.litert_model().model], names, limits, source=found.text, progress=stage)
-    # Each chip has limits of its own, so a PyTorch program is cut anew for each.
-    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
-    rows: list[Row] = []
-    for name in names:
-        program, loaded = compile_source(source, stage, target=name, dump_intermediates=True, **given)
-        if not program.report.totals.neutron_graphs:
-            hint = "`openneutron compile` says why"
-            raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
-        around = CpuPart(program.report.whole, name)
-        models = litert_models(program, loaded)
-        made = fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
-        rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
-    return rows
-
-
-def by_module(text: str, report: Report) -> str:
-    """A text with tensors of the compiler's under the names of the modules that make them.
-
-    Example:
-        >>> by_module("weights of aten_addmm_default (640 bytes)", report)
-        'weights of classifier (640 bytes)'
-    """
-    import re
-
-    modules = {kernel.name: kernel.module for kernel in report.kernels if kernel.module}
-    return re.sub(r"\w+", lambda word: modules.get(word[0], word[0]), text)
 
 
 def _print(rows: list[Row]) -> None:
