@@ -187,6 +187,13 @@ class Options:
 SCHEMA: dict[str, Option] = {
     one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options)
 }
+# Changes of a PyTorch program that cost no accuracy and concern all of it: worth trying where it is late or too large.
+PROGRAM_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Take and give INT8, so that nothing is quantized at the border", {"int8_io": True}),
+    ("Take channels-last inputs, so that nothing is transposed", {"channels_last": True}),
+    ("Take and give INT8, channels last", {"int8_io": True, "channels_last": True}),
+    ("Leave to the CPU what it runs faster", {"placement": "fastest"}),
+)
 PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
 
 

@@ -10,9 +10,10 @@ from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HE
 from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
-    from openneutron.analyze.fits import Limits, Row
+    from openneutron.analyze.fits import Change, Limits, Row
 
 ALL = "all"
+CLOSEST = 2  # changes to show where none is enough
 
 
 def fits_model(
@@ -97,6 +98,24 @@ def _names(given: list[str] | None) -> list[str]:
     return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
 
 
+def worth_telling(row: Row) -> list[Change]:
+    """The changes that make it fit, the fastest first; where none does, the ones that come closest."""
+    fitting = sorted((one for one in row.changes if one.fits), key=lambda one: one.need.milliseconds_high)
+    if fitting:
+        return fitting
+
+    def lacks(one: Change) -> float:
+        """How many times over its tightest limit it is."""
+        pairs = (
+            (one.need.sram_bytes, row.sram_limit),
+            (one.need.flash_bytes, row.flash_limit),
+            (one.need.milliseconds_high, row.milliseconds_limit),
+        )
+        return max((need / limit for need, limit in pairs if limit), default=0.0)
+
+    return sorted((one for one in row.changes if one.need.sram_bytes), key=lacks)[:CLOSEST]
+
+
 def _print(rows: list[Row]) -> None:
     from rich.table import Table
     from rich.text import Text
@@ -132,10 +151,17 @@ def _print(rows: list[Row]) -> None:
         if row.fits:
             continue
         screen.print(Text(f"{row.target}, {row.schedule}: {row.short}", style="red"))
-        for change in row.changes:
+        shown = worth_telling(row)
+        for change in shown:
             option = f" ({change.option})" if change.option else ""
             answer = f"fits: {describe_need(change.need)}" if change.fits else change.short
             screen.print(Text(f"  {change.change}{option}: {answer}"))
+        if len(row.changes) > len(shown):
+            less = len(row.changes) - len(shown)
+            many = "1 other change was" if less == 1 else f"{less} other changes were"
+            screen.print(
+                Text(f"  {many} tried and {'is' if less == 1 else 'are'} not enough (--json has all)", style="dim")
+            )
         if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
     screen.print(Text(WHICH_WORD, style="dim"))

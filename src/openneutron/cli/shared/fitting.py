@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from openneutron.analyze.fits import Limits, Row
+    from openneutron.analyze.fits import CpuPart, Limits, Row
+    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.program import Program
     from openneutron.report.model import Report
 
 
@@ -29,28 +31,57 @@ def fit_rows(
     """
     from dataclasses import replace
 
-    from openneutron.analyze.fits import CpuPart, fits
-    from openneutron.cli.inputs.loading import compile_source, found_source
-    from openneutron.cli.shared.reporting import litert_models
-    from openneutron.errors import UnsupportedError
+    from openneutron.analyze.fits import fits
+    from openneutron.cli.inputs.loading import found_source
 
     found = found_source(source, sizes, calibration, trust=trust)
     if found.kind == "tflite":
         models = [found.litert_model().model]
         return fits(models, names, limits, source=found.text, progress=stage, try_changes=try_changes)
     # Each chip has limits of its own, so a PyTorch program is cut anew for each.
-    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
+    compiled = _Compiled(source, stage, {"sizes": sizes, "calibration": calibration, "trust": trust})
     rows: list[Row] = []
     for name in names:
-        program, loaded = compile_source(source, stage, target=name, dump_intermediates=True, **given)
-        if not program.report.totals.neutron_graphs:
-            hint = "`openneutron compile` says why"
-            raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
-        around = CpuPart(program.report.whole, name)
-        models = litert_models(program, loaded)
-        made = fits(models, [name], limits, around=around, source=loaded.name, progress=stage, try_changes=try_changes)
+        program, loaded = compiled.program(name)
+        delegates, around = compiled(name)
+        made = fits(
+            delegates, [name], limits, around=around, asked=names, programs=compiled, source=loaded.name, progress=stage,
+            try_changes=try_changes,
+        )  # fmt: skip
         rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
     return rows
+
+
+class _Compiled:
+    """A PyTorch program compiled for several chips and with several options, each once."""
+
+    def __init__(self, source: str, stage: Callable[[str], None], given: Mapping[str, Any]) -> None:
+        self._source, self._stage, self._given = source, stage, given
+        self._made: dict[tuple[Any, ...], tuple[Program, Loaded]] = {}
+
+    def program(self, target: str, **options: Any) -> tuple[Program, Loaded]:
+        """Return the program for a chip; an error where nothing of it runs on the NPU."""
+        from openneutron.cli.inputs.loading import compile_source
+        from openneutron.errors import UnsupportedError
+
+        key = (target, *sorted(options.items()))
+        if key not in self._made:
+            self._made[key] = compile_source(
+                self._source, self._stage, target=target, dump_intermediates=True, **self._given, **options
+            )
+        program, loaded = self._made[key]
+        if not program.report.totals.neutron_graphs:
+            hint = "`openneutron compile` says why"
+            raise UnsupportedError(f"nothing of it runs on the NPU of {target}", where=loaded.name, hint=hint)
+        return program, loaded
+
+    def __call__(self, target: str, **options: Any) -> tuple[Sequence[bytes], CpuPart]:
+        """Return the delegates' models and the CPU part around them."""
+        from openneutron.analyze.fits import CpuPart
+        from openneutron.cli.shared.reporting import litert_models
+
+        program, loaded = self.program(target, **options)
+        return litert_models(program, loaded), CpuPart(program.report.whole, target)
 
 
 def by_module(text: str, report: Report) -> str:
