@@ -39,7 +39,7 @@ def join_parts(labels: Array, shape: Sequence[int]) -> Iterator[Part]:
 def _place(where: Array) -> str:
     """Describe a piece's position: a range of one axis, or its number of elements if it is scattered."""
     for axis in reversed(range(where.ndim)):
-        rows = where.all(axis=_others(axis, where.ndim))
+        rows = np.asarray(where.all(axis=_others(axis, where.ndim)))
         if (where == _along(rows, axis, where.ndim)).all():
             (at,) = rows.nonzero()
             if len(at) == at[-1] - at[0] + 1:

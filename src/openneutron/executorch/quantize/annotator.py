@@ -16,9 +16,8 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
-from openneutron.executorch.quantize.passes._attributes import is_changed
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
 
