@@ -92,9 +92,11 @@ class Annotator:
             return fixed((abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype)
         return self.activation()
 
-    def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
+    def weight_spec(self, weight: Node, channel_axis: int, *, convolution: bool = False) -> QuantizationSpecBase:
         """Return the spec for reading weights: symmetric if they are constant, else that of an activation."""
-        return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
+        if weight.op != "get_attr":
+            return self.input_spec(weight)
+        return self.specs.weight(channel_axis, convolution=convolution)
 
     def fused(self, node: Node) -> list[Node]:
         """Return the nodes fused with `node`: in training its batch norm, then an activation, each the only reader."""
