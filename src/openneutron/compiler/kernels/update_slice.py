@@ -115,5 +115,5 @@ def legalize(state: Legalizer) -> None:
     sizes, box, entry = (tuple(one[at] for one in dims) for at in range(3))
     limits = tuple(size - part + 1 for size, part in zip(whole.shape, update.shape, strict=True))
     params = UpdateSliceParams(sizes, box, entry, inner * whole.dtype.itemsize)
-    operands = [state.value(0), state.value(1), checked_indices(state, 2, limits), state.output()]
-    state.emit(Node(ABI.name, operands, state.output(), params, in_place=(0,)))
+    starts, output = checked_indices(state, 2, limits), state.output()
+    state.emit(Node(ABI.name, [state.value(0), state.value(1), starts, output], output, params, in_place=(0,)))
