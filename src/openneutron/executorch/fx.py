@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import operator
 import re
+from enum import Enum
 from functools import cache
 from typing import Any
 
@@ -15,14 +16,29 @@ from torch.fx import Graph, Node
 
 from openneutron.executorch.upstream.names import aten_operator, schema_of
 from openneutron.onnx.names import ONNX_NODE
+from openneutron.verdict import Reason
 
 _QD = "quantized_decomposed."
 QUANTIZE = frozenset({f"{_QD}quantize_per_tensor.default", f"{_QD}quantize_per_channel.default"})
 DEQUANTIZE = frozenset({f"{_QD}dequantize_per_tensor.default", f"{_QD}dequantize_per_channel.default"})
 PER_CHANNEL = frozenset({f"{_QD}quantize_per_channel.default", f"{_QD}dequantize_per_channel.default"})
 GETITEM = "getitem"
-_FLOAT = "openneutron_float"  # key of the note on nodes the user wants in float
+_FLOAT = "openneutron_float"  # key of the reason why a node is computed in float
 _UNROLLED = "openneutron_unrolled"  # key of the note on the steps of a recurrent layer
+
+
+class FloatReason(Enum):
+    """Why the quantizer leaves a node in float: code, message and hint of the verdict."""
+
+    ASKED = "kept_float", "you asked to keep it in float", "take it out of exclude"
+    LOSSY = (
+        "lossy", "INT8 cannot represent its values on the calibration data",
+        "scale them, or bound them with clamp, before this operator",
+    )  # fmt: skip
+    MIXED = (
+        "mixed_ranges", "its parts have ranges that no one scale covers: each is dequantized with its own scale",
+        "bring the parts to one range, or return them as outputs of their own",
+    )  # fmt: skip
 
 
 def operator_name(node: Node) -> str:
@@ -96,18 +112,24 @@ def is_static(node: Node) -> bool:
     return all(isinstance(size, int) for value in values for size in getattr(value, "shape", ()))
 
 
-def keep_float(node: Node, keep: bool) -> None:
-    """Note on a node whether the user wants it computed in float; the note outlives exporting and lowering.
+def keep_float(node: Node, reason: FloatReason | None) -> None:
+    """Note on a node why it is computed in float, None if it is not; the note outlives exporting and lowering.
 
     Readers of the node may store its result in INT8 all the same, and then nothing else tells it from a quantized one.
     """
-    if keep or is_kept_float(node):
-        node.meta["custom"] = {**(node.meta.get("custom") or {}), _FLOAT: keep}
+    if reason is not None or is_kept_float(node):
+        node.meta["custom"] = {**(node.meta.get("custom") or {}), _FLOAT: reason and reason.name}
 
 
 def is_kept_float(node: Node) -> bool:
-    """Whether the user wants the node computed in float."""
+    """Whether the node is computed in float for one of `FloatReason`."""
     return bool((node.meta.get("custom") or {}).get(_FLOAT))
+
+
+def float_reason(node: Node) -> Reason:
+    """Return why a node that is kept in float is."""
+    code, message, hint = FloatReason[(node.meta.get("custom") or {})[_FLOAT]].value
+    return Reason(code, message, node.name, hint)
 
 
 def note_unrolled(node: Node, layer: str = "") -> None:

@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 
 from torch.fx import Graph, Node
 
-from openneutron.executorch.fx import GETITEM, is_dequantize, is_kept_float, is_quantize, is_static, operator_name
+from openneutron.executorch.fx import (
+    GETITEM,
+    float_reason,
+    is_dequantize,
+    is_kept_float,
+    is_quantize,
+    is_static,
+    operator_name,
+)
 from openneutron.executorch.lower.encoding import Constants
 from openneutron.executorch.partition.trial_lowering import TrialLowerings, is_stored
 from openneutron.litert.codes import VIEWS
@@ -100,7 +108,7 @@ def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason]
     inside = set(cluster.nodes)
     for node in cluster.nodes:
         if is_kept_float(node) and not is_border(node):
-            return node, Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
+            return node, float_reason(node)
         if not is_static(node):
             hint = "export with fixed shapes"
             return node, Reason("dynamic_shape", f"its shape is {_shape(node)}, which is not fixed", node.name, hint)

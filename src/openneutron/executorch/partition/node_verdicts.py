@@ -10,6 +10,7 @@ from torch.fx import Graph, Node
 from openneutron.executorch.fx import (
     GETITEM,
     debug_handles,
+    float_reason,
     is_kept_float,
     is_quantize,
     layer_of,
@@ -96,7 +97,7 @@ def _of_float(node: Node) -> Reason:
     kinds = [value.dtype for value in map(value_of, (*node.all_input_nodes, node)) if isinstance(value, torch.Tensor)]
     other = next((kind for kind in kinds if kind != torch.float32), None)
     if is_kept_float(node):
-        return Reason("kept_float", "you asked to keep it in float", node.name, "take it out of exclude")
+        return float_reason(node)
     if other is not None:
         what = str(other).removeprefix("torch.")
         if other in (torch.int8, torch.int16):

@@ -19,6 +19,7 @@ from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.failed_sample import failed_sample
 from openneutron.executorch.quantize.passes.decompose.decompose_batch_statistics import decompose_batch_statistics
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
+from openneutron.executorch.quantize.passes.separate_ranges import describe_mixed
 from openneutron.executorch.quantize.states import separate_buffers
 from openneutron.executorch.upstream.convert_faster import convert_faster
 from openneutron.executorch.upstream.find_names import find_names
@@ -69,7 +70,7 @@ def prepare(
                 one.check = checks[-1]
         prepared = prepare_pt2e(module, quantizer)
         if found is not None:
-            found.notes += [note for one in checks for note in one.notes]
+            found.notes += [note for one in checks for note in one.notes] + describe_mixed(prepared)
             found.warnings += [warning for one in checks for warning in one.warnings]
         return prepared
 

@@ -12,15 +12,16 @@ from torch.fx import GraphModule, Node
 from torchao.quantization.pt2e.quantizer import Quantizer
 
 from openneutron.errors import OptionError
-from openneutron.executorch.fx import keep_float, module_path, module_types, operator_name
+from openneutron.executorch.fx import FloatReason, keep_float, module_path, module_types, operator_name
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
-from openneutron.executorch.quantize.check.keep_float import is_lossy
+from openneutron.executorch.quantize.check.keep_float import why_float
 from openneutron.executorch.quantize.check.rewrites import RewriteCheck
 from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
 from openneutron.executorch.quantize.passes import passes_for, run_passes
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
+from openneutron.executorch.quantize.passes.separate_ranges import is_marked_wide
 from openneutron.executorch.quantize.precision import Precision, PrecisionLike, Precisions
 from openneutron.executorch.quantize.specs import Specs
 
@@ -135,14 +136,18 @@ class NeutronQuantizer(Quantizer):
             if annotator.is_annotated(node):
                 continue
             rule = rules.get(operator_name(node))
-            if self.excludes(node) or is_lossy(node):
-                keep_float(node, True)
+            lossy = FloatReason.ASKED if self.excludes(node) else why_float(node)
+            if lossy is not None:
+                keep_float(node, lossy)
             elif rule is not None:
-                keep_float(node, False)
+                keep_float(node, None)
                 chosen = self.precisions.of_names(_names(node))
+                marked = chosen is None and is_marked_wide(node)
                 annotator.specs = self._specs(node)
-                wide = rule.wide and self._is_wide(node)
-                annotator.begin(torch.int16 if wide else torch.int8, chosen=chosen is not None, wide=rule.wide)
+                wide = rule.wide and (marked or self._is_wide(node))
+                annotator.begin(
+                    torch.int16 if wide else torch.int8, chosen=marked or chosen is not None, wide=rule.wide
+                )
                 rule.annotate(node, annotator)
         share_roles(model)
         return model

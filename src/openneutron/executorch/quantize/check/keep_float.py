@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.node import map_arg
 
+from openneutron.executorch.fx import FloatReason
 from openneutron.executorch.quantize.check.values import Batch, copy_tensors
 
 ENOUGH_DB: Final = 25.0  # INT8 layers of a healthy network reach 30 to 45 dB
@@ -21,9 +22,14 @@ _STEPS: Final = 255
 _FLOAT = "openneutron_not_int8"  # metadata key; nodes that passes derive from the node inherit it
 
 
-def is_lossy(node: Node) -> bool:
-    """Return whether the node was found to lose its result in INT8, or has infinities."""
-    return bool(node.meta.get(_FLOAT))
+def why_float(node: Node) -> FloatReason | None:
+    """Return why the node has to be computed in float: it loses its result in INT8, has infinities or mixed ranges."""
+    return node.meta.get(_FLOAT)
+
+
+def mark_float(node: Node, reason: FloatReason | None = FloatReason.LOSSY) -> None:
+    """Note why the annotation is to leave a node in float; None takes the note back."""
+    node.meta[_FLOAT] = reason
 
 
 def keep_infinite_float(nodes: Iterable[Node]) -> None:
@@ -31,7 +37,7 @@ def keep_infinite_float(nodes: Iterable[Node]) -> None:
     for node in nodes:
         for one in (node, *node.users):
             if one.op == "call_function":
-                one.meta[_FLOAT] = True
+                mark_float(one)
 
 
 def is_infinite(value: Any) -> bool:
@@ -69,8 +75,8 @@ def keep_lossy_float(model: GraphModule, nodes: Sequence[Node], samples: Sequenc
 
 
 def _mark(node: Node, inside: set[Node]) -> None:
-    if node in inside and not is_lossy(node):
-        node.meta[_FLOAT] = True
+    if node in inside and why_float(node) is None:
+        mark_float(node)
         for source in node.all_input_nodes:
             _mark(source, inside)
 

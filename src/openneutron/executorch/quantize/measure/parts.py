@@ -60,7 +60,7 @@ def _labels(output: Node) -> torch.Tensor | None:
 
     def label(node: Node) -> Any:
         if node not in made:
-            made[node] = _move_numbers(node, label) if _only_moves(node) else _number_values(node, numbers)
+            made[node] = _move_numbers(node, label) if only_moves(node) else _number_values(node, numbers)
         return made[node]
 
     try:
@@ -72,11 +72,12 @@ def _labels(output: Node) -> torch.Tensor | None:
     return labels
 
 
-def _only_moves(node: Node) -> bool:
+def only_moves(node: Node) -> bool:
+    """Return whether an operator copies its data, and otherwise only moves it."""
     if node.op != "call_function":
         return False
     if operator_name(node) == "getitem":
-        return isinstance(node.args[0], Node) and _only_moves(node.args[0])
+        return isinstance(node.args[0], Node) and only_moves(node.args[0])
     return is_view(node) or operator_name(node) in _MOVES
 
 

@@ -47,6 +47,7 @@ from openneutron.executorch.quantize.passes.replace.replace_resize import replac
 from openneutron.executorch.quantize.passes.replace.replace_roll import replace_roll
 from openneutron.executorch.quantize.passes.replace.replace_scalars import replace_scalars
 from openneutron.executorch.quantize.passes.replace.replace_where import replace_where
+from openneutron.executorch.quantize.passes.separate_ranges import separate_ranges
 from openneutron.executorch.quantize.passes.split_probabilities import split_probabilities
 from openneutron.executorch.quantize.passes.split_to_slices import split_to_slices
 
@@ -89,6 +90,7 @@ PASSES: tuple[Pass, ...] = (
     fold_constants,
     replace_operands,
     replace_scalars,
+    separate_ranges,
 )
 # Not used in training: dropout and batch norms are active, and parameters change.
 _EVALUATION_ONLY = frozenset({decompose_batch_norm, remove_dropout, fold_constants, recognize_layer_norm})
