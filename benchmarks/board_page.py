@@ -68,9 +68,7 @@ def zoo_rows(names: Sequence[str]) -> Iterator[str]:
 def rounding_rows(names: Sequence[str]) -> Iterator[str]:
     """A row for each trained model, weights per channel: accuracy with exact and with silicon's rounding."""
     for name in names:
-        forms, images = build_forms_quietly(
-            name, Data(None, IMAGES), target=COMPILED_FOR, per_channel=True, silicon=True
-        )
+        forms, images = build_forms_quietly(name, Data(None, IMAGES), target=COMPILED_FOR, silicon=True)
         first, _, exact, board = score_shards(forms, images, limit=IMAGES).scores
         agree = f"{exact.agreement(first):.1%} | {board.agreement(first):.1%}"
         yield f"| {name} | {first.accuracy:.1%} | {exact.accuracy:.1%} | {board.accuracy:.1%} | {agree} |"

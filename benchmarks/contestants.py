@@ -94,7 +94,7 @@ def from_zoo(names: str) -> Iterator[Model]:
     for name in names.split(","):
         loaded = zoo.load(name)
         program = openneutron.compile(
-            loaded.model, loaded.example_inputs, calibration=loaded.calibration, per_channel=True, int8_io=True,
+            loaded.model, loaded.example_inputs, calibration=loaded.calibration, int8_io=True,
             channels_last=any(value.dim() == 4 for value in loaded.example_inputs), dump_intermediates=True, name=name,
         )  # fmt: skip
         parts = [data for file, data in program.intermediates.items() if is_partition(file) and isinstance(data, bytes)]

@@ -72,7 +72,7 @@ def main() -> tuple[float, float]:
     train(model, inputs[:320], labels[:320])
 
     test, wanted = inputs[320:], labels[320:]
-    program = on.compile(model, (test[:1],), calibration=[inputs[:64]], per_channel=True, target="mcxn94x", name="kws")
+    program = on.compile(model, (test[:1],), calibration=[inputs[:64]], target="mcxn94x", name="kws")
     program.save("kws.pte")
     answers = torch.cat([program.run(one[None])[0] for one in test]).argmax(1)
     accuracy = [float((found == wanted).float().mean()) for found in (model(test).argmax(1), answers)]

@@ -184,7 +184,7 @@ def main(recordings: int = 640, epochs: int = 24, words_heard: int = 60) -> dict
     curves, programs = {}, {}
     for name, activations in (("INT8", "int8"), ("INT16x8", "int16")):
         programs[name] = on.compile(
-            model, calibration[0], calibration=calibration, per_channel=True, activations=activations,
+            model, calibration[0], calibration=calibration, activations=activations,
             target="mcxn94x", name=f"wake word, {name}", dump_intermediates=True,
         )  # fmt: skip
         curves[name] = stream(programs[name].run, frames)

@@ -51,9 +51,9 @@ def test_one_name_is_a_list_of_one() -> None:
 
 
 def test_options_of_another_front_end_are_refused_unless_they_change_nothing() -> None:
-    refuse_inapplicable({"per_channel": False, "target": "imx95"}, LITERT, hint="-")
-    with pytest.raises(OptionError, match=r"per_channel \(--per-channel\) is for PyTorch models"):
-        refuse_inapplicable({"per_channel": True}, LITERT, hint="-")
+    refuse_inapplicable({"per_channel": True, "target": "imx95"}, LITERT, hint="-")
+    with pytest.raises(OptionError, match=r"per_channel \(--per-tensor\) is for PyTorch models"):
+        refuse_inapplicable({"per_channel": False}, LITERT, hint="-")
     with pytest.raises(OptionError, match="certificate is for LiteRT models"):
         refuse_inapplicable({"certificate": True}, TORCH, hint="-")
 

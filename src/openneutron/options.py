@@ -35,7 +35,7 @@ EVERY = (TORCH, LITERT)
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `flag` is its spelling on the command line, "" where it has none.
+    """One option. `flag` is its spelling on the command line, "" where it has none; `off` that of a switch's False.
 
     `key` is its name in compile specs, "" where it does not travel to the backend; `sdk` its name among the options of
     NXP's converter. `fronts` and `converters` take it. `public` ones are keywords of `openneutron.compile`.
@@ -44,6 +44,7 @@ class Option:
     help: str
     kind: Kind = "text"
     flag: str = ""
+    off: str = ""
     key: str = ""
     sdk: str = ""
     choices: tuple[str, ...] = ()
@@ -52,6 +53,15 @@ class Option:
     public: bool = True
     name: str = ""
     default: Any = None
+
+    def spelling(self, value: Any) -> str:
+        """Return the flag that gives this value, "" where the command line has none."""
+        return self.off if value is False else self.flag
+
+    @property
+    def flags(self) -> str:
+        """Every spelling on the command line, as typer takes them."""
+        return "/".join(filter(None, (self.flag, self.off)))
 
 
 def _option(default: Any, help: str, **more: Any) -> Any:
@@ -107,8 +117,9 @@ class Options:
         (), "Leave out this compiler pass (repeatable).", flag="--pass-off", key="passes_off", sdk="excludeGraphPasses"
     )
     per_channel: bool = _option(
-        False, "A weight scale for each output channel of PyTorch models.", flag="--per-channel", fronts=(TORCH,)
-    )
+        True, "A weight scale for each output channel of PyTorch models, or one for all of a tensor.",
+        flag="--per-channel", off="--per-tensor", fronts=(TORCH,),
+    )  # fmt: skip
     observer: str = _option(
         "histogram", "What finds the ranges of activations of PyTorch models: histogram, minmax, moving_average or percentile.",
         flag="--observer", fronts=(TORCH,), choices=OBSERVERS,
@@ -187,6 +198,13 @@ class Options:
 SCHEMA: dict[str, Option] = {
     one.name: Option(name=one.name, default=one.default, **one.metadata) for one in fields(Options)
 }
+# Changes of a PyTorch program that cost no accuracy and concern all of it: worth trying where it is late or too large.
+PROGRAM_CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("Take and give INT8, so that nothing is quantized at the border", {"int8_io": True}),
+    ("Take channels-last inputs, so that nothing is transposed", {"channels_last": True}),
+    ("Take and give INT8, channels last", {"int8_io": True, "channels_last": True}),
+    ("Leave to the CPU what it runs faster", {"placement": "fastest"}),
+)
 PUBLIC = tuple(one for one in SCHEMA.values() if one.public)
 
 
@@ -243,7 +261,8 @@ def refuse_inapplicable(given: Mapping[str, Any], front: str, *, hint: str) -> N
     for name, value in given.items():
         option = SCHEMA[name]
         if front not in option.fronts and value != option.default:
-            spelling = f"{name} ({option.flag})" if option.flag else name
+            flag = option.spelling(value)
+            spelling = f"{name} ({flag})" if flag else name
             raise OptionError(f"{spelling} is for {' and '.join(option.fronts)} models", hint=hint)
 
 

@@ -25,7 +25,7 @@ def test_layers_and_fixes_are_listed(command, folder: Path, monkeypatch: pytest.
     monkeypatch.syspath_prepend(folder)
     outcome = command("bisect", "small_model:factory", "--target", "")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "Layers by what their quantization costs" in outcome.out and "--per-channel" in outcome.out
+    assert "Layers by what their quantization costs" in outcome.out and "--correct-bias" in outcome.out
     found = json.loads(command("bisect", "small_model:factory", "--target", "", "--json").out)
     assert found["quantized"]["accuracy"] == -1 and found["layers"] and found["fixes"]
     assert " ".join(found["proposal"].split()) in " ".join(outcome.out.split())

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.board_networks import BOARD_NETWORKS
-from openneutron.cli.fits import by_module, parse_milliseconds
+from openneutron.cli.fits import parse_milliseconds
 from openneutron.cli.main import run
+from openneutron.cli.shared.fitting import by_module
 from openneutron.errors import OptionError
 from openneutron.report.model import Report
 from tests.report.samples import report

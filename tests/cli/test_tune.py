@@ -13,7 +13,7 @@ from openneutron.executorch.quantize.choices import Choices
 
 TRIALS = (
     search.Trial("as it is", Choices(), Measure(28.0, 0.8), kept=True),
-    search.Trial("weights per channel", Choices(per_channel=True), Measure(36.0, 0.9), kept=True, cycles=1.0),
+    search.Trial("biases corrected", Choices(correct_bias=True), Measure(36.0, 0.9), kept=True, cycles=1.0),
 )
 
 
@@ -29,7 +29,7 @@ def test_the_file_and_the_exit_code_say_what_was_found(command, folder: Path, re
     assert outcome.code == (0 if reached else 1)
     assert ("not reached" in outcome.out) != reached and "--quantization q.toml" in outcome.out
     text = Path("q.toml").read_text("utf-8")
-    assert text.startswith("# openneutron tune cifarnet:") and "per_channel = true\n" in text and "[[tried]]" in text
+    assert text.startswith("# openneutron tune cifarnet:") and "correct_bias = true\n" in text and "[[tried]]" in text
     out = command("tune", "cifarnet", "--sqnr", "30", "-o", "q.toml", "--json", "--force").out
     assert json.loads(out)["reached"] is reached and [row["kept"] for row in json.loads(out)["tried"]] == [True, True]
 

@@ -23,3 +23,31 @@ def test_nan_and_infinity_are_counted() -> None:
     bad = compare_arrays("y", x, np.array([[1, np.nan], [1, 1]]))
     assert bad.sqnr == -FULL and bad.wrong == 1 and "NaN" in warnings_of_outputs([bad])[0]
     assert compare_arrays("y", np.array([[1, np.inf], [1, 1]]), x).wrong == 1
+
+
+def test_a_lost_column_inside_a_joined_piece_is_found() -> None:
+    x = np.random.default_rng(0).normal(size=(16, 8, 6))
+    wanted = x * [1000, 1000, 1000, 0.1, 1000, 1000]
+    (text,) = warnings_of_outputs([compare_arrays("y", wanted, (wanted / 10).round() * 10, LABELS)])
+    assert (
+        text.startswith("column 3 of y: ") and compare_arrays("y", wanted, wanted * 0.99, LABELS).part == "columns 0..3"
+    )
+
+
+LABELS = np.broadcast_to(np.arange(6) >= 4, (8, 6)).astype(np.int32)
+
+
+def test_a_large_constant_hides_nothing() -> None:
+    wanted = 100 + np.random.default_rng(0).normal(size=(16, 8)) * 0.01
+    found = compare_arrays("y", wanted, np.full_like(wanted, 100))
+    assert found.sqnr is not None and found.sqnr > 60
+    (text,) = warnings_of_outputs([found])
+    assert text.startswith("all values of y: ") and "all one" in text
+    assert warnings_of_outputs([compare_arrays("y", wanted, wanted.round(3))]) == ()
+
+
+def test_integers_that_are_all_the_most_frequent_one_are_a_warning() -> None:
+    wanted = np.arange(200).reshape(2, 100) % 50 == 0
+    (text,) = warnings_of_outputs([compare_arrays("y", wanted, wanted & False)])
+    assert "98.0%" in text and "most frequent" in text
+    assert warnings_of_outputs([compare_arrays("y", wanted, wanted)]) == ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from openneutron.board.answer import converted_by_stock
 from openneutron.board.cpu import PORTABLE, delegate_call, on_core
@@ -21,7 +22,7 @@ from openneutron.convert import convert
 from openneutron.errors import OpenNeutronError
 from openneutron.machine import targets
 from openneutron.machine.targets import Target
-from openneutron.options import OPTIMIZE, Options
+from openneutron.options import OPTIMIZE, PROGRAM_CHANGES, Options
 from openneutron.report.latency import latency
 from openneutron.report.model import Report, Stock, Whole
 from openneutron.report.totals import delegate_bytes, merge_totals
@@ -104,6 +105,13 @@ class CpuPart:
         )
 
 
+class Programs(Protocol):
+    """Compiles a PyTorch program, which is cut and quantized anew where its chip or its border changes."""
+
+    def __call__(self, target: str, **options: Any) -> tuple[Sequence[bytes], CpuPart]:
+        """Return the LiteRT models of its delegates, and the CPU part around them."""
+
+
 @dataclass(frozen=True)
 class _Case:
     """A model on a target, compiled under changing options."""
@@ -114,6 +122,7 @@ class _Case:
     around: CpuPart | None
     source: str
     asked: Sequence[str] = ()  # chips with rows of their own
+    programs: Programs | None = None  # for a PyTorch program
 
     def reports(self, **changed: object) -> list[Report]:
         options = replace(Options(target=self.target.name, source=self.source), **changed)  # type: ignore[arg-type]
@@ -201,18 +210,27 @@ def fits(
     limits: Limits,
     *,
     around: CpuPart | None = None,
+    asked: Sequence[str] = (),
+    programs: Programs | None = None,
     source: str = "<model>",
     progress: Progress | None = None,
+    try_changes: bool = True,
 ) -> list[Row]:
-    """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates."""
+    """Return a row for each target and schedule; `models` are the LiteRT model, or those of a PyTorch program's delegates.
+
+    Without `try_changes` a row says what is missing and not what would help. For a PyTorch program `programs` compiles it
+    for other chips and with other borders; `asked` are chips that are judged in other calls and are no changes here.
+    """
     stage = progress or (lambda text: None)
     rows: list[Row] = []
     for name in names:
-        case = _Case(models, targets.load(name), limits, around, source, names)
+        case = _Case(models, targets.load(name), limits, around, source, (*names, *asked), programs)
         stage(f"planning for {name}")
         stock, ours, reports = case.both()
-        rows.append(_row(case, STOCK, stock, reports, _stock_changes(case, stock, stage), ours))
-        rows.append(_row(case, OPEN, ours, reports, _open_changes(case, ours, stage, case.beside(reports))))
+        changes = (_stock_changes(case, stock, stage), _open_changes(case, ours, stage, case.beside(reports)))
+        stock_changes, open_changes = changes if try_changes else (iter(()), iter(()))
+        rows.append(_row(case, STOCK, stock, reports, stock_changes, ours))
+        rows.append(_row(case, OPEN, ours, reports, open_changes))
     return rows
 
 
@@ -253,6 +271,7 @@ def _stock_changes(case: _Case, need: Need, stage: Progress) -> Iterator[Change]
         yield from _try_change(
             case, stage, "fetch weights from flash layer by layer", STOCK, fetch_constants_to_sram=True
         )
+    yield from _other_borders(case, stage, STOCK)
     yield from _elsewhere(case, stage, STOCK)
 
 
@@ -275,15 +294,41 @@ def _open_changes(case: _Case, need: Need, stage: Progress, beside: int) -> Iter
                 )
     if case.is_late(need):
         yield from _try_change(case, stage, "whole tensors, for the fewest calls", OPEN, optimize=OPTIMIZE[0])
+    yield from _other_borders(case, stage, OPEN)
     yield from _elsewhere(case, stage, OPEN)
 
 
 def _elsewhere(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
     for name in targets.names():
-        if name not in case.asked:
-            moved = replace(case, target=targets.load(name))
-            for change in _try_change(moved, stage, f"on {name}", schedule):
-                yield replace(change, option=f"--target {name}")
+        if name in case.asked:
+            continue
+        moved, change = replace(case, target=targets.load(name)), f"on {name}"
+        if case.programs is not None:
+            yield _recompiled(moved, stage, change, f"--target {name}", schedule, {})
+            continue
+        for one in _try_change(moved, stage, change, schedule):
+            yield replace(one, option=f"--target {name}")
+
+
+def _other_borders(case: _Case, stage: Progress, schedule: str) -> Iterator[Change]:
+    """Yield what another border or placement of a PyTorch program gives; a LiteRT file has its border."""
+    for change, options in PROGRAM_CHANGES if case.programs is not None else ():
+        yield _recompiled(case, stage, f"{change[0].lower()}{change[1:]}", _option(options), schedule, options)
+
+
+def _recompiled(
+    case: _Case, stage: Progress, change: str, option: str, schedule: str, options: dict[str, Any]
+) -> Change:
+    """Compile the whole program for the case's chip with these options."""
+    assert case.programs is not None
+    stage(f"{case.target.name}: trying {change}")
+    try:
+        models, around = case.programs(case.target.name, **options)
+        stock, ours, _ = replace(case, models=models, around=around).both()
+    except OpenNeutronError as error:
+        return Change(change, option, Need(0, 0, 0.0, 0.0, 0.0), error.message)
+    need = stock if schedule == STOCK else ours
+    return Change(change, option, need, case.missing(need))
 
 
 def _try_change(case: _Case, stage: Progress, change: str, schedule: str, **changed: object) -> Iterator[Change]:

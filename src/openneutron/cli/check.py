@@ -82,8 +82,8 @@ def measure(entry: Entry, stage: Callable[[str], None], goldens: list[str] | Non
         options["sizes"] = entry.sizes
     if entry.calibration:
         options["calibration"] = entry.calibration
-    if entry.per_channel:
-        options["per_channel"] = True
+    if not entry.per_channel:
+        options["per_channel"] = False
     program, loaded = compile_source(entry.source, stage, dump_intermediates="lsb" in entry.budget, **options)
     totals, stock, counts = program.report.totals, program.report.stock, node_counts(program.report)
     found: dict[str, float] = {

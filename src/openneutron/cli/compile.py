@@ -99,13 +99,15 @@ def compile_model(
 
 def given_options(known: Iterable[Option], options: dict[str, Any]) -> dict[str, Any]:
     """Return the options that the command line gives, parsed and checked."""
-    given = {one.name: options[one.name] for one in known if _is_given(options[one.name])}
+    given = {one.name: options[one.name] for one in known if _is_given(one, options[one.name])}
     return check_options({name: _value(SCHEMA[name], value) for name, value in given.items()})
 
 
-def _is_given(value: Any) -> bool:
+def _is_given(option: Option, value: Any) -> bool:
     """Whether the command line has an option: without it typer passes None, False or an empty list."""
-    return value is not None and value is not False and value not in ((), [])
+    if value is False:
+        return bool(option.off)
+    return value is not None and value not in ((), [])
 
 
 def _value(option: Option, given: Any) -> Any:
@@ -120,13 +122,13 @@ def _value_name(option: Option) -> str | None:
 
 def parameter(option: Option) -> inspect.Parameter:
     """Return an option of the schema as a typer parameter."""
-    types: dict[str, Any] = {"switch": bool, "names": list[str] | None}
+    types: dict[str, Any] = {"switch": bool | None if option.off else bool, "names": list[str] | None}
     shown = typer.Option(
-        option.flag, metavar=_value_name(option), help=option.help, autocompletion=_COMPLETIONS.get(option.name),
+        option.flags, metavar=_value_name(option), help=option.help, autocompletion=_COMPLETIONS.get(option.name),
         show_default=option.default if option.kind == "text" and option.default else True,
     )  # fmt: skip
     # None tells that the command line leaves it out, so that a quantization file or another front end may decide.
-    default = option.default if option.kind == "switch" else None
+    default = option.default if option.kind == "switch" and not option.off else None
     annotation: Any = Annotated[types.get(option.kind, str | None), shown]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -13,7 +13,7 @@ import typer
 from openneutron.cli.compile import FLAGGED, given_options, parameter
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.options import DEFAULT_TARGET
+from openneutron.options import DEFAULT_TARGET, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +50,7 @@ def evaluate_model(
     target: Annotated[
         str, typer.Option(metavar="CHIP", help="The chip (`openneutron targets`).", autocompletion=target_names)
     ] = DEFAULT_TARGET,
-    per_channel: Annotated[bool, typer.Option("--per-channel", help="Quantize weights per channel.")] = False,
+    per_channel: Annotated[bool, typer.Option(SCHEMA["per_channel"].flags, help=SCHEMA["per_channel"].help)] = True,
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     rounding: Annotated[
@@ -161,7 +161,7 @@ def build_forms(
     *,
     stage: Callable[[str], None],
     target: str = DEFAULT_TARGET,
-    per_channel: bool = False,
+    per_channel: bool = True,
     silicon: bool = False,
     sizes: Sequence[str] = (),
     calibration: str = "",

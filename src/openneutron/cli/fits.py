@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,12 +10,10 @@ from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HE
 from openneutron.cli.shared.completion import model_names, target_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from openneutron.analyze.fits import Limits, Row
-    from openneutron.report.model import Report
+    from openneutron.analyze.fits import Change, Limits, Row
 
 ALL = "all"
+CLOSEST = 2  # changes to show where none is enough
 
 
 def fits_model(
@@ -48,6 +46,7 @@ def fits_model(
     import json
 
     from openneutron.cli.main import DIFFERS
+    from openneutron.cli.shared.fitting import fit_rows
     from openneutron.terminal import console
     from openneutron.terminal.sizes import parse_size
 
@@ -57,7 +56,7 @@ def fits_model(
         parse_milliseconds(latency) if latency else 0.0,
     )
     with console.progress("starting") as stage:
-        rows = _rows(source, _names(target), limits, stage, size or (), calibration, trust)
+        rows = fit_rows(source, _names(target), limits, stage, sizes=size or (), calibration=calibration, trust=trust)
     fit = all(row.fits for row in rows if row.schedule == "stock")
     if as_json:
         console.put(json.dumps({"fits": fit, "rows": [dataclasses.asdict(row) for row in rows]}, indent=2))
@@ -99,51 +98,22 @@ def _names(given: list[str] | None) -> list[str]:
     return [targets.load(targets.canonical_name(name)).name for name in dict.fromkeys(given)]
 
 
-def _rows(
-    source: str,
-    names: list[str],
-    limits: Limits,
-    stage: Callable[[str], None],
-    sizes: Sequence[str] = (),
-    calibration: str = "",
-    trust: bool = False,
-) -> list[Row]:
-    from dataclasses import replace
+def worth_telling(row: Row) -> list[Change]:
+    """The changes that make it fit, the fastest first; where none does, the ones that come closest."""
+    fitting = sorted((one for one in row.changes if one.fits), key=lambda one: one.need.milliseconds_high)
+    if fitting:
+        return fitting
 
-    from openneutron.analyze.fits import CpuPart, fits
-    from openneutron.cli.inputs.loading import compile_source, found_source
-    from openneutron.cli.shared.reporting import litert_models
-    from openneutron.errors import UnsupportedError
+    def lacks(one: Change) -> float:
+        """How many times over its tightest limit it is."""
+        pairs = (
+            (one.need.sram_bytes, row.sram_limit),
+            (one.need.flash_bytes, row.flash_limit),
+            (one.need.milliseconds_high, row.milliseconds_limit),
+        )
+        return max((need / limit for need, limit in pairs if limit), default=0.0)
 
-    found = found_source(source, sizes, calibration, trust=trust)
-    if found.kind == "tflite":
-        return fits([found.litert_model().model], names, limits, source=found.text, progress=stage)
-    # Each chip has limits of its own, so a PyTorch program is cut anew for each.
-    given: dict[str, Any] = {"sizes": sizes, "calibration": calibration, "trust": trust}
-    rows: list[Row] = []
-    for name in names:
-        program, loaded = compile_source(source, stage, target=name, dump_intermediates=True, **given)
-        if not program.report.totals.neutron_graphs:
-            hint = "`openneutron compile` says why"
-            raise UnsupportedError(f"nothing of it runs on the NPU of {name}", where=loaded.name, hint=hint)
-        around = CpuPart(program.report.whole, name)
-        models = litert_models(program, loaded)
-        made = fits(models, [name], limits, around=around, source=loaded.name, progress=stage)
-        rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
-    return rows
-
-
-def by_module(text: str, report: Report) -> str:
-    """A text with tensors of the compiler's under the names of the modules that make them.
-
-    Example:
-        >>> by_module("weights of aten_addmm_default (640 bytes)", report)
-        'weights of classifier (640 bytes)'
-    """
-    import re
-
-    modules = {kernel.name: kernel.module for kernel in report.kernels if kernel.module}
-    return re.sub(r"\w+", lambda word: modules.get(word[0], word[0]), text)
+    return sorted((one for one in row.changes if one.need.sram_bytes), key=lacks)[:CLOSEST]
 
 
 def _print(rows: list[Row]) -> None:
@@ -181,10 +151,17 @@ def _print(rows: list[Row]) -> None:
         if row.fits:
             continue
         screen.print(Text(f"{row.target}, {row.schedule}: {row.short}", style="red"))
-        for change in row.changes:
+        shown = worth_telling(row)
+        for change in shown:
             option = f" ({change.option})" if change.option else ""
             answer = f"fits: {describe_need(change.need)}" if change.fits else change.short
             screen.print(Text(f"  {change.change}{option}: {answer}"))
+        if len(row.changes) > len(shown):
+            less = len(row.changes) - len(shown)
+            many = "1 other change was" if less == 1 else f"{less} other changes were"
+            screen.print(
+                Text(f"  {many} tried and {'is' if less == 1 else 'are'} not enough (--json has all)", style="dim")
+            )
         if not row.changes and row.need.on_npu:
             screen.print(Text("  no option of the converter changes that: the model itself must become smaller"))
     screen.print(Text(WHICH_WORD, style="dim"))

@@ -9,7 +9,7 @@ import typer
 
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import efforts, model_names, target_names
-from openneutron.options import DEFAULT_TARGET
+from openneutron.options import DEFAULT_TARGET, SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +35,7 @@ def write_report(
         str, typer.Option(help="How hard to search: fast, default or max.", autocompletion=efforts)
     ] = "default",
     fit: Annotated[str, typer.Option(help="Budget for I/O + scratch + prefetch, e.g. 256K.")] = "",
-    per_channel: Annotated[
-        bool, typer.Option("--per-channel", help="A weight scale for each output channel of PyTorch models.")
-    ] = False,
+    per_channel: Annotated[bool, typer.Option(SCHEMA["per_channel"].flags, help=SCHEMA["per_channel"].help)] = True,
     size: Annotated[list[str] | None, typer.Option(metavar="NAME=SIZE", help=SIZE_HELP)] = None,
     calibration: Annotated[str, typer.Option(help=CALIBRATION_HELP)] = "",
     what_if: Annotated[bool, typer.Option(help="Compile again with changes, to show what they give.")] = True,
@@ -80,8 +78,8 @@ def write_report(
             "optimize": optimize,
             "fit_bytes": fit_bytes,
         }
-        if per_channel:
-            options["per_channel"] = True
+        if not per_channel:
+            options["per_channel"] = False
         if against and as_json:
             raise OptionError("--json is for one report", hint="give each its own, or -o both.html without --json")
         model = {"sizes": size or (), "calibration": calibration, "trust": trust}

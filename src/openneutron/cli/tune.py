@@ -11,7 +11,7 @@ from openneutron.cli.bisect import labelled_samples
 from openneutron.cli.evaluate import DATA_HELP
 from openneutron.cli.inputs.loading import CALIBRATION_HELP, SIZE_HELP, TRUST_HELP
 from openneutron.cli.shared.completion import model_names, target_names
-from openneutron.options import DEFAULT_TARGET
+from openneutron.options import DEFAULT_TARGET, SCHEMA
 
 if TYPE_CHECKING:
     from openneutron.analyze.data.source import Data
@@ -36,7 +36,13 @@ def tune_model(
     mean: Annotated[str, typer.Option(help="Subtracted from images of 0 to 1, per channel: 0.485,0.456,0.406.")] = "",
     std: Annotated[str, typer.Option(help="Images are divided by this after --mean: 0.229,0.224,0.225.")] = "",
     quantization: Annotated[str, typer.Option(help="A quantization file to start from.")] = "",
-    per_channel: Annotated[bool, typer.Option("--per-channel", help="Start with weights per channel.")] = False,
+    per_channel: Annotated[
+        bool,
+        typer.Option(
+            SCHEMA["per_channel"].flags,
+            help="Start with a weight scale for each output channel, or one for all of a tensor.",
+        ),
+    ] = True,
     target: Annotated[
         str,
         typer.Option(
@@ -58,7 +64,7 @@ def tune_model(
 ) -> None:
     """Find the quantization that reaches a goal at the fewest cycles; writes a file for `compile --quantization`.
 
-    First what costs no cycles: scales per channel, corrected biases, rounding, equalisation, observers. Then, for the
+    First what costs no cycles: corrected biases, rounding, equalisation, observers. Then, for the
     layers whose quantization costs most, observers of their own and 16-bit activations.
 
     Exit code 0: the goal is reached; 1: it is not, and the file has the best that was found.

@@ -16,7 +16,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
 
     from openneutron.terminal import console
 
-    found = _describe_models()
+    found = describe_models()
     if as_json:
         console.put(json.dumps([{"name": name, "description": text} for name, text in found.items()], indent=2))
         return
@@ -30,7 +30,7 @@ def list_models(as_json: Annotated[bool, typer.Option("--json", help="Print JSON
     console.stdout().print(table)
 
 
-def _describe_models() -> dict[str, str]:
+def describe_models() -> dict[str, str]:
     """Name → first line of the model's file, read without importing it: loading a model would import torch."""
     import ast
     from importlib import resources

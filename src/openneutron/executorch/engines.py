@@ -4,7 +4,7 @@
 
 Example:
     >>> engines = engines_of("imxrt700cm")
-    >>> engines.quantizer(Choices(per_channel=True))
+    >>> engines.quantizer(Choices(observer="minmax"))
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Engines:
         neutron = NeutronQuantizer.of(chosen, is_qat=is_qat)
         if not self.cortex_m:
             return [neutron]
+        if chosen.per_channel:
+            neutron.specs = dataclasses.replace(neutron.specs, per_channel=None)  # Cortex-M's linear takes one scale
         from openneutron.executorch.cortex_m.backend_parts import cortex_m_backend
         from openneutron.executorch.cortex_m.leftovers import LeftoverQuantizer
 

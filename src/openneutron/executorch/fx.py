@@ -223,3 +223,15 @@ def source_line(node: Node) -> str:
         parts.append(f"{file}:{own[-1]['line']}")
     path = module_path(node)
     return ", ".join([*parts, path] if path else parts)
+
+
+def is_changed(node: Node) -> bool:
+    """Return whether the graph changes the buffer of a get_attr node: it is a state, not a constant."""
+    same = node.graph.find_nodes(op="get_attr", target=node.target, sort=False)
+    return any(changes(user, one) for one in same for user in one.users)
+
+
+def changes(call: Node, buffer: Node) -> bool:
+    """Return whether a call writes to this argument."""
+    schema = schema_of(call.target)
+    return call.op == "call_function" and schema is not None and schema.is_mutable and call.args[:1] == (buffer,)

@@ -46,7 +46,7 @@ from openneutron.executorch.quantize.accuracy import (
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
 from openneutron.executorch.quantize.measure.original import run_original
-from openneutron.executorch.quantize.measure.parts import piece_labels
+from openneutron.executorch.quantize.measure.piece_labels import piece_labels
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.aware import quantize_aware

@@ -1,7 +1,7 @@
 """A quantized program as bytes, so that one export and one calibration serve many compiles, also in other processes.
 
 Example:
-    >>> data, sqnr = quantize_to_bytes(find("cifarnet").load(), per_channel=True)
+    >>> data, sqnr = quantize_to_bytes(find("cifarnet").load())
     >>> openneutron.compile(program_of(data), target="mcxn94x")
 """
 

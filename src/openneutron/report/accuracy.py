@@ -31,6 +31,11 @@ def warnings_of_outputs(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
             found.append(f"{one.name}: {one.wrong} values are {one.note}")
         if 0 <= one.agreement < AGREES:
             found.append(f"{one.name}: {one.agreement:.1%} of its integers are those of the float model")
+        elif 0 <= one.agreement <= one.common < 1:
+            found.append(
+                f"{one.name}: {one.agreement:.1%} of its integers are those of the float model, no more than if all were "
+                "its most frequent one"
+            )
         if one.part_sqnr is not None and one.part_sqnr < LOST and one.sqnr is not None and one.sqnr >= GOOD:
             apart = f"are {one.step:.4g} apart" if one.step else "are all one"
             found.append(

@@ -283,14 +283,16 @@ class OutputAccuracy:
     """One output of the program compared with that of the original model, on samples.
 
     `sqnr` is in dB, None for outputs that are integers, empty, or constant in the float model and equal here; `agreement` is
-    the share of equal elements, -1 for floats. `part` names the piece with the lowest SQNR, `part_sqnr`: there the float
-    values lie between `part_low` and `part_high`, and those of the program are `step` apart (0: one value only). `wrong`
-    counts NaN and infinities that are numbers in the other. `note` is a remark that the figures do not show.
+    the share of equal elements, -1 for floats; `common` is the share of the float model's most frequent integer, which a
+    program that always gives that integer would reach. `part` names the piece with the lowest SQNR, `part_sqnr`: there the
+    float values lie between `part_low` and `part_high`, and those of the program are `step` apart (0: one value only).
+    `wrong` counts NaN and infinities that are numbers in the other. `note` is a remark that the figures do not show.
     """
 
     name: str
     sqnr: float | None = None
     agreement: float = -1.0
+    common: float = 0.0
     part: str = ""
     part_sqnr: float | None = None
     part_low: float = 0.0

@@ -1,50 +1,124 @@
-"""Compare one output of a program with the float model's: SQNR in decibels, agreement of classes, wrong values.
+"""Compare one output of a program with the float model's: as a whole, and in parts that the whole would hide.
 
 Example:
-    >>> compare_arrays("scores", wanted, found).sqnr
-    38.2
+    >>> found = compare_arrays("output 0", wanted, found, labels)
+    >>> found.sqnr, found.part, found.part_sqnr
+    (49.7, 'columns 4..8', 0.0)
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.report.accuracy import FULL
+from openneutron.report.accuracy import FULL, LOST
 from openneutron.report.model import OutputAccuracy
+from openneutron.run.output_parts import Part, axis_parts, join_parts
 
 Array = npt.NDArray[Any]
 
+_MAX_SUM_ERROR: Final = 1e-3  # difference from 1; float rounding over a thousand classes stays far below
 
-def compare_arrays(name: str, wanted: Array, found: Array) -> OutputAccuracy:
-    """Return the accuracy of one output; the first axis of both arrays counts samples, the last one columns."""
+
+def compare_arrays(name: str, wanted: Array, found: Array, labels: Array | None = None) -> OutputAccuracy:
+    """Return the accuracy of one output; the first axis of both arrays counts samples.
+
+    `labels` has the number of each element's piece, for an output joined from several.
+    """
     if not wanted.size:
         return OutputAccuracy(name, note="empty")
     if wanted.dtype.kind in "iub":
-        return OutputAccuracy(name, agreement=float((wanted == found).mean()), note="compared for equality")
+        _, counts = np.unique(wanted, return_counts=True)
+        equal, common = float((wanted == found).mean()), float(counts.max() / wanted.size)
+        return OutputAccuracy(name, agreement=equal, common=common, note="compared for equality")
     nan = np.isnan(found) & ~np.isnan(wanted)
     infinite = (np.isfinite(wanted) != np.isfinite(found)) & ~nan
+    wrong = int(nan.sum()) + int((infinite & ~np.isnan(wanted)).sum())
     if nan.any():
-        wrong = int(nan.sum() + infinite.sum())
         return OutputAccuracy(name, -FULL, wrong=wrong, note="NaN, which the float model has numbers for")
-    right = np.where(np.isfinite(wanted) & ~infinite, wanted, 0).astype(np.float64)
-    ours = np.where(np.isfinite(wanted) & ~infinite, found, 0).astype(np.float64)
+    both = np.isfinite(wanted) & ~infinite
+    right, ours = (np.where(both, x, 0).astype(np.float64) for x in (wanted, found))
     sqnr = decibels(right, right - ours)
-    if infinite.any():
-        return OutputAccuracy(name, sqnr, wrong=int(infinite.sum()), note="infinite in one and finite in the other")
+    if wrong:
+        return OutputAccuracy(name, sqnr, wrong=wrong, note="infinite in one and finite in the other")
+    missing = int(np.isnan(wanted).sum())
+    if missing:
+        share = f"{missing} of {wanted.size} values are NaN in the float model itself"
+        return OutputAccuracy(name, sqnr if missing < wanted.size else None, note=share)
     if len(wanted) > 1 and (wanted == wanted[:1]).all():
         same = sqnr == FULL
         note = "constant in the float model on all samples" + (", and equal here" if same else "")
         return OutputAccuracy(name, None if same else sqnr, note=note)
-    return OutputAccuracy(name, sqnr)
+    worst = _worst_part(right, ours, labels)
+    if worst is None:
+        return OutputAccuracy(name, sqnr)
+    part, figure = worst
+    values = wanted[np.broadcast_to(part.where, wanted.shape)]
+    return OutputAccuracy(
+        name, sqnr, part=part.name, part_sqnr=figure, part_low=float(values.min()), part_high=float(values.max()),
+        step=_step(found),
+    )  # fmt: skip
 
 
 def decibels(signal: Array, noise: Array) -> float:
     """Return the ratio of two powers in decibels, clipped to ± `FULL`."""
-    power, error = float(np.square(signal).sum()), float(np.square(noise).sum())
+    return _ratio(float(np.square(signal).sum()), float(np.square(noise).sum()))
+
+
+def _ratio(power: float, error: float) -> float:
     if error == 0:
         return FULL
     return max(min(10 * math.log10(power / error), FULL), -FULL) if power else -FULL
+
+
+def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part, float] | None:
+    """Return the part with the lowest SQNR: a joined piece, or a channel or column if that loses more."""
+    signal, noise = (np.square(x).sum(axis=0) for x in (wanted, wanted - found))
+    moves = (wanted != wanted[:1]).any(axis=0) if len(wanted) > 1 else np.ones(signal.shape, dtype=np.bool_)
+
+    def measured(parts: Iterable[Part]) -> list[tuple[Part, float]]:
+        """Measure the parts that are not constant in the float model."""
+        return [
+            (one, _ratio(float(signal[one.where].sum()), float(noise[one.where].sum())))
+            for one in parts
+            if moves[one.where].any()
+        ]
+
+    whole = [Part("all values", np.ones(signal.shape, dtype=np.bool_))]
+    pieces = whole if labels is None else list(join_parts(labels, signal.shape))
+    shares = _are_shares(wanted)
+    flat = [] if shares else [one for one in measured(pieces) if _hides_offset(wanted, found, one[0])]
+    if flat:
+        part, _ = flat[0]
+        return part, _around_mean(wanted[:, part.where], found[:, part.where])
+    worst = min(measured(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
+    if shares or (worst is not None and worst[1] < LOST):
+        return worst
+    inside = min(measured(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
+    return inside if worst is None or (inside is not None and inside[1] < LOST) else worst
+
+
+def _hides_offset(wanted: Array, found: Array, part: Part) -> bool:
+    """Return whether a part looks good only because of a large constant in it: 100 ± 0.01 in steps of 0.4."""
+    values, ours = wanted[:, part.where], found[:, part.where]
+    return _around_mean(values, ours) < LOST <= decibels(values, values - ours)
+
+
+def _around_mean(values: Array, ours: Array) -> float:
+    return decibels(values - values.mean(), values - ours)
+
+
+def _are_shares(wanted: Array) -> bool:
+    """Return whether values add up to 1 along an axis, as after a softmax; absent classes then have values near 0."""
+    axes = {wanted.ndim - 1, min(2, wanted.ndim - 1)}
+    return any(bool((np.abs(wanted.sum(axis=axis) - 1)).max() < _MAX_SUM_ERROR) for axis in axes)
+
+
+def _step(found: Array) -> float:
+    """Return the smallest distance between values of an output, 0 if it has only one value."""
+    values = np.unique(found)
+    return float(np.diff(values).min()) if len(values) > 1 else 0.0

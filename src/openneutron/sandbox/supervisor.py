@@ -13,7 +13,8 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from openneutron.terminal.sizes import parse_size
 
 OUT, ERR = "out.txt", "err.txt"
 RESULTS = "results"
+_WATCH_SECONDS = 0.1  # between two looks at a running process: short for a person who waits, long for a processor
 _MOST_TEXT = 1 << 26  # of what the process prints; a report as JSON of the largest models has a tenth
 
 
@@ -95,11 +97,13 @@ def sandbox(
     *,
     files: Mapping[str, bytes] | None = None,
     reads: Sequence[str | os.PathLike[str] | None] = (),
+    watch: Callable[[Path], None] | None = None,
 ) -> Iterator[Finished]:
     """Call `module:function(folder, **given)` in a sandbox that can read the files and folders of `reads`.
 
     `files` are written into its folder first. The function writes its results below `RESULTS` of that folder and returns a
     value that JSON can hold. An `OpenNeutronError` of the function is raised here; a crash or a time-out is an error too.
+    `watch` is called with the folder again and again while the process runs; an exception of it ends the process.
     """
     with tempfile.TemporaryDirectory(prefix="openneutron-") as made:
         folder = Path(made).resolve()
@@ -110,7 +114,7 @@ def sandbox(
         restrictions = Restrictions(limits.memory, limits.seconds, limits.file, readable, (str(folder),))
         request = {"function": function, "given": dict(given), "restrictions": asdict(restrictions)}
         (folder / REQUEST).write_text(json.dumps(request))
-        status = _run(folder, limits)
+        status = _run(folder, limits, watch)
         try:
             answer = json.loads(_plain(folder / ANSWER, _MOST_TEXT))
         except (FormatError, ValueError, RecursionError):
@@ -123,16 +127,30 @@ def sandbox(
         yield Finished(folder, answer.get("value"), out, err, missing)
 
 
-def _run(folder: Path, limits: Limits) -> int:
+def _run(folder: Path, limits: Limits, watch: Callable[[Path], None] | None) -> int:
     own = {"TMPDIR": str(folder), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     with (folder / OUT).open("wb") as out, (folder / ERR).open("wb") as err:
         process = start("openneutron.sandbox.child", str(folder), more=own, stdout=out, stderr=err)
         try:
-            return process.wait(2 * limits.seconds or None)
+            if watch is None:
+                return process.wait(2 * limits.seconds or None)
+            return _wait(process, 2 * limits.seconds, lambda: watch(folder))
         except subprocess.TimeoutExpired:
             raise _timeout_error(limits) from None
         finally:
             kill(process)  # and every process that it started
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: int, watch: Callable[[], None]) -> int:
+    """Wait for the process (0 seconds: for ever) and call `watch` all the while."""
+    until = time.monotonic() + seconds if seconds else float("inf")
+    while True:
+        try:
+            return process.wait(_WATCH_SECONDS)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() > until:
+                raise
+        watch()
 
 
 def _raise(error: Any, limits: Limits) -> None:

@@ -84,11 +84,11 @@ class Variant:
             return ""
         words = ["openneutron", "compile", self.model.source]
         for name, value in self.options:
-            flag = AXES[name].flag
+            flag = AXES[name].spelling(value)
             if not flag:
                 return ""
             for one in value if isinstance(value, tuple) else (value,):
-                words += [flag] if one is True else [flag, str(one)]
+                words += [flag] if isinstance(one, bool) else [flag, str(one)]
         for name, size in self.model.sizes:
             words += ["--size", f"{name}={shown(size)}"]
         if self.model.calibration:

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 import openneutron as on
-from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
+from openneutron.executorch.analyze.layer_sqnr import with_sqnr
+from openneutron.executorch.analyze.program_what_ifs import precision_what_ifs
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.quantize.layer_sqnr import FULL, measure
 
@@ -36,7 +37,7 @@ def loaded() -> Loaded:
 
 def test_every_kernel_is_compared_with_its_own_layer() -> None:
     source = loaded()
-    program = on.compile(source.model, source.example_inputs, calibration=source.calibration)
+    program = on.compile(source.model, source.example_inputs, calibration=source.calibration, per_channel=False)
     report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
     found = {kernel.kernel: kernel.sqnr for kernel in report.kernels}
     assert None not in found.values() and len(report.kernels) == 4
@@ -64,13 +65,14 @@ def test_a_layer_with_a_bad_range_stands_out() -> None:
     source = loaded()
     with torch.no_grad():
         source.model.second[0].weight[0, 0, 0, 0] = 100 * source.model.second[0].weight.abs().max()
-    program = on.compile(source.model, source.example_inputs, calibration=source.calibration)
+    program = on.compile(source.model, source.example_inputs, calibration=source.calibration, per_channel=False)
     report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
     first, second = report.kernels[:2]
     assert second.sqnr < first.sqnr - 10
-    (what_if,) = per_channel_what_if(source, {"target": "imxrt700"})
-    assert what_if.option == "--per-channel" and what_if.cycles > 0
-    assert what_if.output_sqnr > report.output_sqnr + 3
+    per_channel, wide = precision_what_ifs(source, {"target": "imxrt700"}, report)
+    assert (per_channel.option, wide.option) == ("--per-channel", "--activations int16")
+    assert per_channel.whole and per_channel.cycles > 0
+    assert report.output_sqnr + 3 < min(per_channel.output_sqnr, wide.output_sqnr + 3)
 
 
 def test_what_equals_float_is_full_and_not_infinite() -> None:

@@ -143,7 +143,22 @@ def row_handed_over(s: Any, x: torch.Tensor) -> Any:
     return s.layer(x + s.m)
 
 
+def filled(s: Any, x: torch.Tensor) -> Any:
+    y = s.layer(x - s.m)
+    s.m.fill_(1.0)
+    return y
+
+
+def parameter_handed_over(s: Any, x: torch.Tensor) -> Any:
+    y = s.layer(x - s.m)
+    s.m.copy_(s.layer.bias + 1.0)
+    s.n.copy_(s.layer.bias)
+    return y + s.n
+
+
 KEPT = [
+    filled,
+    parameter_handed_over,
     handed_over,
     row_handed_over,
     chain,

@@ -79,7 +79,7 @@ def test_layers_have_their_own_scales_types_and_observers() -> None:
         {"name": "4", "exclude": True},
     ]
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 1))
-    quantizer = NeutronQuantizer(observer="minmax", layers=layers)
+    quantizer = NeutronQuantizer(observer="minmax", layers=layers, per_channel=False)
     module = converted(model, quantizer)
     convolutions = [node for node in module.graph.nodes if operator_name(node) == "aten.conv2d.default"]
     assert ["per_channel" in str(node.args[1].target) for node in convolutions] == [True, False, False]

@@ -37,16 +37,26 @@ def names(module: Any) -> list[str]:
 
 
 def test_activations_and_weights() -> None:
-    module = converted(nn.Conv2d(3, 4, 3), NeutronQuantizer(NeutronTargetSpec("imxrt700")))
+    module = converted(nn.Conv2d(3, 4, 3), NeutronQuantizer(NeutronTargetSpec("imxrt700"), per_channel=False))
     given = parameters(module, "aten.conv2d.default")
     assert (given["quant_min"], given["quant_max"], given["dtype"]) == (-128, 127, torch.int8)
     weights = [node for node in module.graph.nodes if is_dequantize(node) and node.args[0].op == "get_attr"]
     assert [(arguments(node)["quant_min"], arguments(node)["zero_point"]) for node in weights] == [(-127, 0)]
 
 
-def test_per_channel_weights() -> None:
-    module = converted(nn.Conv2d(3, 4, 3), NeutronQuantizer(per_channel=True))
-    assert "quantized_decomposed.dequantize_per_channel.default" in names(module)
+@pytest.mark.parametrize(
+    ("how", "wanted"),
+    [({}, [True, False]), ({"per_channel": True}, [True, True]), ({"per_channel": False}, [False, False])],
+    ids=["default", "per_channel", "per_tensor"],
+)
+def test_convolutions_have_a_scale_per_channel_unless_told_otherwise(how: dict[str, Any], wanted: list[bool]) -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(36, 5))
+    module = torch.export.export(model.eval(), (torch.rand(1, 3, 5, 5),)).module()
+    prepared = prepare_pt2e(module, NeutronQuantizer(**how))
+    prepared(torch.rand(1, 3, 5, 5))
+    found = convert_pt2e(prepared)
+    weights = [node for node in found.graph.nodes if is_dequantize(node) and node.args[0].op == "get_attr"]
+    assert ["per_channel" in operator_name(node) for node in weights] == wanted
 
 
 @pytest.mark.parametrize("activation", [nn.ReLU(), nn.ReLU6(), nn.Hardtanh(), nn.ReLU(inplace=True)])

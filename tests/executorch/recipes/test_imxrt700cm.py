@@ -40,7 +40,7 @@ def test_three_engines_share_a_program_without_requantizing_between_them() -> No
 def test_the_stock_export_gives_the_same_program() -> None:
     model = settled(ThreeEngines())
     options: dict[str, Any] = {"calibration": images(3), "operators_not_to_delegate": KEPT}
-    recipe = ExportRecipe.get_recipe(Imxrt700cmRecipeType.INT8_PTQ_PER_TENSOR, **options)
+    recipe = ExportRecipe.get_recipe(Imxrt700cmRecipeType.INT8_PTQ_PER_CHANNEL, **options)
     (x,) = images(1, seed=7)[0]
     (stock,) = load_program(bytes(export(model, images(1), recipe).get_pte_buffer())).run(x)
     (ours,) = openneutron.compile(model, images(1)[0], recipe="imxrt700cm", **options).run(x)
@@ -81,7 +81,7 @@ def test_training_works_for_the_whole_chip() -> None:
     assert set(engines(program).values()) == {"neutron", "cortex_m"}
     check(program, inputs[0])
     recipe = ExportRecipe.get_recipe(
-        Imxrt700cmRecipeType.INT8_QAT_PER_TENSOR, train=train, operators_not_to_delegate=KEPT
+        Imxrt700cmRecipeType.INT8_QAT_PER_CHANNEL, train=train, operators_not_to_delegate=KEPT
     )
     (stock,) = load_program(bytes(run_recipe(model, inputs, recipe).get_pte_buffer())).run(*inputs[0])
     assert torch.equal(stock, load_program(program.pte).run(*inputs[0])[0])
@@ -135,8 +135,9 @@ def test_cortex_m_takes_what_is_kept_from_the_npu_with_int32_biases() -> None:
 def test_per_channel_linear_weights_stay_portable_with_that_reason() -> None:
     inputs = images(2, 2, 8)
     program = built(
-        nn.Sequential(nn.Linear(8, 5)), inputs, per_channel=True, operators_not_to_delegate=("aten.*mm.default",)
-    )
+        nn.Sequential(nn.Linear(8, 5)), inputs, operators_not_to_delegate=("aten.*mm.default",),
+        quantization={"layer": [{"name": "Linear", "per_channel": True}]},
+    )  # fmt: skip
     reasons = [v.reason for v in program.report.nodes if v.engine == "portable"]
     assert any("its weights have 5 scales" in reason for reason in reasons), reasons
     check(program, inputs[0])

@@ -43,7 +43,23 @@ class Browser:
         return _request(self._base, method, f"/session/{self._session}{path}", body)
 
     def open(self, path: Path) -> None:
-        self.call("POST", "/url", {"url": path.resolve().as_uri()})
+        self.visit(path.resolve().as_uri())
+
+    def visit(self, address: str) -> None:
+        self.call("POST", "/url", {"url": address})
+
+    def wait(self, condition: str, *arguments: Any, seconds: float = 120) -> Any:
+        """What a script returns once that is true; until then it is asked again."""
+        until = time.monotonic() + seconds
+        while not (found := self.script(condition, *arguments)):
+            assert time.monotonic() < until, f"never: {condition}"
+            time.sleep(0.05)
+        return found
+
+    def choose(self, selector: str, *files: Path) -> None:
+        """Choose files in a file input, as the system's dialog would."""
+        place = self.element(selector)[ELEMENT]
+        self.call("POST", f"/element/{place}/value", {"text": "\n".join(str(file.resolve()) for file in files)})
 
     def script(self, code: str, *arguments: Any) -> Any:
         return self.call("POST", "/execute/sync", {"script": code, "args": list(arguments)})
@@ -113,7 +129,9 @@ def browser(width: int = 1360, height: int = 1000) -> Iterator[Browser]:
         _wait(base)
         # Containers have no sandbox and little /dev/shm; neither matters for a page of our own.
         switches = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--hide-scrollbars",
-                    "--force-device-scale-factor=1", f"--window-size={width},{height}"]  # fmt: skip
+                    "--force-device-scale-factor=1", "--no-first-run", "--disable-background-networking",
+                    "--disable-component-update", "--disable-sync", "--disable-quic",
+                    f"--window-size={width},{height}"]  # fmt: skip
         wanted = {"goog:chromeOptions": {"binary": binary, "args": switches}, "goog:loggingPrefs": {"browser": "ALL"}}
         made = _request(base, "POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         window = Browser(base, made["sessionId"])

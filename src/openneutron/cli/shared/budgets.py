@@ -76,7 +76,7 @@ class Entry:
     target: str = DEFAULT_TARGET
     optimize: str = "default"
     fit: int | None = None
-    per_channel: bool = False
+    per_channel: bool = True
     data: str | None = None
     limit: int = 0
     mean: str = ""
@@ -164,7 +164,7 @@ def _entry(raw: Any, path: Path, where: str) -> Entry:
         target=_of_type(raw, "target", str, DEFAULT_TARGET, where),
         optimize=_of_type(raw, "optimize", str, "default", where),
         fit=_size(raw["fit"], "fit", where) if "fit" in raw else None,
-        per_channel=_of_type(raw, "per_channel", bool, False, where),
+        per_channel=_of_type(raw, "per_channel", bool, True, where),
         data=None if data is None else _data(_of_type(raw, "data", str, "", where), path.parent),
         limit=_of_type(raw, "limit", int, 0, where),
         mean=_of_type(raw, "mean", str, "", where),

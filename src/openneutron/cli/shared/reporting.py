@@ -45,15 +45,16 @@ def complete_report(
     from_file = program.kind == "tflite"
     found = what_ifs(models, compiled_with, report, elsewhere=from_file, progress=stage) if what_if else ()
     if what_if and not from_file and compiled_with.converter == "open":
-        from openneutron.executorch.analyze.other_targets import target_what_ifs
+        from openneutron.executorch.analyze.program_what_ifs import program_what_ifs
 
-        found += target_what_ifs(program, loaded, options, progress=stage)
+        found += program_what_ifs(program, loaded, options, progress=stage)
     if accuracy and program.quantized is not None and loaded.calibration:
-        from openneutron.executorch.analyze.layer_sqnr import per_channel_what_if, with_sqnr
+        from openneutron.executorch.analyze.layer_sqnr import with_sqnr
+        from openneutron.executorch.analyze.program_what_ifs import precision_what_ifs
 
         report = with_sqnr(report, loaded.model, program.quantized, loaded.calibration, progress=stage)
-        if what_if and not compiled_with.per_channel:
-            found += per_channel_what_if(loaded, {**options, "name": loaded.name}, progress=stage)
+        if what_if:
+            found += precision_what_ifs(loaded, options, report, progress=stage)
     return dataclasses.replace(report, what_ifs=found)
 
 

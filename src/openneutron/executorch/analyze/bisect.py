@@ -24,21 +24,24 @@ from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
 from openneutron.executorch.quantize import NeutronQuantizer
 from openneutron.executorch.quantize.accuracy import FULL, compare_outputs, copy_tensors, worst_sqnr
+from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.measure.original import run_original
+from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.pt2e import calibrate, prepare
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.torch_lock import torch_lock
 from openneutron.executorch.upstream.names import tree_leaves
-from openneutron.options import SCHEMA
+from openneutron.options import SCHEMA, check_options
 
 Progress = Callable[[str], None]
 
-# Changes of the quantizer worth measuring; the first is what upstream and most tools do by default.
+# Changes of the quantizer worth measuring; none of them costs cycles.
 _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("weights quantized per channel", {"per_channel": True}),
     ("activation ranges from minimum and maximum", {"observer": "minmax"}),
     ("activation ranges from moving averages", {"observer": "moving_average"}),
-    ("both: per channel, minimum and maximum", {"per_channel": True, "observer": "minmax"}),
+    ("layers equalized", {"equalize": True}),
+    ("biases corrected", {"correct_bias": True}),
+    ("weights rounded for their layer", {"adaround": True}),
 )
 # A smaller gain is within what another choice of samples changes.
 MIN_GAIN_DB = 0.1
@@ -81,7 +84,7 @@ class Price:
 class Fix:
     """A change of the quantizer and what it reaches.
 
-    `how` are the arguments of `openneutron.compile` and of `NeutronQuantizer`, `flags` those of the command.
+    `how` are the arguments of `openneutron.compile`, `flags` those of the command.
     Changes to 16-bit activations are compiled too: `price` is what the model then takes.
     """
 
@@ -128,15 +131,15 @@ def bisect(
             return measure_of(run_partly(module, samples, off or set()), wanted, classes)
 
         def quantize_with(**how: Any) -> GraphModule:
-            prepared = prepare(exported, NeutronQuantizer(**how), samples=calibration)
-            states = states_of(prepared)
-            calibrate(prepared, calibration)
-            made = convert_unfolded(prepared)
-            restore(made, states)
-            return made
+            chosen = Choices.of(check_options(how))
+            return quantize_exported(exported, calibration, chosen, NeutronQuantizer.of(chosen)).module
 
         stage("quantizing")
-        module = quantize_with()
+        prepared = prepare(exported, NeutronQuantizer.of(Choices()), samples=calibration)
+        states = states_of(prepared)
+        calibrate(prepared, calibration)
+        module = convert_unfolded(prepared)
+        restore(module, states)
         base = measure_module(module)
         layers: list[LayerCost] = []
         groups = layer_groups(module)
@@ -194,10 +197,10 @@ def _flags(how: dict[str, Any]) -> str:
     """The change as options of the command line."""
     words: list[str] = []
     for name, value in how.items():
-        flag = SCHEMA[name].flag
+        flag = SCHEMA[name].spelling(value)
         pairs = [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
         given = pairs if isinstance(pairs, list) else [pairs]
-        words += [flag] if value is True else [f"{flag} {shlex.quote(str(one))}" for one in given]
+        words += [flag] if isinstance(value, bool) else [f"{flag} {shlex.quote(str(one))}" for one in given]
     return " ".join(words)
 
 

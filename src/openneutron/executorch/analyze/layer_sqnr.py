@@ -12,17 +12,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.export import Inputs
 from openneutron.executorch.quantize.accuracy import SAMPLES
 from openneutron.executorch.quantize.layer_sqnr import LayerSqnr, measure
 from openneutron.executorch.torch_lock import torch_lock
-from openneutron.report.model import Kernel, Report, WhatIf
+from openneutron.report.model import Kernel, Report
 
 Progress = Callable[[str], None]
 
@@ -46,32 +44,6 @@ def with_sqnr(
     members = _members(report)
     kernels = tuple(dataclasses.replace(k, sqnr=_of_kernel(members(k), layers, k)) for k in report.kernels)
     return dataclasses.replace(report, kernels=kernels)
-
-
-def per_channel_what_if(
-    loaded: Any, options: dict[str, Any], *, progress: Progress | None = None
-) -> tuple[WhatIf, ...]:
-    """The program compiled again with a weight scale for each output channel, and the SQNR that it then has."""
-    from openneutron.executorch.pipeline import compile_module
-
-    if progress is not None:
-        progress("trying: weights quantized per channel")
-    try:
-        program = compile_module(
-            loaded.model, loaded.example_inputs, calibration=loaded.calibration, per_channel=True, **options
-        )
-    except OpenNeutronError:
-        return ()
-    if program.quantized is None:
-        return ()
-    totals = program.report.totals
-    return (
-        WhatIf(
-            "Quantize weights per output channel", "--per-channel", program.report.target, totals.cycles,
-            totals.milliseconds, totals.peak_bytes, output_sqnr=program.report.output_sqnr,
-            milliseconds_low=totals.milliseconds_low, milliseconds_high=totals.milliseconds_high,
-        ),
-    )  # fmt: skip
 
 
 def _members(report: Report) -> Callable[[Kernel], list[str]]:

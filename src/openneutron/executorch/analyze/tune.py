@@ -1,6 +1,6 @@
 """Tune: reach an accuracy or an SQNR at the fewest cycles, by choices of the quantizer alone.
 
-What costs no cycles comes first: scales per channel, methods, observers, each tried on top of what has helped so far. If
+What costs no cycles comes first: methods, observers, each tried on top of what has helped so far. If
 that is not enough, each layer is left in float once (`bisect`) to learn what its quantization costs; the dearest get an
 observer of their own, then 16-bit activations, one after the other, until the goal is reached. Layers in 16 bits that the
 goal turns out not to need go back. Every trial quantizes and measures; nothing is random, so the same data give the same file.
@@ -186,7 +186,7 @@ class _Search:
         """Choices for all layers that cost no cycles."""
         has_norms = any("layer_norm" in operator_name(node) for node in self.exported.graph.nodes)
         tried: list[tuple[str, dict[str, Any]]] = [
-            ("weights per channel", {"per_channel": True}),
+            *([] if self.best.per_channel else [("weights per channel", {"per_channel": True})]),
             ("biases corrected", {"correct_bias": True}),
             ("weights rounded for their layer", {"adaround": True}),
             *([("norms smoothed", {"smooth": True})] if has_norms else []),

@@ -60,11 +60,16 @@ def functional(program: ExportedProgram) -> ExportedProgram:
 
 
 def _copy_states_handed_over(program: ExportedProgram) -> None:
-    """Copy a buffer that becomes the new value of another one: no operator makes it, so the write would be lost."""
+    """Copy a buffer or parameter that becomes the new value of a state: no operator makes it, so the write would be lost."""
     output, signature = program.graph.output_node(), program.graph_signature
+    stored = {
+        **signature.inputs_to_buffers,
+        **signature.inputs_to_parameters,
+        **signature.inputs_to_lifted_tensor_constants,
+    }
     results = list(output.args[0])
     for at, (spec, node) in enumerate(zip(signature.output_specs, results, strict=True)):
-        handed_over = isinstance(node, Node) and node.name in signature.inputs_to_buffers
+        handed_over = isinstance(node, Node) and node.name in stored
         if spec.kind != OutputKind.BUFFER_MUTATION or not handed_over:
             continue
         with program.graph.inserting_before(output):

@@ -11,21 +11,19 @@ Example:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import torch
 
-from openneutron.executorch.quantize.measure.parts import Part, axis_parts, join_parts
 from openneutron.executorch.upstream.names import tree_leaves, tree_map
 from openneutron.report.accuracy import FULL, GOOD, LOST, warnings_of_outputs, worst_sqnr
 from openneutron.report.model import OutputAccuracy
+from openneutron.run.compare_arrays import compare_arrays, decibels
 
 __all__ = ["FULL", "GOOD", "LOST", "SAMPLES", "compare_outputs", "output_sqnr", "warnings_of_outputs", "worst_sqnr"]
 
 SAMPLES: Final = 16  # with 4 samples a network ending in a softmax measures 14 dB better than with 200
-_MAX_SUM_ERROR: Final = 1e-3  # difference from 1; float rounding over a thousand classes stays far below
 
 Results = Sequence[Any]
 
@@ -82,64 +80,12 @@ def _concatenate_outputs(wanted: Results, found: Results) -> list[tuple[torch.Te
 def _compare_output(
     name: str, wanted: torch.Tensor, found: torch.Tensor, labels: torch.Tensor | None
 ) -> OutputAccuracy:
-    if not wanted.numel():
-        return OutputAccuracy(name, note="empty")
-    if not wanted.is_floating_point():
-        return OutputAccuracy(name, agreement=float((wanted == found).double().mean()), note="compared for equality")
-    found = found.to(wanted.dtype)
-    nan = found.isnan() & ~wanted.isnan()
-    infinite = (wanted.isfinite() != found.isfinite()) & ~nan
-    wrong = int(nan.sum()) + int(infinite.sum())
-    if wrong:
-        kind = "NaN, which" if bool(nan.any()) else "infinite in one and"
-        what = f"{kind} the float model has numbers for" if bool(nan.any()) else f"{kind} finite in the other"
-        return OutputAccuracy(name, -FULL if bool(nan.any()) else _sqnr(wanted, found), wrong=wrong, note=what)
-    missing = int(wanted.isnan().sum())
-    if missing:
-        share = f"{missing} of {wanted.numel()} values are NaN in the float model itself"
-        return OutputAccuracy(name, _sqnr(wanted, found) if missing < wanted.numel() else None, note=share)
-    sqnr = _sqnr(wanted, found)
-    if len(wanted) > 1 and bool((wanted == wanted[:1]).all()):
-        same = sqnr == FULL
-        told = "constant in the float model on all samples" + (", and equal here" if same else "")
-        return OutputAccuracy(name, None if same else sqnr, note=told)
-    part = _worst_part(wanted, found, labels)
-    if part is None:
-        return OutputAccuracy(name, sqnr)
-    values = wanted[part.where.expand_as(wanted)]
-    return OutputAccuracy(
-        name, sqnr, part=part.name, part_sqnr=part.sqnr, part_low=float(values.min()), part_high=float(values.max()),
-        step=_step(found),
-    )  # fmt: skip
+    return compare_arrays(name, _array(wanted), _array(found), None if labels is None else _array(labels))
 
 
-def _worst_part(wanted: torch.Tensor, found: torch.Tensor, labels: torch.Tensor | None) -> Part | None:
-    """Return the part with the lowest SQNR: one of the joined pieces if known, else a channel or column."""
-    signal, noise = (x.double().nan_to_num(0, 0, 0).square().sum(0) for x in (wanted, wanted - found))
-    moves = (wanted != wanted[:1]).any(0) if len(wanted) > 1 else torch.ones_like(signal, dtype=torch.bool)
-    parts: Iterable[Part] = ()
-    if labels is not None:
-        parts = join_parts(labels, signal.shape)
-    elif not _are_shares(wanted):
-        parts = axis_parts(signal, noise, LOST)
-    measured = []
-    for one in parts:
-        if bool(moves[one.where].any()):  # skip parts that are constant in the float model
-            figure = _decibels(float(signal[one.where].sum()), float(noise[one.where].sum()))
-            measured.append(Part(one.name, one.where, figure))
-    return min(measured, key=lambda one: one.sqnr, default=None)
-
-
-def _are_shares(wanted: torch.Tensor) -> bool:
-    """Return whether values add up to 1 along an axis, as after a softmax; absent classes then have values near 0."""
-    axes = {wanted.dim() - 1, min(2, wanted.dim() - 1)}
-    return any(bool((wanted.sum(axis) - 1).abs().max() < _MAX_SUM_ERROR) for axis in axes)
-
-
-def _step(found: torch.Tensor) -> float:
-    """Return the smallest distance between values of an output, 0 if it has only one value."""
-    values = found.unique()
-    return float(values.diff().min()) if len(values) > 1 else 0.0
+def _array(tensor: torch.Tensor) -> Any:
+    """Return a tensor's values as a NumPy array; NumPy has no bfloat16."""
+    return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
 
 
 def _sqnr(wanted: torch.Tensor, found: torch.Tensor) -> float:
@@ -148,10 +94,4 @@ def _sqnr(wanted: torch.Tensor, found: torch.Tensor) -> float:
     a, b = wanted[numbers].double(), found[numbers].double()
     if bool(b.isnan().any()):
         return -FULL
-    return _decibels(float(a.square().sum()), float((a - b).square().sum()))
-
-
-def _decibels(signal: float, noise: float) -> float:
-    if noise == 0:
-        return FULL
-    return max(min(10 * math.log10(signal / noise), FULL), -FULL) if signal else -FULL
+    return decibels(_array(a), _array(a - b))

@@ -16,9 +16,8 @@ from torchao.quantization.pt2e.quantizer import (
 )
 from torchao.quantization.pt2e.quantizer.quantizer import Q_ANNOTATION_KEY
 
-from openneutron.executorch.fx import arguments, operator_name, value_of
+from openneutron.executorch.fx import arguments, is_changed, operator_name, value_of
 from openneutron.executorch.quantize.many_classes import is_over_many, reach
-from openneutron.executorch.quantize.passes._attributes import is_changed
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.quantize.specs import Specs, fixed
 
@@ -93,9 +92,11 @@ class Annotator:
             return fixed((abs(number) or 1.0) / (_WIDE_UNIT if self.dtype is torch.int16 else 1), 0, self.dtype)
         return self.activation()
 
-    def weight_spec(self, weight: Node, channel_axis: int) -> QuantizationSpecBase:
+    def weight_spec(self, weight: Node, channel_axis: int, *, convolution: bool = False) -> QuantizationSpecBase:
         """Return the spec for reading weights: symmetric if they are constant, else that of an activation."""
-        return self.specs.weight(channel_axis) if weight.op == "get_attr" else self.input_spec(weight)
+        if weight.op != "get_attr":
+            return self.input_spec(weight)
+        return self.specs.weight(channel_axis, convolution=convolution)
 
     def fused(self, node: Node) -> list[Node]:
         """Return the nodes fused with `node`: in training its batch norm, then an activation, each the only reader."""

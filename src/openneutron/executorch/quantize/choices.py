@@ -155,8 +155,8 @@ def to_table(choices: Choices) -> dict[str, Any]:
     """Return the settings that differ from their defaults, as a mapping that `quantization` accepts.
 
     Example:
-        >>> to_table(Choices(per_channel=True))
-        {'per_channel': True}
+        >>> to_table(Choices(per_channel=False))
+        {'per_channel': False}
     """
     plain = Choices()
     found: dict[str, Any] = {}
@@ -173,7 +173,7 @@ def to_toml(choices: Choices, tried: Iterable[Mapping[str, Any]] = (), *, head: 
     """Return a quantization file with these choices and, below them, the tried candidates.
 
     Example:
-        >>> print(to_toml(Choices(per_channel=True, layers=(LayerChoice("head", activations="int16"),))))
+        >>> print(to_toml(Choices(correct_bias=True, layers=(LayerChoice("head", activations="int16"),))))
     """
     lines = [f"# {line}" for line in head.splitlines()]
     table = to_table(choices)

@@ -36,7 +36,7 @@ def loss(
     )
     return (
         f"the output is {report.output_sqnr:.1f} dB SQNR from float, below {GOOD:.0f} dB; {where}"
-        f"`openneutron bisect` measures what helps, --per-channel and --observer minmax among it"
+        f"`openneutron bisect` measures what helps, --observer minmax and --correct-bias among it"
     )
 
 

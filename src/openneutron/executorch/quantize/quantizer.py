@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 
 class NeutronQuantizer(Quantizer):
-    """Static quantization: INT8 weights, symmetric per tensor or, with `per_channel`, per channel; activations per tensor.
+    """Static quantization: INT8 weights, symmetric; activations per tensor.
+
+    Weights have a scale for each output channel with `per_channel` True, one for all with False; by default those of
+    convolutions have one for each channel, those of other layers one for all.
 
     `activations` are "int8" (affine) or "int16" (symmetric, LiteRT's 16x8 scheme); `precision` says otherwise for some, by
     the same patterns as `exclude`, as `set_module_name`, `set_module_type` and `set_node` do. Values are requantized where
@@ -45,7 +48,7 @@ class NeutronQuantizer(Quantizer):
     depend on it.
 
     Example:
-        >>> prepared = prepare_pt2e(exported.module(), NeutronQuantizer(per_channel=True))
+        >>> prepared = prepare_pt2e(exported.module(), NeutronQuantizer())
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class NeutronQuantizer(Quantizer):
         neutron_target_spec: NeutronTargetSpec | None = None,
         is_qat: bool = False,
         *,
-        per_channel: bool = False,
+        per_channel: bool | None = None,
         observer: str = "histogram",
         exclude: Sequence[str] = (),
         activations: str = "int8",

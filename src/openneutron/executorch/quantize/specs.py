@@ -36,10 +36,10 @@ SMALLEST_WIDE_SCALE = SMALLEST_SCALE / 256  # the same full range in 16 bits
 
 @dataclass(frozen=True)
 class Specs:
-    """Makes the specs of one quantizer."""
+    """Makes the specs of one quantizer; `per_channel` None: scales per channel for convolutions alone."""
 
     is_qat: bool
-    per_channel: bool
+    per_channel: bool | None
     observer: str
     percentile: float = PERCENTILE
 
@@ -81,9 +81,10 @@ class Specs:
         kind = histogram_observer() if name == "histogram" else OBSERVERS[name]
         return kind.with_args(eps=smallest, **more)
 
-    def weight(self, channel_axis: int = 0) -> QuantizationSpec:
+    def weight(self, channel_axis: int = 0, *, convolution: bool = False) -> QuantizationSpec:
         """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`."""
-        if self.per_channel:
+        per_channel = convolution if self.per_channel is None else self.per_channel
+        if per_channel:
             plain, moving = PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver
         else:
             plain, moving = MinMaxObserver, MovingAverageMinMaxObserver
@@ -94,8 +95,8 @@ class Specs:
         )
         return QuantizationSpec(
             dtype=torch.int8, observer_or_fake_quant_ctr=maker, quant_min=-127, quant_max=127,
-            qscheme=torch.per_channel_symmetric if self.per_channel else torch.per_tensor_symmetric,
-            ch_axis=channel_axis if self.per_channel else None,
+            qscheme=torch.per_channel_symmetric if per_channel else torch.per_tensor_symmetric,
+            ch_axis=channel_axis if per_channel else None,
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from torch.fx import GraphModule
 
 from openneutron.errors import UnsupportedError
 from openneutron.executorch.capture.functional import functional
-from openneutron.executorch.quantize.passes._attributes import is_changed
+from openneutron.executorch.fx import is_changed
 
 States = dict[str, torch.Tensor]
 

@@ -40,12 +40,14 @@ class EngineRecipeProvider(BackendRecipeProvider):
         import executorch.kernels.quantized  # noqa: F401  without it to_executorch knows no quantize.out
 
         engines, is_qat = engines_of(self.backend_name), _is_training(recipe_type)
+        if engines.neutron:
+            kwargs.setdefault("per_channel", _is_per_channel(recipe_type))
         options = options_of(engines, kwargs, recipe=recipe_type.value)
         options.check(is_qat=is_qat, where=f"recipe {recipe_type.value}")
-        chosen = Choices(per_channel=_is_per_channel(recipe_type))
+        chosen = Choices()
         if isinstance(options, NeutronRecipeOptions):
             engines.check_target(options.target)
-            chosen = options.choices(per_channel=chosen.per_channel, is_qat=is_qat)
+            chosen = options.choices(is_qat=is_qat)
             partitioner = engines.partitioner(options.neutron(), options.placement)
             step = engines.leftover_step()
         else:

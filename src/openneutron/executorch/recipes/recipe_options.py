@@ -99,10 +99,10 @@ class NeutronRecipeOptions(Options, QuantizationOptions):
         """The compile spec's content, which checks every field."""
         return spec_options({name: getattr(self, name) for name in SCHEMA})
 
-    def choices(self, *, per_channel: bool, is_qat: bool) -> Choices:
+    def choices(self, *, is_qat: bool) -> Choices:
         """How to quantize; methods that work on a converted module come after a recipe's last step, and are refused."""
         given = {name: getattr(self, name) for name in ("quantization", *NAMES)}
-        chosen = Choices.of({**given, "per_channel": per_channel or self.per_channel})
+        chosen = Choices.of(given)
         if is_qat:
             chosen.refuse_methods("they are for quantization after training", "take a PTQ recipe")
         later = dataclasses.replace(chosen, equalize=False)

@@ -76,9 +76,14 @@ def page(report: Report) -> str:
         # "<" would let a name close the script element.
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         style=asset("page.css"),
-        script="\n".join(asset(name) for name in _SCRIPTS),
+        script=page_script(),
     )  # fmt: skip
     return text
+
+
+def page_script() -> str:
+    """Return the page's script exactly as its element holds it."""
+    return "\n" + "\n".join(asset(name) for name in _SCRIPTS) + "\n"
 
 
 def tiles(report: Report) -> list[Tile]:

@@ -57,9 +57,14 @@ def pair_page(first: Report, second: Report) -> str:
             layers=layers,
             most=max((abs(layer.difference) for layer in layers), default=0) or 1,
             style=asset("page.css"),
-            script=asset("table.js"),
+            script=pair_script(),
         )
     )
+
+
+def pair_script() -> str:
+    """Return the page's script exactly as its element holds it."""
+    return "\n" + asset("table.js") + "\n"
 
 
 def lines(first: Report, second: Report) -> list[Line]:

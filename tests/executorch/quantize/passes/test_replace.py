@@ -85,7 +85,10 @@ def test_all_of_them_run_on_the_npu_exactly_and_close_to_float() -> None:
     got = load_program(built.pte).run(*image)
     with torch.no_grad():
         sqnr = dict(zip([*CASES, *ON_THE_INPUT], output_sqnr([model(*image)], [tuple(got)]), strict=True))
-    assert min(sqnr.values()) > 20, sqnr
+    # Rounding moves a value across a comparison's threshold, and the whole value is then wrong.
+    jumps = {name for name in sqnr if name.startswith(("kept where", "counted"))}
+    assert min(sqnr[name] for name in jumps) > 15, sqnr
+    assert min(found for name, found in sqnr.items() if name not in jumps) > 30, sqnr
     assert_exact(built, image, got)
 
 

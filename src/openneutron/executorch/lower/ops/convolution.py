@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 @annotates("aten.conv1d.default", "aten.conv1d.padding", "aten.conv2d.default", "aten.conv2d.padding", wide=True)
 def annotate(node: Node, a: Annotator) -> None:
     """Quantize input, weights per output channel (dimension 0) and output; the bias is quantized at lowering."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 0, convolution=True)})
 
 
 @annotates("aten.conv_transpose1d.default", "aten.conv_transpose2d.input", wide=True)
 def annotate_transposed(node: Node, a: Annotator) -> None:
     """Quantize as for a convolution; output channels are the weights' dimension 1."""
-    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], 1, convolution=True)})
 
 
 @annotates("aten.convolution.default", wide=True)
 def annotate_general(node: Node, a: Annotator) -> None:
     """Quantize direct calls of `torch.ops.aten.convolution`."""
     axis = 1 if a.argument(node, "transposed") else 0
-    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], axis)})
+    a.compute(node, [node.args[0]], {node.args[1]: a.weight_spec(node.args[1], axis, convolution=True)})
 
 
 @limit("the convolution must be 1-D or 2-D")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.upstream.names import schema_of
+from openneutron.executorch.fx import is_changed
 
 
 def tensor_of(model: GraphModule, node: Node) -> torch.Tensor | None:
@@ -18,18 +18,6 @@ def tensor_of(model: GraphModule, node: Node) -> torch.Tensor | None:
     for part in str(node.target).split("."):
         found = getattr(found, part, None)
     return found.detach() if isinstance(found, torch.Tensor) else None
-
-
-def is_changed(node: Node) -> bool:
-    """Return whether the graph changes the buffer of a get_attr node: it is a state, not a constant."""
-    same = node.graph.find_nodes(op="get_attr", target=node.target, sort=False)
-    return any(changes(user, one) for one in same for user in one.users)
-
-
-def changes(call: Node, buffer: Node) -> bool:
-    """Return whether a call writes to this argument."""
-    schema = schema_of(call.target)
-    return call.op == "call_function" and schema is not None and schema.is_mutable and call.args[:1] == (buffer,)
 
 
 def add_constant(model: GraphModule, name: str, data: torch.Tensor) -> Node:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch.fx import GraphModule, Node
 
-from openneutron.executorch.fx import is_view
+from openneutron.executorch.fx import is_view, operator_name
 from openneutron.executorch.quantize.passes._attributes import add_constant, tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY
 from openneutron.executorch.upstream.names import OpOverload, schema_of
@@ -26,8 +26,9 @@ def fold_constants(model: GraphModule) -> int:
     folded: dict[Node, None] = {}
     changing = _changed_elsewhere(model)
     for node in model.graph.nodes:
-        if node in changing or ROLE_KEY in node.meta:
-            continue  # the first step of a loop must stay equal to the others, though it begins with a constant
+        # The first step of a loop must stay equal to the others, though it begins with a constant.
+        if node in changing or ROLE_KEY in node.meta or _is_new_state(node):
+            continue
         data = tensor_of(model, node)
         if data is not None:
             known[node] = data
@@ -53,6 +54,13 @@ def fold_constants(model: GraphModule) -> int:
         if not node.users and not _is_pure(node):
             model.graph.erase_node(node)
     return len(folded)
+
+
+def _is_new_state(node: Node) -> bool:
+    """Return whether a state becomes this value: ExecuTorch writes back only what an operator makes."""
+    return node.op == "call_function" and any(
+        operator_name(user) == "aten.copy_.default" and user.args[1] is node for user in node.users
+    )
 
 
 def _is_small(node: Node) -> bool:

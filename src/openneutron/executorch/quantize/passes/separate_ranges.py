@@ -20,7 +20,7 @@ from torch.fx import GraphModule, Node
 from openneutron.executorch.fx import FloatReason, arguments, is_static, operator_name, shape_of, value_of
 from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.check.keep_float import mark_float, why_float
-from openneutron.executorch.quantize.measure.parts import only_moves
+from openneutron.executorch.quantize.measure.piece_labels import only_moves
 from openneutron.executorch.quantize.passes._attributes import tensor_of
 from openneutron.executorch.quantize.passes._insert import ROLE_KEY, Insert
 from openneutron.executorch.quantize.passes._ranges import seen_range

@@ -48,7 +48,7 @@ def quantize_aware(
     """Train a copy of `model` with rounding in the loop; returns the converted, quantized module.
 
     Example:
-        >>> quantized = quantize_aware(model, (image,), NeutronQuantizer(is_qat=True, per_channel=True), train)
+        >>> quantized = quantize_aware(model, (image,), NeutronQuantizer(is_qat=True), train)
     """
     passes = passes or Passes()
     prepared = prepare_training(model, example_inputs, quantizer, passes.pre_prepare)

@@ -1,18 +1,16 @@
-"""Parts of an output: the pieces that a model joins to make it, or its channels and columns.
+"""Find the pieces that a model joins to make an output.
 
 The piece of an element is found by data flow: every computed value is replaced by a number that identifies it, and the
 operators behind it that only move data are run on these numbers.
 
 Example:
     >>> labels = piece_labels(torch.export.export(detector, (image,)))
-    >>> [part.name for part in join_parts(labels[0], labels[0].shape)]
+    >>> [part.name for part in join_parts(labels[0].numpy(), labels[0].shape)]
     ['columns 0..3', 'columns 4..8']
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
@@ -30,16 +28,6 @@ _MOVES: Final = frozenset({
     "aten.vstack.default", "aten.index_select.default", "aten.tile.default",
 })  # fmt: skip
 _MOST_PIECES: Final = 64  # more pieces would not help a reader
-_MOST_LONG: Final = 256  # longest axis examined index by index; longer ones have too few values each
-
-
-@dataclass(frozen=True)
-class Part:
-    """A subset of an output's elements, its name, and its SQNR once measured."""
-
-    name: str
-    where: torch.Tensor
-    sqnr: float = 0.0
 
 
 def piece_labels(program: ExportedProgram) -> list[torch.Tensor | None]:
@@ -91,59 +79,3 @@ def _number_values(node: Node, numbers: dict[Node, int]) -> Any:
     if not isinstance(value, torch.Tensor):
         raise TypeError(f"{node.name} is several values")
     return torch.full(tuple(value.shape), numbers.setdefault(node, len(numbers)), dtype=torch.int32)
-
-
-def join_parts(labels: torch.Tensor, shape: torch.Size) -> Iterator[Part]:
-    """Yield the pieces of an output, named by their position."""
-    for number in labels.unique().tolist():
-        where = (labels == number).reshape(shape)
-        yield Part(_place(where), where)
-
-
-def _place(where: torch.Tensor) -> str:
-    """Describe a piece's position: a range of one axis, or its number of elements if it is scattered."""
-    for axis in reversed(range(where.dim())):
-        others = [at for at in range(where.dim()) if at != axis]
-        rows = where.all(dim=others) if others else where
-        if bool((where == _along(rows, axis, where.dim())).all()):
-            at = rows.nonzero().reshape(-1)
-            if len(at) == int(at[-1] - at[0]) + 1:
-                return _range(int(at[0]), int(at[-1]), axis, where.dim())
-    return f"{int(where.sum())} elements"
-
-
-def _along(rows: torch.Tensor, axis: int, dims: int) -> torch.Tensor:
-    return rows.reshape([-1 if at == axis else 1 for at in range(dims)])
-
-
-def _range(first: int, last: int, axis: int, dims: int) -> str:
-    name = "column" if axis == dims - 1 else "channel" if axis == 1 else f"axis {axis} index"
-    if first == last:
-        return f"{name} {first}"
-    return f"{'axis ' + str(axis) + ' indices' if name.startswith('axis') else name + 's'} {first}..{last}"
-
-
-def axis_parts(signal: torch.Tensor, noise: torch.Tensor, lost: float) -> Iterator[Part]:
-    """Yield channels and columns: neighbours below `lost` dB as one part, and the worst one of each axis."""
-    dims = signal.dim()
-    for axis in {dims - 1, 1 if dims > 2 else dims - 1}:
-        if not 2 <= signal.shape[axis] <= _MOST_LONG if dims else True:
-            continue
-        others = [at for at in range(dims) if at != axis]
-        power, error = (x.sum(dim=others) if others else x for x in (signal, noise))
-        ratio = power / error.clamp_min(1e-300)
-        for first, last in _runs(ratio < 10 ** (lost / 10)) or [(int(ratio.argmin()),) * 2]:
-            rows = torch.zeros(len(ratio), dtype=torch.bool)
-            rows[first : last + 1] = True
-            yield Part(_range(first, last, axis, dims), _along(rows, axis, dims).expand(signal.shape))
-
-
-def _runs(flags: torch.Tensor) -> list[tuple[int, int]]:
-    """Return the first and last index of each run of neighbours that are set."""
-    runs: list[tuple[int, int]] = []
-    for at in flags.nonzero().reshape(-1).tolist():
-        if runs and runs[-1][1] == at - 1:
-            runs[-1] = (runs[-1][0], at)
-        else:
-            runs.append((at, at))
-    return runs

@@ -1,4 +1,4 @@
-"""Parts of outputs: pieces that were joined, whatever moved them afterwards, and channels and columns."""
+"""Pieces that a model joins to an output are found, whatever moves them afterwards."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from openneutron.executorch.quantize.measure.parts import axis_parts, join_parts, piece_labels
+from openneutron.executorch.quantize.measure.piece_labels import piece_labels
+from openneutron.run.output_parts import join_parts
 
 
 class Model(nn.Module):
@@ -38,15 +39,9 @@ def test_pieces_are_named_by_where_they_lie(case: str) -> None:
     program = torch.export.export(Model(run), (torch.zeros(1, 2, 4, 6),))
     (labels,) = piece_labels(program)
     assert labels is not None
-    assert [part.name for part in join_parts(labels, labels.shape)] == names
+    assert [part.name for part in join_parts(labels.numpy(), labels.shape)] == names
 
 
 def test_what_is_computed_as_one_has_no_pieces() -> None:
     program = torch.export.export(Model(lambda x: torch.cat([x.exp(), x.sin()], 1) * 2), (torch.zeros(1, 2, 4, 6),))
     assert piece_labels(program) == [None]
-
-
-def test_neighbours_that_are_lost_are_one_part() -> None:
-    signal = torch.tensor([100.0, 100.0, 1.0, 1.0, 100.0]).expand(3, 5)
-    assert [part.name for part in axis_parts(signal, torch.ones(3, 5), 6.0)] == ["columns 2..3"]
-    assert [part.name for part in axis_parts(signal * 100, torch.ones(3, 5), 6.0)] == ["column 2"]

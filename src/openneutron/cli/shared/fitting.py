@@ -1,0 +1,97 @@
+"""What a model needs on each chip: the rows of `openneutron fits` and of the studio's page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from openneutron.analyze.fits import CpuPart, Limits, Row
+    from openneutron.executorch.capture.sources import Loaded
+    from openneutron.program import Program
+    from openneutron.report.model import Report
+
+
+def fit_rows(
+    source: str,
+    names: Sequence[str],
+    limits: Limits,
+    stage: Callable[[str], None],
+    *,
+    sizes: Sequence[str] = (),
+    calibration: str = "",
+    trust: bool = False,
+    try_changes: bool = True,
+) -> list[Row]:
+    """Return the rows of a source for each chip; without `try_changes` nothing is compiled to see whether it helps.
+
+    Example:
+        >>> rows = fit_rows("cifarnet", ["imxrt700"], Limits(), print)
+    """
+    from dataclasses import replace
+
+    from openneutron.analyze.fits import fits
+    from openneutron.cli.inputs.loading import found_source
+
+    found = found_source(source, sizes, calibration, trust=trust)
+    if found.kind == "tflite":
+        models = [found.litert_model().model]
+        return fits(models, names, limits, source=found.text, progress=stage, try_changes=try_changes)
+    # Each chip has limits of its own, so a PyTorch program is cut anew for each.
+    compiled = _Compiled(source, stage, {"sizes": sizes, "calibration": calibration, "trust": trust})
+    rows: list[Row] = []
+    for name in names:
+        program, loaded = compiled.program(name)
+        delegates, around = compiled(name)
+        made = fits(
+            delegates, [name], limits, around=around, asked=names, programs=compiled, source=loaded.name, progress=stage,
+            try_changes=try_changes,
+        )  # fmt: skip
+        rows += [replace(row, largest=by_module(row.largest, program.report)) for row in made]
+    return rows
+
+
+class _Compiled:
+    """A PyTorch program compiled for several chips and with several options, each once."""
+
+    def __init__(self, source: str, stage: Callable[[str], None], given: Mapping[str, Any]) -> None:
+        self._source, self._stage, self._given = source, stage, given
+        self._made: dict[tuple[Any, ...], tuple[Program, Loaded]] = {}
+
+    def program(self, target: str, **options: Any) -> tuple[Program, Loaded]:
+        """Return the program for a chip; an error where nothing of it runs on the NPU."""
+        from openneutron.cli.inputs.loading import compile_source
+        from openneutron.errors import UnsupportedError
+
+        key = (target, *sorted(options.items()))
+        if key not in self._made:
+            self._made[key] = compile_source(
+                self._source, self._stage, target=target, dump_intermediates=True, **self._given, **options
+            )
+        program, loaded = self._made[key]
+        if not program.report.totals.neutron_graphs:
+            hint = "`openneutron compile` says why"
+            raise UnsupportedError(f"nothing of it runs on the NPU of {target}", where=loaded.name, hint=hint)
+        return program, loaded
+
+    def __call__(self, target: str, **options: Any) -> tuple[Sequence[bytes], CpuPart]:
+        """Return the delegates' models and the CPU part around them."""
+        from openneutron.analyze.fits import CpuPart
+        from openneutron.cli.shared.reporting import litert_models
+
+        program, loaded = self.program(target, **options)
+        return litert_models(program, loaded), CpuPart(program.report.whole, target)
+
+
+def by_module(text: str, report: Report) -> str:
+    """A text with tensors of the compiler's under the names of the modules that make them.
+
+    Example:
+        >>> by_module("weights of aten_addmm_default (640 bytes)", report)
+        'weights of classifier (640 bytes)'
+    """
+    import re
+
+    modules = {kernel.name: kernel.module for kernel in report.kernels if kernel.module}
+    return re.sub(r"\w+", lambda word: modules.get(word[0], word[0]), text)

@@ -1,0 +1,124 @@
+"""The calls of the page from first to last, on one small model."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+
+import numpy as np
+import pytest
+
+import openneutron as on
+from openneutron.analyze.fits import Limits, fits
+from openneutron.errors import OptionError
+from openneutron.studio.api import label, options_of
+from openneutron.studio.server import Studio
+from tests import tiny
+from tests.studio.conftest import ask, call
+
+
+@pytest.fixture(scope="module")
+def variant(studio: Studio, model: str) -> dict:
+    return call(studio, "compile", model=model, options={"target": "mcxn94x"})["result"]
+
+
+def test_what_the_engine_can_do(studio: Studio) -> None:
+    hello = call(studio, "hello")["result"]
+    assert [one["name"] for one in hello["chips"]] == ["imx95", "imxrt700", "mcxn94x"]
+    assert hello["torch"] and "cifarnet" in [one["name"] for one in hello["zoo"]]
+
+
+def test_every_chip_is_judged_as_by_fits(studio: Studio, model: str) -> None:
+    rows = call(studio, "fits", model=model)["result"]["rows"]
+    wanted = fits([tiny.convnet()], ["imx95", "imxrt700", "mcxn94x"], Limits())
+    assert [(row["target"], row["schedule"], row["need"]["sram_bytes"]) for row in rows] == [
+        (row.target, row.schedule, row.need.sram_bytes) for row in wanted
+    ]
+
+
+def test_what_helps_is_tried_under_the_pages_limits(studio: Studio, model: str) -> None:
+    limits = {"sram": 1024, "flash": 0, "milliseconds": 0}
+    rows = call(studio, "help", model=model, chip="mcxn94x", limits=limits)["result"]["rows"]
+    assert all(not row["fits"] and row["sram_limit"] == 1024 for row in rows)
+
+
+def test_a_compile_is_the_command_lines(studio: Studio, variant: dict) -> None:
+    assert (variant["label"], variant["kind"], variant["target"]) == ("mcxn94x", "tflite", "mcxn94x")
+    names = [one["name"] for one in call(studio, "files", variant=variant["id"])["result"]]
+    assert names[0] == "convnet_mcxn94x.tflite" and "convnet_mcxn94x_report.html" in names
+    status, data = ask(f"{studio.address}file/{variant['id']}/convnet_mcxn94x.tflite")
+    assert status == 200 and data == on.compile(tiny.convnet(), target="mcxn94x", name="convnet.tflite").tflite
+    assert ask(f"{studio.address}file/{variant['id']}/program")[0] == 404
+
+
+def test_models_and_variants_are_found_again(studio: Studio, model: str, variant: dict) -> None:
+    found = next(one for one in call(studio, "models")["result"] if one["id"] == model)
+    assert variant["id"] in [one["id"] for one in found["variants"]]
+
+
+def test_changes_carry_options_that_compile(studio: Studio, model: str, variant: dict) -> None:
+    made = call(studio, "changes", variant=variant["id"])["result"]
+    options = [one["option"] for one in made["changes"] if one["option"]]
+    assert options
+    changed = call(studio, "compile", model=model, options=variant["options"], change=options[0])["result"]
+    assert changed["id"] != variant["id"]
+    both = call(studio, "pair", first=variant["id"], second=changed["id"])["result"]
+    assert both["lines"] and "<html" in both["html"]
+    assert "What to change" in call(studio, "report", variant=variant["id"])["result"]["html"]
+
+
+@pytest.mark.parametrize("given", ["random", "array", "floats"])
+def test_a_run_is_exact(studio: Studio, variant: dict, given: str) -> None:
+    inputs = ""
+    values = np.linspace(-1, 1, 8 * 8 * 3).reshape(1, 8, 8, 3)
+    if given != "random":
+        stream = io.BytesIO()
+        np.savez(stream, arr_0=(values * 127).astype(np.int8) if given == "array" else values.astype(np.float32))
+        inputs = base64.b64encode(stream.getvalue()).decode()
+    found = call(studio, "run", variant=variant["id"], inputs=inputs)["result"]
+    assert found["check"]["differing"] == 0 and found["check"]["elements"] > 0 and found["cycles"] > 0
+    assert len(found["outputs"][0]["values"]) == found["outputs"][0]["size"]
+
+
+def test_a_compiled_file_is_opened_and_run_without_a_check(studio: Studio, variant: dict) -> None:
+    wrong = call(studio, "run", variant=variant["id"], inputs="@")["error"]
+    assert "arrived damaged" in wrong["text"]
+    _, data = ask(f"{studio.address}upload?name=out.tflite", on.compile(tiny.convnet(), target="mcxn94x").tflite)
+    opened = call(studio, "open", model=json.loads(data)["result"]["id"])["result"]
+    assert opened["contents"]["graphs"][0]["target"] == "mcxn94x"
+    assert call(studio, "run", variant=opened["id"])["result"]["check"] is None
+    assert "has no report" in call(studio, "report", variant=opened["id"])["error"]["text"]
+
+
+def test_an_exported_program_waits_for_trust(studio: Studio) -> None:
+    _, data = ask(f"{studio.address}upload?name=model.pt2", b"something else")
+    model = json.loads(data)["result"]
+    assert model["untrusted"]
+    assert "run code that is hidden" in call(studio, "fits", model=model["id"])["error"]["text"]
+    call(studio, "trust", model=model["id"])
+    assert "no exported program" in call(studio, "fits", model=model["id"])["error"]["text"]
+    call(studio, "remove", model=model["id"])
+
+
+def test_a_damaged_file_is_a_sentence(studio: Studio) -> None:
+    _, data = ask(f"{studio.address}upload?name=broken.tflite", tiny.convnet()[:200])
+    error = call(studio, "fits", model=json.loads(data)["result"]["id"])["error"]
+    assert not error["bug"] and "broken.tflite" in error["text"]
+
+
+def test_options_of_a_change() -> None:
+    assert options_of("--fit 56K --int8-io --not-delegate a --not-delegate b") == {
+        "fit_bytes": 57344,
+        "int8_io": True,
+        "operators_not_to_delegate": ("a", "b"),
+    }
+    for wrong, message in (("--output x", "no option of a compile"), ("--fit", "needs a value"), ("--fit x", "--fit")):
+        with pytest.raises(OptionError, match=message):
+            options_of(wrong)
+    assert label({"target": "imx95", "fit_bytes": 9, "int8_io": True}) == "imx95, --fit 9, --int8-io"
+
+
+def test_options_that_name_files_or_run_code_are_not_for_the_page(studio: Studio, model: str) -> None:
+    for change in ("--quantization /etc/passwd", "--converter nxp", "--trust"):
+        assert "is not for the page" in call(studio, "compile", model=model, change=change)["error"]["text"]
