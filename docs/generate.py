@@ -203,7 +203,11 @@ def _commands() -> dict[str, Any]:
     from openneutron.cli.app import app
 
     group: Any = typer.main.get_command(app)
-    return {"": group, **group.commands}
+    found = {"": group}
+    for name, command in group.commands.items():
+        found[name] = command
+        found |= {f"{name} {action}": one for action, one in getattr(command, "commands", {}).items()}
+    return found
 
 
 def cli_page() -> str:

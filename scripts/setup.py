@@ -72,18 +72,22 @@ def set_up() -> None:
     """Bring environment, editable install and native libraries up to date."""
     packages = digest([*REQUIREMENTS.glob("*.txt")], str(ROOT), sys.version)
     install = digest([ROOT / "pyproject.toml", *cmake_files()], packages)
+    native = digest(cmake_files(), str(ROOT))
     done = read_stamp()
     if done.get("packages") != packages:
         install_packages()
-        done = {"packages": packages}
+        done = {**done, "packages": packages, "install": ""}
         write_stamp(done)
     if done.get("install") != install:
         with step("installing openneutron"):
             pip("--no-deps", "--no-build-isolation", "-e", str(ROOT))
-        configure(find_cmake())
+        # A stamp of before this entry was written with the build that is there.
+        if done.get("native", native) != native:
+            configure(find_cmake())
         write_bytecode()
-        write_stamp({"packages": packages, "install": install})
-    elif not (BUILD / "build.ninja").is_file():
+        done = {"packages": packages, "install": install, "native": native}
+        write_stamp(done)
+    if not (BUILD / "build.ninja").is_file():
         configure(find_cmake())
     build()
 
@@ -149,11 +153,12 @@ def has_compiler(variable: str, default: str) -> bool:
 
 
 def install_packages() -> None:
-    """Make a new environment with every pinned package."""
-    with step(f"making .venv with Python {sys.version.split()[0]}"):
-        # A half-made environment, or one made for another Python or folder, is not worth repairing.
-        shutil.rmtree(VENV, ignore_errors=True)
-        run([sys.executable, "-m", "venv", str(VENV)])
+    """Install every pinned package: into a new environment, or into the old one where only pins were added or changed."""
+    if not is_complete() or surplus_packages():
+        with step(f"making .venv with Python {sys.version.split()[0]}"):
+            # A half-made environment, or one made for another Python or folder, is not worth repairing.
+            shutil.rmtree(VENV, ignore_errors=True)
+            run([sys.executable, "-m", "venv", str(VENV)])
     constraints = ["-c", str(REQUIREMENTS / "constraints.txt")]
     with step("installing torch"):
         pip("-r", str(REQUIREMENTS / "torch.txt"), *constraints)
@@ -163,6 +168,31 @@ def install_packages() -> None:
         # One pins versions of numpy and flatbuffers that nobody else here has, the other wants a package for language
         # models; both work with what is here.
         pip("--no-deps", "-r", str(REQUIREMENTS / "no_deps.txt"))
+
+
+def is_complete() -> bool:
+    """Tell whether the environment was once made whole, in this folder and for this Python."""
+    if "packages" not in read_stamp():
+        return False
+    try:
+        found = run([str(PYTHON), "-c", "import sys; print(sys.prefix); print(sys.version)"])
+    except (SetupError, OSError):
+        return False
+    return found == f"{VENV}\n{sys.version}\n"
+
+
+def surplus_packages() -> set[str]:
+    """Return the packages in the environment that nothing pins any more."""
+    pinned = {"pip", "setuptools", "openneutron"}
+    for name in ("constraints", "no_deps"):
+        pinned |= {line.partition("==")[0] for line in (REQUIREMENTS / f"{name}.txt").read_text("utf-8").splitlines()}
+    found = json.loads(run([str(PYTHON), "-m", "pip", "list", "--format=json", "--disable-pip-version-check"]))
+    return {plain_name(one["name"]) for one in found} - {plain_name(one) for one in pinned}
+
+
+def plain_name(package: str) -> str:
+    """Return a package's name as PyPI compares names."""
+    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def find_cmake() -> str:

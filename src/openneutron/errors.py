@@ -47,6 +47,10 @@ class RuntimeFailure(OpenNeutronError):
         self.code = code
 
 
+class BoardError(OpenNeutronError):
+    """A board or its port did not answer, answered nonsense, or refused; `where` is the port."""
+
+
 class NoReference(RuntimeFailure):
     """LiteRT itself does not take a model or its inputs, so there is nothing to compare with; the message is LiteRT's."""
 

@@ -27,6 +27,7 @@ EXTRA_OF = {
     "onnxruntime": "onnx",
     "pandas": "tables",
     "pyarrow": "parquet",
+    "serial": "board",
     "dask": "cluster",
     "distributed": "cluster",
 }

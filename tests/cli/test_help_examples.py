@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from openneutron.cli.app import app
+from openneutron.cli.app import all_commands
 from openneutron.cli.main import run
 from openneutron.compiler import kernels
 from openneutron.litert.read import read_model
@@ -22,6 +22,7 @@ from tests import tiny
 from tests.analyze.data.test_shards import archive, npy
 from tests.cli.inputs.test_front_end import write_wav
 from tests.compat.nxp_file import converted
+from tests.modelrunner.fakes import LiteRtBoard, plug_in
 from tests.onnx.models import convnet as onnx_convnet
 
 # A model that takes what the LiteRT one takes, so that one test.npz serves both.
@@ -51,10 +52,9 @@ BUDGETS = '[[model]]\nsource = "model.tflite"\n[model.budget]\nsram = "4K"\n'
 
 def examples() -> Iterator[tuple[str, str]]:
     """(command, line): a line of a help text that begins with the program's name, or follows "Example:"."""
-    for command in app.registered_commands:
-        text = (command.callback.__doc__ or "") if command.callback else ""
-        for line in re.findall(r"^\s*(?:Example: )?(openneutron .+)$", text, re.MULTILINE):
-            yield str(command.name), line
+    for name, function in all_commands().items():
+        for line in re.findall(r"^\s*(?:Example: )?(openneutron .+)$", function.__doc__ or "", re.MULTILINE):
+            yield name, line
 
 
 EXAMPLES = list(examples())
@@ -119,7 +119,7 @@ def call(line: str) -> int:
 
 
 def test_every_command_has_an_example() -> None:
-    assert {name for name, _ in EXAMPLES} == {str(command.name) for command in app.registered_commands}
+    assert {name for name, _ in EXAMPLES} == set(all_commands())
 
 
 # The studio's run until Ctrl-C: tests/cli/test_studio.py starts them.
@@ -134,6 +134,7 @@ def test_every_command_has_an_example() -> None:
 )
 def test_it_runs_as_printed(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
+    plug_in(monkeypatch, LiteRtBoard(tiny.convnet()))
     if "--quantization q.toml" in line and not Path("q.toml").exists():
         Path("q.toml").write_text("per_channel = true\n")  # the example above writes it, perhaps in another process
     assert call(line) == 0

@@ -56,6 +56,19 @@ COMMANDS = {
     "doctor": ("doctor.diagnose", "Say what is installed and what is missing."),
 }
 
+# Name → what it is for, and commands as above.
+GROUPS = {
+    "board": (
+        "Ask a board: run, time and compare a model there.",
+        {
+            "info": ("board.info.board_info", "Say what runs on a board."),
+            "run": ("board.run.board_run", "Run a model on a board."),
+            "profile": ("board.profile.board_profile", "Measure a model on a board; keep the times."),
+            "check": ("board.check.board_check", "Compare a board's bytes with the expected ones."),
+        },
+    ),
+}
+
 
 @cache
 def build(only: str | None = None) -> typer.Typer:
@@ -74,11 +87,24 @@ def build(only: str | None = None) -> typer.Typer:
     made.callback()(_options)
     for name, (place, short) in COMMANDS.items():
         made.command(name, short_help=short)(_function(place) if only in (None, name) else _elsewhere)
+    for name, (purpose, commands) in GROUPS.items():
+        group = typer.Typer(help=purpose, rich_markup_mode=None)
+        for action, (place, short) in commands.items():
+            group.command(action, short_help=short)(_function(place) if only in (None, name) else _elsewhere)
+        made.add_typer(group, name=name)
     return made
 
 
+def all_commands() -> dict[str, Any]:
+    """Return the function of every command by what a user types after `openneutron`."""
+    found = {name: _function(place) for name, (place, _) in COMMANDS.items()}
+    for name, (_, commands) in GROUPS.items():
+        found |= {f"{name} {action}": _function(place) for action, (place, _) in commands.items()}
+    return found
+
+
 def _function(place: str) -> Any:
-    module, _, name = place.partition(".")
+    module, _, name = place.rpartition(".")
     return getattr(import_module(f"openneutron.cli.{module}"), name)
 
 

@@ -28,7 +28,7 @@ _TENSOR: Final = 5  # in the union of values
 _KERNEL_CALL, _DELEGATE_CALL = 1, 2  # in the union of instructions
 _IN_SEGMENT: Final = 1
 # ExecuTorch's numbers of element types, by the names numpy and LiteRT use.
-_DTYPES: Final = {
+DTYPES: Final = {
     0: "uint8", 1: "int8", 2: "int16", 3: "int32", 4: "int64", 5: "float16", 6: "float32", 7: "float64", 11: "bool",
     15: "bfloat16", 27: "uint16", 28: "uint32", 29: "uint64",
 }  # fmt: skip
@@ -128,7 +128,7 @@ def _value(walker: Walker, position: int) -> PlanTensor:
     shape, order = tuple(tensor.values(2, "<i4")), tuple(tensor.values(3, "u1"))
     if sorted(order) != list(range(len(shape))):
         raise tensor.error(f"the dimension order {list(order)} does not fit the shape {list(shape)}")
-    return PlanTensor(_DTYPES.get(number, f"type {number}"), shape, order, dynamic=tensor.i8(8) != 0)
+    return PlanTensor(DTYPES.get(number, f"type {number}"), shape, order, dynamic=tensor.i8(8) != 0)
 
 
 def _payload(walker: Walker, program: Table, delegate: Table) -> bytes:
