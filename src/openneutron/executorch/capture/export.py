@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,6 +21,7 @@ from openneutron.executorch.upstream.names import TreeSpec, with_calls
 from openneutron.executorch.upstream.trace_one_step import trace_one_step
 
 Inputs = tuple[torch.Tensor, ...]
+_STORED = (tuple, list, dict, OrderedDict)  # results that a `.pte` can describe
 
 
 def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -> ExportedProgram:
@@ -38,7 +40,9 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
 
 
 def with_plain_outputs(program: ExportedProgram) -> ExportedProgram:
-    """Return the program with named results (such as those of `torch.max(x, 1)`) as plain tuples, which can be serialized."""
+    """Return the program with named results (a named tuple, or those of `torch.max(x, 1)`) as plain tuples: a `.pte` stores
+    tuples, lists and dictionaries.
+    """
     entry = program.module_call_graph[0]
     if entry.signature is None or (plain := _plain(entry.signature.out_spec)) == entry.signature.out_spec:
         return program
@@ -51,10 +55,9 @@ def _plain(spec: TreeSpec) -> TreeSpec:
     if spec.is_leaf():
         return spec
     children = [_plain(child) for child in spec.children()]
-    named = getattr(spec.type, "__module__", "") == "torch.return_types"
-    if not named and children == spec.children():
-        return spec
-    return TreeSpec(tuple, None, children) if named else TreeSpec(spec.type, spec.context, children)
+    if spec.type in _STORED:
+        return spec if children == spec.children() else TreeSpec(spec.type, spec.context, children)
+    return TreeSpec(tuple, None, children)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from torchao.quantization.pt2e.quantizer import Quantizer
 from openneutron.errors import OptionError
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.fx import arguments, operator_name, value_of
-from openneutron.executorch.quantize.check.rewrites import SAMPLES, RewriteCheck
+from openneutron.executorch.quantize.check.rewrites import MOST_SAMPLES, RewriteCheck
 from openneutron.executorch.quantize.improve.equalize import equalize
 from openneutron.executorch.quantize.passes.fold_batch_norm import fold_batch_norm
 from openneutron.executorch.quantize.pt2e import remove_guards
@@ -113,7 +113,7 @@ def _check_rewrites(
 ) -> GraphModule:
     """Let our quantizer hold its rewrites against the module on the first calibration samples."""
     batches = calibration() if callable(calibration) else calibration
-    first = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in islice(batches or (), SAMPLES)]
+    first = [tuple(one) if isinstance(one, (tuple, list)) else (one,) for one in islice(batches or (), MOST_SAMPLES)]
     for quantizer in quantizers:
         if first and hasattr(quantizer, "check"):
             quantizer.check = RewriteCheck(model, first)

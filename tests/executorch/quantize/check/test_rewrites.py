@@ -109,6 +109,36 @@ def test_a_right_rewrite_stays_beside_a_wrong_one() -> None:
     assert [note.split()[0] for note in check.notes] == ["tanh_to_clamp"]
 
 
+def test_a_rewrite_that_is_wrong_on_a_late_sample_alone_is_undone() -> None:
+    def without_clamp(model: GraphModule) -> int:
+        (node,) = (node for node in model.graph.nodes if operator_name(node) == "aten.clamp.default")
+        node.replace_all_uses_with(node.args[0])
+        model.graph.erase_node(node)
+        return 1
+
+    class Clamped(torch.nn.Module):
+        def __init__(self, *, keeps_state: bool) -> None:
+            super().__init__()
+            self.register_buffer("last", torch.zeros(1, 64))
+            self.keeps_state = keeps_state
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = torch.tanh(x.clamp(-1, 1)) + self.last
+            if self.keeps_state:
+                self.last.copy_(x * 0.1)
+            return y
+
+    for keeps_state in (False, True):
+        samples = [(X * (0.2 if at != 37 else 1.0),) for at in range(50)]
+        module = export(Clamped(keeps_state=keeps_state).eval(), (X,)).module(check_guards=False)
+        check = RewriteCheck(module, samples)
+        check.run([without_clamp])
+        check.settle()
+        assert [note.split(" at ")[0] for note in check.notes] == ["without_clamp was undone"]
+        assert "aten.clamp.default" in [operator_name(node) for node in module.graph.nodes]
+        assert len(check.samples) == (38 if keeps_state else 5)
+
+
 def test_right_rewrites_leave_no_note() -> None:
     check, names, _ = checked(right_sigmoid)
     assert not check.notes and "aten.sigmoid.default" not in names

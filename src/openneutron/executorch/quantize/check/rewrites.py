@@ -7,6 +7,9 @@ or a mask behind a region can hide an error in it. If all regions agree, which i
 Otherwise the passes run again from the start, one at a time, each followed by a comparison. Regions that differ by more than
 float rounding are restored, and a note names them.
 
+Then the outputs alone are compared on more samples. One on which they differ joins the few, and the passes run once more: a
+rewrite can be right on most samples, as that of a clamp which few values reach.
+
 Example:
     >>> check = RewriteCheck(module, batches)
     >>> check.run(PASSES)
@@ -32,19 +35,25 @@ from openneutron.executorch.quantize.check.keep_float import (
     keep_infinite_float,
     keep_lossy_float,
 )
+from openneutron.executorch.quantize.check.late import samples_that_differ
 from openneutron.executorch.quantize.check.put_back import put_back
 from openneutron.executorch.quantize.check.regions import Boundary, boundaries, snapshot
 from openneutron.executorch.quantize.check.values import Batch, copy_tensors, preserve_state, run_graph
 from openneutron.executorch.quantize.passes._ranges import forget_samples, show_samples
+from openneutron.executorch.quantize.states import states_of
 from openneutron.executorch.upstream.names import is_erased, tree_leaves
 
 Pass = Callable[[GraphModule], int]
 
 # Each sample runs twice, node by node; four take a few hundredths of a compile. Accuracy is measured on more.
 SAMPLES: Final = 4
+# Of these the outputs alone are compared, at most as many as compute so many elements: seconds for large images.
+MOST_SAMPLES: Final = 64
+_MOST_ELEMENTS: Final = 200_000_000
 # Bounds for unrolled recurrent layers with thousands of similar nodes, and for large images.
 _MANY_NODES: Final = 2000
 _MANY_ELEMENTS: Final = 1_000_000
+_ROUNDS: Final = 3  # of samples that join; each brings the first that still differ
 
 
 class RewriteCheck:
@@ -52,7 +61,9 @@ class RewriteCheck:
 
     def __init__(self, model: GraphModule, samples: Sequence[Batch]) -> None:
         self.model = model
-        self.samples = tuple(samples[: _affordable(model.graph)])
+        few, many = _affordable(model.graph)
+        self.samples = tuple(samples[:few])
+        self._every = tuple(samples[:many])
         self._first = copied(model.graph)
         self._origins = {node: {twin} for node, twin in zip(model.graph.nodes, self._first.nodes, strict=True)}
         self._followed: set[Node] = set()
@@ -89,8 +100,28 @@ class RewriteCheck:
         """Compare with the original module, and undo what changed it."""
         if self.samples and not self._agrees():
             self._replay()
+        for _ in range(_ROUNDS):
+            if not self._add_late_samples():
+                break
+            if not self._agrees():
+                self._replay()
         self.model.graph.eliminate_dead_code()
         self.model.recompile()
+
+    def _add_late_samples(self) -> bool:
+        """Add samples on which the outputs differ to those compared region by region; False if there are none."""
+        late = [at for at in samples_that_differ(self.model, self._first, self._every) if at >= len(self.samples)]
+        if not late:
+            return False
+        if states_of(self.model):  # a state differs in the run that leads to it
+            self.samples = self._every[: late[0] + 1]
+            return True
+        first = late[:SAMPLES]
+        others = [one for at, one in enumerate(self._every[len(self.samples) :], len(self.samples)) if at not in first]
+        added = tuple(self._every[at] for at in first)
+        self._every = (*self.samples, *added, *others)
+        self.samples += added
+        return True
 
     def _agrees(self) -> bool:
         """Return whether every replacement has the value of the original node, and the outputs agree."""
@@ -226,15 +257,18 @@ class RewriteCheck:
         return wrong
 
 
-def _affordable(graph: Graph) -> int:
-    """Return how many samples to run, from the size of the graph alone so that equal models give equal programs."""
-    if len(graph.nodes) > _MANY_NODES:
-        return 1
+def _affordable(graph: Graph) -> tuple[int, int]:
+    """Return how many samples to compare in regions and how many in outputs, from the size of the graph alone so that equal
+    models give equal programs.
+    """
     values = [value_of(node) for node in graph.nodes if node.op == "call_function"]
     shapes = [value.shape for value in values if isinstance(value, torch.Tensor)]
     # A size that depends on data is not known yet; capture refuses it later.
     elements = sum(math.prod(shape) for shape in shapes if all(isinstance(size, int) for size in shape))
-    return SAMPLES if elements <= _MANY_ELEMENTS else SAMPLES // 2
+    few = SAMPLES if elements <= _MANY_ELEMENTS else SAMPLES // 2
+    if len(graph.nodes) > _MANY_NODES:
+        few = 1
+    return few, max(few, min(MOST_SAMPLES, _MOST_ELEMENTS // max(1, elements)))
 
 
 def describe_node(node: Node) -> str:
