@@ -1,21 +1,22 @@
 """Plants faults in the compiler, or in compiled files, and counts who finds them.
 
     python benchmarks/mutants.py [COUNT] [--first SEED] [--write]
-    python benchmarks/mutants.py [COUNT] --container [--first SEED]
+    python benchmarks/mutants.py [COUNT] --container [--first SEED] [--write]
 
-The first form breaks one stage of the compiler for each fault. `--write` puts the table into docs/compiler.md. A fault of
-outcome `simulation` is one that neither verifier nor checker refuses.
+The first form breaks one stage of the compiler for each fault, 1,000 unless COUNT says otherwise. A fault of outcome
+`simulation` is one that neither verifier nor checker refuses.
 
 With `--container` the fault is in the file around the microcode: its tables, buffers, signatures and names, the blocks, the
-source, and a `.pte` with its debug bundle. A fault of outcome `proved otherwise` is one that the checker accepts although the
-file computes something else, or is shaped or named otherwise.
+source, the certificate, and a `.pte` with its debug bundle; 5,000 of them. A fault of outcome `proved otherwise` is one that
+the checker accepts although the file computes something else, or is shaped or named otherwise.
 
-Either outcome makes the exit code 1.
+Either outcome makes the exit code 1. `--write` puts the table into docs/compiler.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import sys
 from collections.abc import Callable
@@ -27,7 +28,8 @@ sys.path.insert(0, str(ROOT))
 
 from tests.mutants import container, judge  # noqa: E402
 
-_PLACE = re.compile(r"(<!-- mutants -->\n).*?(\n<!-- end of mutants -->)", re.DOTALL)
+PAGE = ROOT / "docs" / "compiler.md"
+COUNT, COUNT_OF_FILES = 1000, 5000
 _EVERY = 10  # of the container's faults one is in a program or its debug bundle
 
 
@@ -44,34 +46,44 @@ def container_judge() -> Callable[[int], container.ChangedFile | None]:
     return judge_one
 
 
-def main() -> None:
-    """Judge faults until there are as many as asked for, and print the table."""
-    arguments = argparse.ArgumentParser()
-    arguments.add_argument("count", type=int, nargs="?", default=1000)
-    arguments.add_argument("--first", type=int, default=0)
-    arguments.add_argument(
-        "--write", action="store_true", help="put the table of the compiler's stages into docs/compiler.md"
-    )
-    arguments.add_argument("--container", action="store_true", help="faults in files instead of in the compiler")
-    given = arguments.parse_args()
-    if given.write and given.container:
-        arguments.error("--write is for the compiler's stages")
-    judge_one: Callable[[int], Any] = container_judge() if given.container else judge.judge
-    missed, found, seed = 0, [], given.first
-    while len(found) < given.count:
+def find(judge_one: Callable[[int], Any], count: int, first: int = 0) -> list[Any]:
+    """Return the first `count` faults that can be planted, by their seeds; those that pass every check are printed."""
+    found: list[Any] = []
+    for seed in itertools.count(first):
+        if len(found) == count:
+            break
         mutant = judge_one(seed)
-        seed += 1
         if mutant is not None:
             found.append(mutant)
             if mutant.outcome in ("simulation", "proved otherwise"):
-                missed += 1
                 print(mutant, flush=True)
-    text = (container.table if given.container else judge.table)(found)
+    return found
+
+
+def place(name: str) -> re.Pattern[str]:
+    """Return the pattern of a table in the page, between its comments."""
+    return re.compile(rf"(<!-- {name} -->\n)(.*?)(\n<!-- end of {name} -->)", re.DOTALL)
+
+
+def main() -> None:
+    """Judge faults until there are as many as asked for, and print the table."""
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("count", type=int, nargs="?")
+    arguments.add_argument("--first", type=int, default=0)
+    arguments.add_argument("--write", action="store_true", help="put the table into docs/compiler.md")
+    arguments.add_argument("--container", action="store_true", help="faults in files instead of in the compiler")
+    given = arguments.parse_args()
+    if given.container:
+        found = find(container_judge(), given.count or COUNT_OF_FILES, given.first)
+        name, text = "mutants of files", container.table(found)
+    else:
+        found = find(judge.judge, given.count or COUNT, given.first)
+        name, text = "mutants", judge.table(found)
     print(text)
     if given.write:
-        page = ROOT / "docs" / "compiler.md"
-        page.write_text(_PLACE.sub(lambda m: m[1] + text + m[2], page.read_text(encoding="utf-8")), encoding="utf-8")
-    if missed:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(place(name).sub(lambda m: m[1] + text + m[3], page), encoding="utf-8")
+    if any(one.outcome in ("simulation", "proved otherwise") for one in found):
         sys.exit(1)
 
 
