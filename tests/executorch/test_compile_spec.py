@@ -86,9 +86,7 @@ def test_fetching_constants_needs_prefetch_memory() -> None:
     assert compiled(fetch_constants_to_sram=True)[0].report.totals.prefetch_bytes > 0
 
 
-def test_kernel_selection_is_written_where_no_folder_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernel_selection_is_written_where_no_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert compiled()[0].kernel_selection_code == "" and not [*tmp_path.iterdir()]
     code = compiled(dump_kernel_selection_code=True)[0].kernel_selection_code

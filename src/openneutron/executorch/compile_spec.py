@@ -87,8 +87,9 @@ def generate_neutron_compile_spec(
     `config` is the target. `operators_not_to_delegate` are exact node or operator names, or glob patterns.
     With `use_neutron_for_format_conversion` the partition transposes inside, otherwise the delegate does on the CPU.
     `intermediates_dir` is an existing folder that receives the LiteRT model, dumps, disassembly and report of each
-    partition; kernel selections are written there too, or else to the current folder. `more` are further options that travel to the backend, by the names of `openneutron.compile` (`converter`,
-    `optimize`, `fit_bytes` …). `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
+    partition; kernel selections are written there too, or else to the current folder. `more` are further options that
+    travel to the backend, by the names of `openneutron.compile` (`converter`, `optimize`, `fit_bytes` …).
+    `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
 
     Example:
         >>> generate_neutron_compile_spec("imxrt700", operators_not_to_delegate=["aten.add.Tensor", "aten_mul*"])
