@@ -90,8 +90,9 @@ def _structure(source: Any, example_inputs: Any, names: Sequence[str]) -> InputS
         known = _parameters_of(source)
         required = [one for one in known if one.default is one.empty]
         if not set(example_inputs) <= {one.name for one in known}:
-            # An only parameter that is a mapping itself, given bare.
-            return structure_of((dict(example_inputs),), {}, names) if len(required) == 1 else None
+            # An only parameter that is a mapping itself, given bare; one unknown name is rather a mistake.
+            bare = len(required) == 1 and len(example_inputs) > 1
+            return structure_of((dict(example_inputs),), {}, names) if bare else None
         if any(one.name not in example_inputs for one in required):
             return None
         by_position = set(names[: len(example_inputs)]) == set(example_inputs)
