@@ -48,7 +48,8 @@ def compile(
     """Compile a model for a Neutron NPU: quantize it if it comes from PyTorch, lower it, compile it.
 
     `source` is an `nn.Module` (with `example_inputs` as `torch.export` takes them, or by the names of `forward`'s parameters,
-    and `calibration`, an iterable of such inputs that look like real ones: tensors or numpy arrays, in batches of any size;
+    and `calibration`, an iterable of such inputs that look like real ones: tensors or numpy arrays, in batches of any size,
+    or mappings, lists and tuples of them where the model takes such;
     labels behind the inputs, as data loaders give them, are left out), an exported program (already quantized, or with
     `calibration`; as a .pt2 file only with `trust`), or an ONNX or LiteRT file by path or as bytes. A float ONNX or
     LiteRT model needs `calibration`; `sizes` fixes the open dimensions of an ONNX model: a number by the name of a
@@ -217,8 +218,11 @@ def _compile_torch(
         raise not_a_model(source)
     with torch_lock(), extra("a PyTorch model"):
         from openneutron.executorch.capture.batches import check_data
+        from openneutron.executorch.capture.structure import flat
 
     given = check_data(source, example_inputs, calibration, trained=options["train"] is not None, names=names)
+    if given.structure is not None:
+        source = flat(source, given.structure)
     stage("loading torch and executorch")
     with torch_lock(), quiet(), extra("a PyTorch model"):  # torchao warns of optional parts for other machines
         from openneutron.executorch.upstream.load_exporter import load_exporter
@@ -227,6 +231,8 @@ def _compile_torch(
         from openneutron.executorch.pipeline import compile_module
 
     with torch_lock(), without_torch_internals():
-        program = compile_module(source, given.inputs, calibration=given.batches, progress=stage, **options)
+        program = compile_module(
+            source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure, **options
+        )
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)

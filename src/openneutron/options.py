@@ -190,6 +190,9 @@ class Options:
         public=False,
     )
     intermediates_dir: str = _option("", "Folder for each partition's dumps.", key="intermediates_dir", public=False)
+    kernel_selection_dir: str = _option(
+        "", "Folder for each partition's kernel selection.", key="kernel_selection_dir", public=False
+    )
     partition: int = _option(0, "The partition's number, filled in by the partitioner.", key="partition", public=False)
     source: str = _option("<model>", "The model's name in messages.", public=False)
     timeout_seconds: int = _option(600, "How long NXP's converter may take.", converters=("nxp",), public=False)

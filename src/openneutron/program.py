@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from openneutron import environment
 from openneutron.errors import OptionError
@@ -22,6 +22,16 @@ Kind = Literal["pte", "tflite"]
 Loader = Callable[[bytes, str], "Runner"]
 
 
+class Structure(Protocol):
+    """How a model takes and returns tensors: in mappings, lists or tuples."""
+
+    def flatten(self, args: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any] | None:
+        """Return the program's inputs; None where the arguments are those already."""
+
+    def rebuild(self, results: tuple[Any, ...]) -> Any:
+        """Return the program's results as the model returns them."""
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Program:
     """What `compile` returns.
@@ -31,7 +41,7 @@ class Program:
     `kernel_selections` has one for each delegated subgraph.
     `intermediates` are named dumps of what happened on the way, when asked for. `quantized` is the PT2E module a
     PyTorch model became, for comparisons; None for other sources. `input_names` are what `run` takes, in order.
-    `loader` makes what runs the file.
+    `loader` makes what runs the file. `structure` is that of a model whose arguments or results are no plain tensors.
 
     Example:
         >>> program.save("model.pte")
@@ -47,6 +57,7 @@ class Program:
     quantized: Any = None
     kernel_selections: tuple[str, ...] = ()
     input_names: tuple[str, ...] = ()
+    structure: Structure | None = None
     loader: Loader = field(kw_only=True)
 
     @property
@@ -91,8 +102,11 @@ class Program:
             for name, content in self.intermediates.items():
                 write_file(folder / name, content)
 
-    def run(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
+    def run(self, *inputs: Any, **named: Any) -> Any:
         """Run on this machine and return all outputs; inputs are tensors or arrays, by position or by name.
+
+        Outputs are a tuple, also a single one. A PyTorch model that takes or returns mappings, lists or nested tuples takes
+        and returns them here too.
 
         A `.pte` gives torch tensors and runs in the stock ExecuTorch runtime with our delegate. A LiteRT model gives numpy
         arrays; its NeutronGraphs run in the simulator, the rest in LiteRT's reference kernels.
@@ -101,9 +115,9 @@ class Program:
             >>> (scores,) = program.run(image)
             >>> (scores,) = program.run({"image": image})
         """
-        return self._runner(*self._arguments(inputs, named))
+        return self._rebuilt(self._runner(*self._arguments(inputs, named)))
 
-    def run_many(self, samples: Iterable[Any], *, threads: int = 0) -> list[tuple[Any, ...]]:
+    def run_many(self, samples: Iterable[Any], *, threads: int = 0) -> list[Any]:
         """Run on many samples: the results of `run` on each, in their order.
 
         A sample is what `run` takes: one tensor or array, a tuple of them, or a mapping by name. A program that is one
@@ -119,7 +133,8 @@ class Program:
         asked = [self._arguments(one if isinstance(one, (tuple, list)) else (one,), {}) for one in samples]
         from openneutron.run.samples import run_samples  # only a program that is run needs it
 
-        return run_samples(self._runner, asked, threads=threads or environment.threads())
+        found = run_samples(self._runner, asked, threads=threads or environment.threads())
+        return [self._rebuilt(results) for results in found]
 
     def reset(self) -> None:
         """Begin a new stream: what the model keeps from run to run is as it was before the first.
@@ -130,7 +145,13 @@ class Program:
         """
         self.__dict__.pop("_runner", None)
 
+    def _rebuilt(self, results: tuple[Any, ...]) -> Any:
+        return results if self.structure is None else self.structure.rebuild(results)
+
     def _arguments(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Sequence[Any]:
+        flat = None if self.structure is None else self.structure.flatten(inputs, named)
+        if flat is not None:
+            return flat
         if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
             named, inputs = dict(inputs[0]), ()
         return self._ordered(tuple(inputs), dict(named)) if named else inputs

@@ -83,8 +83,9 @@ def test_without_delegate_or_quantize_the_program_computes_in_float(compiled: Co
 
 
 def test_quantize_alone_keeps_everything_on_the_cpu(compiled: Compiled) -> None:
-    plan = compiled("--quantize").plan
-    assert not plan.delegates and plan.operators[QUANTIZE] > 1
+    made = compiled("--quantize")
+    assert not made.plan.delegates and made.plan.operators[QUANTIZE] > 1
+    assert "nothing is delegated without -d" in made.out and "operators_not_to_delegate" not in made.out
 
 
 def test_delegate_leaves_the_border_to_the_cpu(compiled: Compiled) -> None:

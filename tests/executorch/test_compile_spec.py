@@ -86,9 +86,13 @@ def test_fetching_constants_needs_prefetch_memory() -> None:
     assert compiled(fetch_constants_to_sram=True)[0].report.totals.prefetch_bytes > 0
 
 
-def test_kernel_selection_is_returned() -> None:
-    assert compiled()[0].kernel_selection_code == ""
-    assert "conv2d" in compiled(dump_kernel_selection_code=True)[0].kernel_selection_code
+def test_kernel_selection_is_written_where_no_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert compiled()[0].kernel_selection_code == "" and not [*tmp_path.iterdir()]
+    code = compiled(dump_kernel_selection_code=True)[0].kernel_selection_code
+    assert "conv2d" in code and (tmp_path / "partition_0_kernel_selection.c").read_text("utf-8") == code
+    compiled(dump_kernel_selection_code=True, config="imx95")
+    assert [path.name for path in tmp_path.iterdir()] == ["partition_0_kernel_selection.c"]
 
 
 def test_extra_flags_reach_the_converter() -> None:

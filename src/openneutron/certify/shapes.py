@@ -292,6 +292,11 @@ def _gather(c: Context) -> Shapes:
     return [(*shape[:axis], *indices[batch:], *shape[axis + 1 :])]
 
 
+@_shape("EMBEDDING_LOOKUP")
+def _embedding_lookup(c: Context) -> Shapes:
+    return [(*c.tensor(0).shape, *c.tensor(1).shape[1:])]
+
+
 @_shape("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL")
 def _reduce(c: Context) -> Shapes | None:
     shape, given = c.tensor(0).shape, c.numbers(1)

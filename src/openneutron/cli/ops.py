@@ -90,6 +90,11 @@ def _find_by_name(name: str, litert: dict[str, _Operator]) -> list[_Operator]:
         found = _torch(name)
     if found:
         return found
+    from openneutron.compiler.ways_out import WAYS_OUT
+
+    for code, (why, hint) in WAYS_OUT.items():
+        if plain == _plain(code.removeprefix("CUSTOM:")):
+            raise OptionError(f"operator {name.upper()} has no kernel: {why}", hint=hint)
     near = [one for key, one in litert.items() if len(plain) >= 3 and plain in key]
     near = near or [litert[key] for key in difflib.get_close_matches(plain, litert, n=3)]
     about = f"did you mean {' or '.join(one.operator for one in near[:3])}? " if near else ""

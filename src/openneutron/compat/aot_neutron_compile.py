@@ -180,6 +180,8 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
     else:
         options["calibration"] = batches
     program = openneutron.compile(model.model, model.example_inputs, channels_last=channels_last, **options)
+    if not given.delegate:
+        program = _without_delegate(program)
     for verdict in program.verdicts:
         log.debug("%s %s: %s", verdict.operator, verdict.name, verdict.reason or f"partition {verdict.partition}")
     if not given.remove_quant_io_ops:
@@ -187,6 +189,17 @@ def _compile(given: argparse.Namespace, model: zoo.ZooModel) -> tuple[Program, t
     from openneutron.executorch.run.labelled import input_encoding
 
     return program, input_encoding(program.quantized)
+
+
+def _without_delegate(program: Program) -> Program:
+    """Give the reason why no node is delegated: the caller did not ask for it."""
+    nodes = tuple(
+        dataclasses.replace(node, reason="nothing is delegated without -d", hint="add -d")
+        if node.code != "border"
+        else node
+        for node in program.report.nodes
+    )
+    return dataclasses.replace(program, report=dataclasses.replace(program.report, nodes=nodes))
 
 
 def _calibration(given: argparse.Namespace, model: zoo.ZooModel) -> Any:

@@ -21,6 +21,7 @@ SERVED: dict[str, str] = {
     "DIV": "div",
     "DYNAMIC_UPDATE_SLICE": "update_slice",
     "ELU": "lut",
+    "EMBEDDING_LOOKUP": "gather",
     "EXP": "lut",
     "EXPAND_DIMS": "views",
     "FULLY_CONNECTED": "fully_connected",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from executorch.exir.backend.compile_spec_schema import CompileSpec
 
 WHERE = "neutron compile spec"
+KERNEL_SELECTION_DIR = "kernel_selection_dir"
 
 
 # Options that travel to the backend, by their keys there.
@@ -86,8 +87,9 @@ def generate_neutron_compile_spec(
     `config` is the target. `operators_not_to_delegate` are exact node or operator names, or glob patterns.
     With `use_neutron_for_format_conversion` the partition transposes inside, otherwise the delegate does on the CPU.
     `intermediates_dir` is an existing folder that receives the LiteRT model, dumps, disassembly and report of each
-    partition. `more` are further options that travel to the backend, by the names of `openneutron.compile` (`converter`,
-    `optimize`, `fit_bytes` …). `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
+    partition; kernel selections are written there too, or else to the current folder. `more` are further options that
+    travel to the backend, by the names of `openneutron.compile` (`converter`, `optimize`, `fit_bytes` …).
+    `system_config` has no effect, as with upstream, whose scripts may give it; a warning says so.
 
     Example:
         >>> generate_neutron_compile_spec("imxrt700", operators_not_to_delegate=["aten.add.Tensor", "aten_mul*"])
@@ -110,6 +112,7 @@ def generate_neutron_compile_spec(
                 "dump_kernel_selection_code": dump_kernel_selection_code,
                 "use_profiling": use_profiling,
                 "intermediates_dir": folder,
+                KERNEL_SELECTION_DIR: folder or "." if dump_kernel_selection_code else "",
                 **more,
             }
         )
@@ -152,7 +155,10 @@ def to_specs(options: Options) -> list[CompileSpec]:
     """Options as ExecuTorch carries them: a key and JSON bytes for each field."""
     from executorch.exir.backend.compile_spec_schema import CompileSpec
 
-    return [CompileSpec(key, json.dumps(getattr(options, one.name)).encode()) for key, one in KEYS.items()]
+    values = {key: getattr(options, one.name) for key, one in KEYS.items()}
+    if not options.kernel_selection_dir:
+        del values[KERNEL_SELECTION_DIR]
+    return [CompileSpec(key, json.dumps(value).encode()) for key, value in values.items()]
 
 
 def from_specs(specs: Iterable[CompileSpec]) -> Options:

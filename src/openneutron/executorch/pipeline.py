@@ -25,6 +25,7 @@ from openneutron.executorch.capture.export import (
     one_thread,
     with_plain_outputs,
 )
+from openneutron.executorch.capture.structure import InputStructure, call_structure
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.backend import Partition
 from openneutron.executorch.deliver.merge import merge_reports, with_modules
@@ -90,9 +91,12 @@ def compile_module(
     int8_io: bool = False,
     dump_kernel_selection_code: bool = False,
     dump_intermediates: bool = False,
+    structure: InputStructure | None = None,
     **options: Any,
 ) -> Program:
     """Compile a PyTorch module, or an exported quantized program, to a `Program`; `options` are `Options`'.
+
+    `structure` says how the arguments that users give hold the inputs, where these are not tensors by position.
 
     With `int8_io` the program takes and gives INT8: its border quantizes nothing. An exported program that is still in
     float is quantized when there is calibration data.
@@ -121,6 +125,7 @@ def compile_module(
         kernel_selections=selections,
         input_names=tuple(map(str, built.edge.graph_signature.user_inputs)),
         loader=runner_of,
+        structure=call_structure(structure, built.edge.call_spec.out_spec),
     )
 
 

@@ -51,6 +51,31 @@ def test_an_embedding_table() -> None:
     maker.check()
 
 
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.INT16])
+def test_rows_of_a_table_by_ids(dtype: DType, constant: bool) -> None:
+    maker = fresh(8)
+    table = maker.constant(maker.values((50, 2, 4), dtype), dtype, 0.1, 0)
+    picked = np.array([0, 49, 3, 3, 7], np.int32)
+    if constant:
+        ids = maker.constant(picked, DType.INT32)
+    else:
+        ids = maker.builder.tensor("ids", (5,), DType.INT32)
+        maker.inputs.append(ids)
+        maker.data.append(picked)
+    maker.op("EMBEDDING_LOOKUP", [ids, table], maker.output((5, 2, 4), dtype, 0.1, 0))
+    maker.check()
+
+
+def test_an_id_outside_the_table_is_refused() -> None:
+    def build(maker: ModelMaker) -> None:
+        table = maker.constant(maker.values((5, 4), DType.INT8), DType.INT8, *Q)
+        ids = maker.constant(np.array([1, 5], np.int32), DType.INT32)
+        maker.op("EMBEDDING_LOOKUP", [ids, table], maker.output((2, 4), DType.INT8, *Q))
+
+    assert "id 5 of 5" in reason(build)
+
+
 @pytest.mark.parametrize("wild", [-1, 3, 2**31 - 1, -(2**31)])
 def test_an_index_outside_ends_the_run(wild: int) -> None:
     maker = fresh(8)

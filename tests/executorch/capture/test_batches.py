@@ -64,12 +64,13 @@ def test_inputs_by_name_come_in_the_order_of_forward() -> None:
     [
         ({"mask": IMAGES[:1]}, [IMAGES], "example_inputs has mask, and no image"),
         ({}, [IMAGES], "example_inputs has no inputs"),
-        (({"image": IMAGES},), [IMAGES], r"example_inputs\[0\] is a dict.*wrap a model"),
+        (({"image": "a"},), [IMAGES], r"example_inputs\[0\] is a str.*tensors or numpy arrays"),
+        (({"image": IMAGES},), [IMAGES], r"calibration\[0\] is not built as example_inputs.*image_image"),
         (EXAMPLE, {"image": IMAGES}, "calibration is a dict"),
         (EXAMPLE, [(LABELS, IMAGES)], r"calibration\[0\] is torch\.int64 \[4\]"),
         (EXAMPLE, [np.array(["a"])], r"calibration\[0\] is a ndarray"),
     ],
-    ids=["first missing", "empty", "nested", "mapping of all", "labels first", "texts"],
+    ids=["first missing", "empty", "nested", "not nested", "mapping of all", "labels first", "texts"],
 )
 def test_what_does_not_fit_is_refused(examples: Any, calibration: Any, message: str) -> None:
     model = Two() if isinstance(examples, dict) else One()

@@ -1,12 +1,16 @@
-"""Results of any structure: what a `.pte` cannot describe becomes a tuple, in the order of the model's results."""
+"""Results of any structure: what a `.pte` cannot describe becomes a tuple; what cannot be exported is a sentence."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pytest
 import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import openneutron
+from openneutron.errors import UnsupportedError
 from openneutron.executorch.capture.export import export, with_plain_outputs
 from openneutron.executorch.upstream.names import tree_leaves
 
@@ -33,7 +37,7 @@ def test_named_tuples_are_compiled_in_their_order() -> None:
     model = Detector().eval()
     samples = [(torch.randn(1, 8, 16),) for _ in range(4)]
     program = openneutron.compile(model, samples[0], calibration=samples)
-    wanted, found = tree_leaves(model(*samples[0])), program.run(*samples[0])
+    wanted, found = (tree_leaves(one(*samples[0])) for one in (model, program.run))
     assert [one.shape for one in found] == [one.shape for one in wanted]
     assert [one.dtype for one in found] == [one.dtype for one in wanted]
     assert all(torch.allclose(a, b, atol=0.05) for a, b in zip(wanted[:3], found[:3], strict=True))
@@ -46,3 +50,18 @@ def test_the_callers_program_keeps_its_names() -> None:
     assert type(made.module()(torch.randn(1, 8, 16))["found"]) is tuple
     plain = torch.nn.Linear(16, 4).eval()
     assert with_plain_outputs(program := export(plain, (torch.randn(1, 16),))) is program
+
+
+class Packed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(4, 8, batch_first=True)
+
+    def forward(self, x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+        found, _ = self.gru(pack_padded_sequence(x, lengths, batch_first=True))
+        return pad_packed_sequence(found, batch_first=True)[0]
+
+
+def test_packed_sequences_are_refused_with_the_way_out() -> None:
+    with pytest.raises(UnsupportedError, match=r"packs sequences.*padded sequences of one length"):
+        export(Packed().eval(), (torch.rand(2, 5, 4), torch.tensor([5, 3])))

@@ -351,6 +351,17 @@ def gather(c: Context) -> list[array[int]] | None:
     return [pick_slices(c.world, params, c.tags(0), indices, index.item)]
 
 
+@rule("EMBEDDING_LOOKUP")
+def embedding_lookup(c: Context) -> list[array[int]] | None:
+    """Return the rows of the table that the ids select."""
+    ids, table = c.tensor(0), c.tensor(1)
+    if len(ids.shape) != 1 or len(table.shape) < 2 or table.item != c.out.item:
+        return None
+    params = (1, 1, table.shape[0], ids.shape[0], prod(table.shape[1:]) * table.item)
+    indices = checked_indices(c.world, c.tags(0), ids.item, (table.shape[0],), add=True)
+    return [pick_slices(c.world, params, c.tags(1), indices, ids.item)]
+
+
 def pick_slices(world: World, params: tuple[int, ...], tags: array[int], indices: array[int], item: int) -> array[int]:
     """What GATHER gives: moved slices where the indices are known, else a function of all that it reads."""
     batches, outer, size, count, width = params

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from openneutron.compiler.operand_checks import check_operands
 from openneutron.compiler.served import SERVED
 from openneutron.compiler.signature import OpSignature
+from openneutron.compiler.ways_out import WAYS_OUT
 from openneutron.machine.targets import Target
 from openneutron.microcode.abi import KernelAbi, by_name
 from openneutron.verdict import Limit, Reason, Verdict, first_reason
@@ -85,16 +86,10 @@ def abi_of(name: str) -> KernelAbi:
     return found
 
 
-# Operators that converters write often but that cannot run on the NPU: why, and what users can do.
-_ON_CPU = {
-    "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
-}
-
-
 def _no_kernel(code: str, where: str) -> Reason:
     name = code.removeprefix("CUSTOM:")
     kind = "custom operator" if code.startswith("CUSTOM:") else "operator"
-    why, hint = _ON_CPU.get(code, ("", "it runs on the CPU; see `openneutron ops`"))
+    why, hint = WAYS_OUT.get(code, ("", "it runs on the CPU; see `openneutron ops`"))
     return Reason("no_kernel", f"{kind} {name} has no kernel{f': {why}' if why else ''}", where, hint)
 
 

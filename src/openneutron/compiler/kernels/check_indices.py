@@ -1,4 +1,4 @@
-"""Checks of indices that are known only at run time; no operator of its own: GATHER and DYNAMIC_UPDATE_SLICE emit it."""
+"""Checks of indices that are known only at run time; no operator of its own; those that read such indices emit it."""
 
 from __future__ import annotations
 
@@ -39,9 +39,13 @@ ABI = register(
 )
 
 
+# The input that holds the indices, where it is not the second one.
+_POSITIONS = {"DYNAMIC_UPDATE_SLICE": 2, "EMBEDDING_LOOKUP": 0}
+
+
 @limit("indices and positions must be INT32 or INT64")
 def index_type(op: OpSignature, target: Target) -> Verdict:
-    indices = op.input(2 if op.code == "DYNAMIC_UPDATE_SLICE" else 1)
+    indices = op.input(_POSITIONS.get(op.code, 1))
     if indices is None or indices.dtype not in (DType.INT32, DType.INT64):
         return no(f"they are {indices.dtype if indices else 'absent'}")
     return OK

@@ -1,4 +1,4 @@
-"""GATHER with constant or run-time indices."""
+"""GATHER and EMBEDDING_LOOKUP with constant or run-time indices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math import prod
 
 from openneutron.compiler.kernels import serves
 from openneutron.compiler.kernels.check_indices import checked_indices, index_type
-from openneutron.compiler.kernels.common import not_empty
+from openneutron.compiler.kernels.common import ACTIVATIONS, not_empty
 from openneutron.compiler.kernels.movement import numbers, same_moved_type
 from openneutron.compiler.l1 import Node
 from openneutron.compiler.legalizer import Legalizer
@@ -72,6 +72,25 @@ def indices_inside(op: OpSignature, target: Target) -> Verdict:
     return OK if not wrong else no(f"index {wrong[0]} of {size}")
 
 
+@limit("ids must be a vector, and the output the table's rows for them, of its type: INT8, UINT8 or INT16")
+def rows_fit(op: OpSignature, target: Target) -> Verdict:
+    ids, table, y = op.inputs[0], op.inputs[1], op.outputs[0]
+    assert ids is not None and table is not None
+    if table.dtype not in ACTIVATIONS or y.dtype is not table.dtype:
+        return no(f"the table is {table.dtype}, the output {y.dtype}")
+    expected = (*ids.shape, *table.shape[1:])
+    fits = len(ids.shape) == 1 and len(table.shape) > 1 and expected == y.shape
+    return OK if fits else no(f"ids {list(ids.shape)} of table {list(table.shape)} do not give {list(y.shape)}")
+
+
+@limit("constant ids must be rows of the table")
+def ids_inside(op: OpSignature, target: Target) -> Verdict:
+    table = op.inputs[1]
+    assert table is not None
+    wrong = [one for one in numbers(op, 0) or () if not 0 <= one < table.shape[0]]
+    return OK if not wrong else no(f"id {wrong[0]} of {table.shape[0]}")
+
+
 @serves("GATHER", limits=(same_moved_type, not_empty, index_type, axes_fit, indices_inside))
 def legalize(state: Legalizer) -> None:
     """Emit one node on whole tensors; indices known only at run time are checked first."""
@@ -87,5 +106,18 @@ def legalize(state: Legalizer) -> None:
         count=prod(indices.shape[batch:]),
         slice_bytes=prod(x.shape[axis + 1 :]) * x.dtype.itemsize,
     )
-    output, picked = state.output(), checked_indices(state, 1, (x.shape[axis],))
-    state.emit(Node(ABI.name, [state.value(0), picked, output], output, params))
+    _emit(state, params, data=0, indices=1)
+
+
+@serves("EMBEDDING_LOOKUP", limits=(not_empty, index_type, rows_fit, ids_inside))
+def legalize_lookup(state: Legalizer) -> None:
+    """Emit the node of a GATHER along the first axis; this operator has the ids first."""
+    ids, table = state.signature.inputs[0], state.signature.inputs[1]
+    assert ids is not None and table is not None
+    width = prod(table.shape[1:]) * table.dtype.itemsize
+    _emit(state, GatherParams(1, 1, table.shape[0], prod(ids.shape), width), data=1, indices=0)
+
+
+def _emit(state: Legalizer, params: GatherParams, *, data: int, indices: int) -> None:
+    output, picked = state.output(), checked_indices(state, indices, (params.axis,))
+    state.emit(Node(ABI.name, [state.value(data), picked, output], output, params))

@@ -1,7 +1,8 @@
 """Check inputs and calibration data in the forms users have them, and split them into the model's batch size.
 
-Accepted are tensors or numpy arrays; tuples by position or mappings by the parameter names of `forward`; the batches of a
-`DataLoader`, with labels behind the inputs; single samples without their batch dimension, or larger batches.
+Accepted are tensors or numpy arrays; tuples by position or mappings by the parameter names of `forward`; arguments that are
+mappings, lists or tuples of tensors themselves; the batches of a `DataLoader`, with labels behind the inputs; single samples
+without their batch dimension, or larger batches.
 """
 
 from __future__ import annotations
@@ -15,17 +16,27 @@ import numpy as np
 import torch
 
 from openneutron.errors import OptionError, not_a_model
+from openneutron.executorch.capture.structure import (
+    InputStructure,
+    is_nested,
+    structure_of,
+    structure_of_program,
+)
 
 Inputs = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class CheckedData:
-    """Example inputs and calibration batches as tuples of tensors; `notes` describe conversions of the data."""
+    """Example inputs and calibration batches as tuples of tensors; `notes` describe conversions of the data.
+
+    `structure` says how the model's own arguments hold these tensors, where it takes others than tensors by position.
+    """
 
     inputs: Inputs | None
     batches: list[Inputs] | None
     notes: tuple[str, ...] = ()
+    structure: InputStructure | None = None
 
 
 def check_data(
@@ -47,11 +58,19 @@ def check_data(
     if is_module and example_inputs is None:
         raise OptionError("example_inputs is missing", hint="give a tuple of tensors, as for torch.export.export")
     names = names or _names_of(source)
+    structure = _structure(source, example_inputs, names)
+    if structure is not None:
+        if example_inputs is None:
+            args, named = source.example_inputs or ((), {})
+        else:
+            args, named = structure.split(example_inputs)
+        example_inputs = structure.flatten(args, named, "example_inputs") if args or named else None
+        names = structure.names
     inputs = None if example_inputs is None else _example("example_inputs", example_inputs, names)
     for position, value in enumerate(inputs or ()):
         if not value.numel():
             raise OptionError(f"example_inputs[{position}] is empty: {list(value.shape)}", hint="give one real input")
-    batches, labelled = ([], 0) if calibration is None else _batches(calibration, inputs, names)
+    batches, labelled = ([], 0) if calibration is None else _batches(calibration, inputs, names, structure)
     if is_module and not batches and not trained:
         raise OptionError(
             "calibration is missing" if calibration is None else "calibration is empty",
@@ -60,7 +79,29 @@ def check_data(
         )
     taken = len(inputs or ())
     note = f"calibration batches have {labelled} parts, the model takes {taken}: the others were taken for labels"
-    return CheckedData(inputs, None if calibration is None else batches, (note,) if labelled else ())
+    return CheckedData(inputs, None if calibration is None else batches, (note,) if labelled else (), structure)
+
+
+def _structure(source: Any, example_inputs: Any, names: Sequence[str]) -> InputStructure | None:
+    """Return the structure of the model's arguments; None where they are tensors by position."""
+    if isinstance(source, torch.export.ExportedProgram):
+        return structure_of_program(source)
+    if isinstance(example_inputs, Mapping) and example_inputs:
+        known = _parameters_of(source)
+        required = [one for one in known if one.default is one.empty]
+        if not set(example_inputs) <= {one.name for one in known}:
+            # An only parameter that is a mapping itself, given bare; one unknown name is rather a mistake.
+            bare = len(required) == 1 and len(example_inputs) > 1
+            return structure_of((dict(example_inputs),), {}, names) if bare else None
+        if any(one.name not in example_inputs for one in required):
+            return None
+        by_position = set(names[: len(example_inputs)]) == set(example_inputs)
+        if by_position and not any(map(is_nested, example_inputs.values())):
+            return None
+        return structure_of((), dict(example_inputs), ())
+    if not isinstance(example_inputs, (tuple, list)) or not any(map(is_nested, example_inputs)):
+        return None
+    return structure_of(tuple(example_inputs), {}, names)
 
 
 def _names_of(source: Any) -> list[str]:
@@ -69,6 +110,12 @@ def _names_of(source: Any) -> list[str]:
         return [str(name) for name in source.graph_signature.user_inputs]
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [one.name for one in inspect.signature(source.forward).parameters.values() if one.kind in positional]
+
+
+def _parameters_of(source: torch.nn.Module) -> list[inspect.Parameter]:
+    """Return the parameters that can be given by name."""
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [one for one in inspect.signature(source.forward).parameters.values() if one.kind in by_name]
 
 
 def _example(what: str, given: Any, names: Sequence[str]) -> Inputs:
@@ -85,7 +132,9 @@ def _example(what: str, given: Any, names: Sequence[str]) -> Inputs:
     return tuple(_tensor(f"{what}[{position}]", value) for position, value in enumerate(given))
 
 
-def _batches(given: Any, inputs: Inputs | None, names: Sequence[str]) -> tuple[list[Inputs], int]:
+def _batches(
+    given: Any, inputs: Inputs | None, names: Sequence[str], structure: InputStructure | None
+) -> tuple[list[Inputs], int]:
     """Return all batches as input tuples of the example inputs' shapes, and the number of parts of batches with labels."""
     if isinstance(given, (torch.Tensor, np.ndarray)):
         given = [given]
@@ -100,7 +149,9 @@ def _batches(given: Any, inputs: Inputs | None, names: Sequence[str]) -> tuple[l
     labelled = 0
     for position, batch in enumerate(given):
         what = f"calibration[{position}]"
-        if isinstance(batch, Mapping):
+        if structure is not None:
+            batch = structure.flatten(*structure.split(batch), what)
+        elif isinstance(batch, Mapping):
             batch = _by_name(what, batch, names[: len(inputs)] if inputs else names)
         elif inputs is not None and isinstance(batch, (tuple, list)) and len(batch) > len(inputs):
             labelled = len(batch)
@@ -128,7 +179,8 @@ def _tensor(what: str, value: Any) -> torch.Tensor:
         return made.float() if made.dtype == torch.float64 else made
     if not isinstance(value, torch.Tensor):
         raise OptionError(
-            f"{what} is a {type(value).__name__}", hint="give tensors or numpy arrays; wrap a model that takes others"
+            f"{what} is a {type(value).__name__}",
+            hint="give tensors or numpy arrays, or containers of them; other values belong into the module",
         )
     return value
 

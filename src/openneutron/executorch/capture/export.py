@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import torch.fx.traceback
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument
 from torch.fx import Node
+from torch.nn.utils.rnn import PackedSequence
 
 from openneutron.errors import OpenNeutronError, UnsupportedError
 from openneutron.executorch.capture.inline_scopes import inline_scopes
@@ -32,11 +34,22 @@ def export(model: torch.nn.Module, inputs: Inputs, *, what: str = "the model") -
     except OpenNeutronError:
         raise
     except Exception as error:
+        if _has_packed_sequence(error):
+            raise UnsupportedError(
+                f"{what} packs sequences: their sizes depend on data, and programs have fixed shapes",
+                hint="give the recurrent layer padded sequences of one length, and mask its results behind them",
+            ) from error
         first = str(error).strip().splitlines()
         raise UnsupportedError(
             f"torch.export cannot capture {what}: {type(error).__name__}: {first[0] if first else 'no message'}",
             hint="run torch.export.export(model, example_inputs) alone to see the whole error",
         ) from error
+
+
+def _has_packed_sequence(error: BaseException) -> bool:
+    """Whether a packed sequence was at hand where the error comes from."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(isinstance(value, PackedSequence) for frame in frames for value in frame.f_locals.values())
 
 
 def with_plain_outputs(program: ExportedProgram) -> ExportedProgram:

@@ -13,7 +13,7 @@ from torch.fx import Node
 from openneutron.convert import convert_alone, with_board_estimate
 from openneutron.errors import ConverterError, OpenNeutronError
 from openneutron.executorch.compile_spec import from_specs, one_graph_options
-from openneutron.executorch.deliver.intermediates import write_intermediates
+from openneutron.executorch.deliver.intermediates import write_intermediates, write_kernel_selection
 from openneutron.executorch.deliver.output_order import reorder_converted, reorder_outputs
 from openneutron.executorch.deliver.session import Trial, take_trial
 from openneutron.executorch.lower.encoding import Constants, Rejected
@@ -62,8 +62,13 @@ class Partition:
         if self.log:
             found[f"{stem}.log"] = self.log
         if self.kernel_selection_code:
-            found[f"{stem}_kernel_selection.c"] = self.kernel_selection_code
+            found[self.kernel_selection_file] = self.kernel_selection_code
         return found
+
+    @property
+    def kernel_selection_file(self) -> str:
+        """The name of its kernel selection's file."""
+        return f"partition_{self.index}_kernel_selection.c"
 
 
 class NeutronBackend(BackendDetails):
@@ -121,6 +126,8 @@ def compile_partition(
     )  # fmt: skip
     if options.intermediates_dir:
         write_intermediates(options.intermediates_dir, partition)
+    elif options.kernel_selection_dir:
+        write_kernel_selection(options.kernel_selection_dir, partition)
     return partition, payload
 
 

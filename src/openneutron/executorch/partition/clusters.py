@@ -20,9 +20,18 @@ from openneutron.executorch.fx import (
     operator_name,
 )
 from openneutron.executorch.lower.encoding import Constants
+from openneutron.executorch.operators import lowerings
 from openneutron.executorch.partition.trial_lowering import TrialLowerings, indices_of, is_stored
 from openneutron.litert.codes import VIEWS
 from openneutron.verdict import Reason
+
+# What to write instead of an operator that has no lowering.
+_INSTEAD = {
+    "cond": "compute both branches and choose between their results with torch.where",
+    "while_loop": "write a loop with a fixed number of steps",
+    "aten._upsample_bilinear2d_aa.default": "interpolate without antialias, or after an average pooling",
+    "aten._upsample_bicubic2d_aa.default": "interpolate without antialias, or after an average pooling",
+}
 
 
 @dataclass
@@ -110,6 +119,29 @@ def examine(cluster: Cluster, trials: TrialLowerings) -> None:
 
 
 def _float_border(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:
+    """Find what crosses the cluster's border in float; an operator that nothing lowers is the cause of that where one is."""
+    found = _float_value(cluster, constants)
+    if found is None or found[1].code not in ("float_input", "float_result"):
+        return found
+    unknown = [node for node in cluster.cores if not is_known(node)]
+    # What makes constants (arange) is there for the operator that reads them.
+    unknown.sort(key=lambda node: not node.all_input_nodes)
+    return (unknown[0], no_lowering(unknown[0])) if unknown else found
+
+
+def is_known(node: Node) -> bool:
+    """Whether some rule lowers the node's operator, or it needs none."""
+    return is_border(node) or operator_name(node) in lowerings() or operator_name(node) == GETITEM
+
+
+def no_lowering(node: Node) -> Reason:
+    """Say that no INT8 form of the operator is known, and what to write instead where something is known."""
+    name = operator_name(node)
+    hint = _INSTEAD.get(name, "see `openneutron ops`")
+    return Reason("no_lowering", f"operator {name} has no lowering", node.name, hint)
+
+
+def _float_value(cluster: Cluster, constants: Constants) -> tuple[Node, Reason] | None:
     inside = set(cluster.nodes)
     for node in cluster.nodes:
         if is_kept_float(node) and not is_border(node):

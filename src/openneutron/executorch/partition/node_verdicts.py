@@ -20,17 +20,12 @@ from openneutron.executorch.fx import (
     source_line,
     value_of,
 )
-from openneutron.executorch.operators import lowerings
-from openneutron.executorch.partition.clusters import Cluster, is_border
+from openneutron.executorch.partition.clusters import Cluster, is_border, is_known, no_lowering
 from openneutron.report.model import NodeVerdict
 from openneutron.verdict import Reason
 
-# Hints for operators that have no INT8 form; for other operators the reason has the hint.
-_INSTEAD = {
-    "aten._upsample_bilinear2d_aa.default": "interpolate without antialias, or after an average pooling",
-    "aten._upsample_bicubic2d_aa.default": "interpolate without antialias, or after an average pooling",
-    "aten.embedding.default": "looking rows up is little work: the layers behind it are what the NPU is for",
-}
+# Hints for operators on other types; for other operators the reason has the hint.
+_INSTEAD = {"aten.embedding.default": "looking rows up is little work: the layers behind it are what the NPU is for"}
 _IMAGE_RANK = 4
 _UNQUANTIZED = "quantize the model with NeutronQuantizer (prepare_pt2e, calibrate, convert_pt2e)"
 
@@ -86,6 +81,8 @@ def _reason(node: Node, cluster: Cluster | None) -> Reason:
         return _of_float(node)
     if cluster.reason is None or cluster.culprit is node:
         return cluster.reason or Reason("not_delegated", "its partition was dropped", node.name)
+    if not is_known(node):
+        return no_lowering(node)
     culprit, reason = cluster.culprit, cluster.reason
     name = culprit.name if culprit is not None else ""
     return Reason(reason.code, f"it belongs together with {name}: {reason.message}", node.name, reason.hint)
@@ -109,7 +106,6 @@ def _of_float(node: Node) -> Reason:
     if name == "aten.convolution.default" and len(shape_of(node)) > _IMAGE_RANK:
         hint = "use convolutions in one or two dimensions"
         return Reason("one_or_two_dimensions", f"it is {len(shape_of(node)) - 2}-D", node.name, hint)
-    if name not in lowerings():
-        hint = _INSTEAD.get(name, "see `openneutron ops`")
-        return Reason("no_lowering", f"operator {name} has no lowering", node.name, hint)
+    if not is_known(node):
+        return no_lowering(node)
     return Reason("not_quantized", "it computes in float", node.name, _UNQUANTIZED)

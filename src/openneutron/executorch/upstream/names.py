@@ -35,12 +35,20 @@ try:
     from torch._ops import OpOverload
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
     from torch.utils._python_dispatch import _disable_current_modes as without_modes
-    from torch.utils._pytree import TreeSpec, tree_leaves, tree_map
+    from torch.utils._pytree import (
+        TreeSpec,
+        tree_flatten,
+        tree_flatten_with_path,
+        tree_leaves,
+        tree_map,
+        tree_unflatten,
+    )
 except ImportError as error:
     raise missing("torch", error) from error
 
 __all__ = [
-    "FakeTensor", "FakeTensorMode", "OpOverload", "SpecViolationError", "TreeSpec", "tree_leaves", "tree_map", "without_modes",
+    "FakeTensor", "FakeTensorMode", "OpOverload", "SpecViolationError", "TreeSpec", "tree_flatten", "tree_flatten_with_path",
+    "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip
 
 

@@ -1,0 +1,50 @@
+"""LiteRT operators that no kernel serves: why, and what users can do about each.
+
+Operators that only read integers, compare, or make shapes are not here: nothing is gained by moving them.
+"""
+
+from __future__ import annotations
+
+# Operator → why it has no kernel, and the way out.
+WAYS_OUT: dict[str, tuple[str, str]] = {
+    "DEQUANTIZE": ("it makes float values", "convert the model with INT8 outputs, and float operators to INT8 ones"),
+    "CAST": (
+        "it changes the type of stored numbers without their scale",
+        "use QUANTIZE between quantized types; cast inputs and outputs outside the model",
+    ),
+    "CONV_3D": (
+        "the NPU convolves over two dimensions",
+        "write it as CONV_2D for each position of the depth's kernel, and add the results",
+    ),
+    "CONV_3D_TRANSPOSE": (
+        "the NPU convolves over two dimensions",
+        "use TRANSPOSE_CONV for the image and RESIZE_NEAREST_NEIGHBOR for the depth",
+    ),
+    "EMBEDDING_LOOKUP_SPARSE": ("it sums a varying number of rows", "look rows up with GATHER and sum them"),
+    "GATHER_ND": (
+        "it reads single elements by coordinates",
+        "use GATHER along one axis, on a tensor reshaped so that a coordinate becomes one index",
+    ),
+    "NON_MAX_SUPPRESSION_V4": ("how much it computes depends on data", "end the NPU's part before it"),
+    "NON_MAX_SUPPRESSION_V5": ("how much it computes depends on data", "end the NPU's part before it"),
+    "CUSTOM:TFLite_Detection_PostProcess": ("how much it computes depends on data", "end the NPU's part before it"),
+    "ONE_HOT": (
+        "an index outside gives a row without a hot element, which no kernel does",
+        "use GATHER with a constant identity matrix; what a FULLY_CONNECTED makes of a hot element is a row of its weights",
+    ),
+    "SELECT": (
+        "its condition is boolean, the NPU computes in INT8",
+        "multiply by a mask of 0 and 1, and add the other side times its complement",
+    ),
+    "SELECT_V2": (
+        "its condition is boolean, the NPU computes in INT8",
+        "multiply by a mask of 0 and 1, and add the other side times its complement",
+    ),
+    "SCATTER_ND": ("it writes single elements by coordinates", "use DYNAMIC_UPDATE_SLICE for a block of rows"),
+    "TOPK_V2": (
+        "it sorts",
+        "use ARG_MAX and REDUCE_MAX for the best one; for more end the NPU's part before it",
+    ),
+    "REVERSE_V2": ("it moves elements backwards", "use GATHER with descending indices"),
+    "CUMSUM": ("each element needs the one before", "use FULLY_CONNECTED with a triangular matrix of ones"),
+}
