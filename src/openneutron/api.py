@@ -227,6 +227,8 @@ def _compile_torch(
         from openneutron.executorch.pipeline import compile_module
 
     with torch_lock(), without_torch_internals():
-        program = compile_module(source, given.inputs, calibration=given.batches, progress=stage, **options)
+        program = compile_module(
+            source, given.inputs, calibration=given.batches, progress=stage, **{"quality": Options.quality, **options}
+        )
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)
