@@ -232,7 +232,8 @@ def _compile_torch(
 
     with torch_lock(), without_torch_internals():
         program = compile_module(
-            source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure, **options
-        )
+            source, given.inputs, calibration=given.batches, progress=stage, structure=given.structure,
+            **{"quality": Options.quality, **options},
+        )  # fmt: skip
     report = replace(program.report, notes=(*program.report.notes, *given.notes))
     return replace(program, report=report, input_names=tuple(names) or program.input_names)

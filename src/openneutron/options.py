@@ -22,12 +22,14 @@ from openneutron.terminal.sizes import parse_size
 
 # The chip that is compiled for when none is named.
 DEFAULT_TARGET = "imxrt700"
+_LARGEST_NUMBER = 100.0  # decibels, and times the cycles: more than any result reaches
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
 OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
+METRICS = ("sqnr", "auto", "top1", "iou", "rank", "boxes")
 
-Kind = Literal["text", "switch", "bytes", "count", "names", "table"]
+Kind = Literal["text", "switch", "bytes", "count", "number", "level", "names", "table"]
 # What a model can come from; an option that only one of them has is refused for the others.
 TORCH, LITERT = "PyTorch", "LiteRT"
 EVERY = (TORCH, LITERT)
@@ -156,6 +158,18 @@ class Options:
         False, "Round weights of PyTorch models up or down for the layer's result on the calibration data.",
         flag="--adaround", fronts=(TORCH,),
     )  # fmt: skip
+    quality: str | float = _option(
+        "auto", "auto: look for better choices below 25 dB, or the metric. plain: do not. A number: dB to reach.",
+        kind="level", flag="--quality", fronts=(TORCH,), choices=("auto", "plain"),
+    )  # fmt: skip
+    quality_cycles: float = _option(
+        1.2, "How many times the cycles of 8 bits 16-bit layers may take for the sake of quality.",
+        kind="number", flag="--quality-cycles", fronts=(TORCH,),
+    )  # fmt: skip
+    metric: str = _option(
+        "sqnr", "What quality means: sqnr, or 99 % of top1, iou, rank, boxes; auto: the one that fits.",
+        flag="--metric", fronts=(TORCH,), choices=METRICS,
+    )  # fmt: skip
     channels_last: bool = _option(
         False, "Channels-last inputs for PyTorch models.", flag="--channels-last", fronts=(TORCH,)
     )
@@ -244,6 +258,8 @@ def _check_value(option: Option, value: Any, where: str) -> Any:
 
             return json.dumps(value, sort_keys=True)  # a text can be compared, hashed and sent to other machines
         value = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if option.kind in ("level", "number"):
+        return _check_number(option, value, where)
     right = {
         "switch": (isinstance(value, bool), "use True or False"),
         "count": (isinstance(value, int) and not isinstance(value, bool), "give a whole number"),
@@ -257,6 +273,21 @@ def _check_value(option: Option, value: Any, where: str) -> Any:
     if not ok:
         raise OptionError(f"{option.name} is {value!r}", where=where, hint=hint)
     return value
+
+
+def _check_number(option: Option, value: Any, where: str) -> Any:
+    """Return a number of at least 1, or one of the option's words."""
+    if value in option.choices:
+        return value
+    try:
+        found = float(value) if not isinstance(value, bool) else 0.0
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 1 <= found <= _LARGEST_NUMBER:
+        words = "".join(f"{one}, " for one in option.choices)
+        hint = f"give {words}{'or ' if words else ''}a number from 1 to {_LARGEST_NUMBER:g}"
+        raise OptionError(f"{option.name} is {value!r}", where=where, hint=hint)
+    return found
 
 
 def refuse_inapplicable(given: Mapping[str, Any], front: str, *, hint: str) -> None:

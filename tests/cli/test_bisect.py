@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from openneutron.cli.bisect import proposal
-from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
+from openneutron.executorch.analyze.bisect import Bisection, Fix
+from openneutron.executorch.quality.goals import Measure
 
 MODEL = """
 import torch

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from openneutron.executorch.analyze import tune as search
-from openneutron.executorch.analyze.bisect import Measure
+from openneutron.executorch.quality.goals import Measure
 from openneutron.executorch.quantize.choices import Choices
 
 TRIALS = (

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from openneutron.analyze.data.source import Data
-    from openneutron.executorch.analyze.bisect import Bisection, Fix, Measure
+    from openneutron.executorch.analyze.bisect import Bisection, Fix
+    from openneutron.executorch.quality.goals import Measure
 
 
 _NEARLY = 3.0  # decibels: half of the noise power

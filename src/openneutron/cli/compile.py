@@ -111,13 +111,15 @@ def _is_given(option: Option, value: Any) -> bool:
 
 
 def _value(option: Option, given: Any) -> Any:
-    return read_text(option, given) if option.kind in ("bytes", "count") else given
+    return read_text(option, given) if option.kind in ("bytes", "count", "number", "level") else given
 
 
 def _value_name(option: Option) -> str | None:
     """Return the name of an option's value in the help text."""
-    kinds: dict[str, str] = {"names": "NAME", "bytes": "BYTES"}
-    return {"target": "CHIP", "precision": "PATTERN=int16"}.get(option.name, kinds.get(option.kind))
+    kinds: dict[str, str] = {"names": "NAME", "bytes": "BYTES", "number": "TIMES"}
+    return {"target": "CHIP", "precision": "PATTERN=int16", "quality": "auto|plain|DB"}.get(
+        option.name, kinds.get(option.kind)
+    )
 
 
 def parameter(option: Option) -> inspect.Parameter:

@@ -13,8 +13,8 @@ import torch
 from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.compile_spec import spec_options
 from openneutron.executorch.deliver.merge import merge_reports
-from openneutron.executorch.pipeline import in_layout
 from openneutron.executorch.program_lowering import lower_program
+from openneutron.executorch.quantized_model import in_layout
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.torch_lock import torch_lock

@@ -26,10 +26,10 @@ from openneutron.executorch.lower.encoding import Constants, Rejected
 from openneutron.executorch.lower.lowering import Lowered, Region, lower
 from openneutron.executorch.partition.partitioner import NeutronPartitioner
 from openneutron.executorch.partition.trial_lowering import Check
-from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.accuracy import GOOD, warnings_of_outputs, worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.quantized_model import quantize
 from openneutron.executorch.stage_times import Stages
 from openneutron.executorch.torch_lock import torch_lock
 from openneutron.litert.write import write_model

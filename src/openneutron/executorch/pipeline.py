@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,11 +15,10 @@ from torch.fx import GraphModule
 
 from openneutron.board.merge import merge_stocks, with_interval
 from openneutron.errors import OpenNeutronError, OptionError
-from openneutron.executorch.capture.checks import check_model, check_samples, check_scales
+from openneutron.executorch.capture.checks import check_model, check_scales
 from openneutron.executorch.capture.export import (
     Inputs,
     check_program,
-    check_shapes,
     evaluation,
     export,
     one_thread,
@@ -32,13 +31,13 @@ from openneutron.executorch.deliver.merge import merge_reports, with_modules
 from openneutron.executorch.deliver.session import CompileSession
 from openneutron.executorch.engines import Engines, engines_of
 from openneutron.executorch.fx import is_quantize
-from openneutron.executorch.lower.layer_calls import LayerBodies
-from openneutron.executorch.partition.passes.keep_layers_whole import contract_layers
 from openneutron.executorch.place.whole_program import whole_program
 from openneutron.executorch.program_lowering import LoweredProgram, lower_program
+from openneutron.executorch.quality.goals import Measure, measure_parts
+from openneutron.executorch.quality.improve import Wish, given_choices, improve, quantization_file
+from openneutron.executorch.quality.trials import Trials
 from openneutron.executorch.quantize.accuracy import (
     GOOD,
-    SAMPLES,
     compare_outputs,
     run_all,
     warnings_of_outputs,
@@ -46,11 +45,9 @@ from openneutron.executorch.quantize.accuracy import (
 )
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
-from openneutron.executorch.quantize.measure.original import run_original
-from openneutron.executorch.quantize.measure.piece_labels import piece_labels
-from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.aware import quantize_aware
+from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again, unmatched_warnings
 from openneutron.executorch.run.runtime import runner_of
 from openneutron.executorch.stage_times import Progress, Stages
 from openneutron.executorch.torch_lock import torch_lock
@@ -60,7 +57,7 @@ from openneutron.executorch.upstream.switch import notes as upstream_notes
 from openneutron.executorch.upstream.versions import check_executorch
 from openneutron.microcode.payload import FRAME, frame_of_pte
 from openneutron.microcode.selection import is_ours, merge
-from openneutron.options import DEFAULT_TARGET
+from openneutron.options import DEFAULT_TARGET, Options
 from openneutron.program import Program
 from openneutron.report.facts import figure_of
 from openneutron.report.model import OutputAccuracy, Report
@@ -173,7 +170,8 @@ def build(
     """Compile as `compile_module` does, and return the quantized module and each partition too.
 
     `recipe` names the engines, `placement` decides about partitions that the CPU runs faster, and with `train` the model
-    is trained with rounding in the loop instead of calibrated. Several threads compile one after the other.
+    is trained with rounding in the loop instead of calibrated. Without `quality` nothing is searched. Several threads compile
+    one after the other.
     """
     check_executorch()
     session = CompileSession()
@@ -182,167 +180,174 @@ def build(
     engines.check_target(target)
     chosen = Choices.of(options)
     spec = spec_options({"target": target, **options})
-    quantized: GraphModule | None = None
-    compared: tuple[OutputAccuracy, ...] = ()
-    made: Quantized | None = None
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    wish = Wish.of({"quality": "plain", **options})
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
+    deliver = _Delivery(spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__)
     if isinstance(source, ExportedProgram) and not calibration:
-        program = source
-    elif train is not None:
+        return deliver.finish(deliver(source, session))
+    if train is not None:
         quantized, program = _train(source, example_inputs, calibration, train, engines, chosen, channels_last, stages)
-    else:
-        if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
-            raise OptionError("the program is quantized already", hint="leave calibration out")
-        if isinstance(source, ExportedProgram) and example_inputs is None:
-            example_inputs = _examples(source)
-        if example_inputs is None or not calibration:
-            raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
-        made = quantize(
-            source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
-            bodies=session.bodies if engines.neutron else None,
-        )  # fmt: skip
-        quantized, program, notes, warnings = made.module, made.program, made.notes, made.warnings
-    check_program(program, from_module=quantized is not None)
-    check_scales(program)
-    lowered = lower_program(
-        program, spec, stages, int8_io=int8_io, engines=engines, placement=placement, session=session
-    )
-    if made is not None:
-        with stages("measuring accuracy"):
-            compared, measured_how = delivered_accuracy(lowered.pte, made, int8_io=int8_io)
-            notes = (*notes, *measured_how)
-    partitions = list(partitions_of(lowered.edge.graph_module))
-    report = merge_reports(
-        partitions, lowered.verdicts, target=target, converter=spec.converter, source=name or type(source).__name__
-    )
-    whole = whole_program(lowered.edge, partitions, target=target, recipe=recipe, arena_bytes=lowered.arena_bytes)
-    report = dataclasses.replace(
-        report,
-        whole=with_interval(whole, report.totals),
-        stock=merge_stocks([partition.report.stock for partition in partitions], whole),
-        seconds=_seconds(stages, partitions),
-        files={"pte": len(lowered.pte)},
-        passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
-        output_sqnr=worst_sqnr(compared),
-        outputs=compared,
-        notes=(
-            *report.notes,
-            *_mode_note(source, train),
-            *_lowering_notes(lowered),
-            *upstream_notes(),
-            *map(str, lowered.borders),
-            *_output_notes(compared),
-            *notes,
-        ),
-        warnings=(
-            *report.warnings,
-            *warnings,
-            *_unmatched_warnings("operators_not_to_delegate", lowered.unmatched),
-            *warnings_of_outputs(compared),
-        ),
-    )
-    if quantized is not None and calibration and report.output_sqnr is not None and report.output_sqnr < GOOD:
-        with stages("looking for the layer that loses accuracy"):
-            samples = [in_layout(batch, channels_last) for batch in calibration[:SAMPLES]]
-            states = states_of(quantized)
-            report = dataclasses.replace(report, warnings=(*report.warnings, loss(report, source, quantized, samples)))
-            restore(quantized, states)
-    return Built(lowered.pte, report, tuple(partitions), quantized, lowered.edge)
-
-
-def _unmatched_warnings(option: str, patterns: Sequence[str]) -> tuple[str, ...]:
-    """Warn of patterns of an option that match nothing."""
-    return tuple(f"{option}: {one!r} matches no node, so it has no effect" for one in patterns)
+        return deliver.finish(deliver(program, session, quantized, notes=_mode_note(source, train)))
+    if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
+        raise OptionError("the program is quantized already", hint="leave calibration out")
+    if isinstance(source, ExportedProgram) and example_inputs is None:
+        example_inputs = _examples(source)
+    if example_inputs is None or not calibration:
+        raise OptionError("example_inputs and calibration are needed", hint="give both, or a quantized program")
+    made = quantize(
+        source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
+        bodies=session.bodies if engines.neutron else None,
+    )  # fmt: skip
+    built = deliver(made.program, session, made.module, made, _mode_note(source, train))
+    if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
+        with stages("looking for better choices"):
+            built = _improve(
+                built, made, source, in_layout(example_inputs, channels_last), chosen, wish, deliver, options
+            )
+    return deliver.finish(built, source, made.samples)
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """The converted PT2E module, its exported program, and the results `wanted` of the given model on `samples`.
+class _Delivery:
+    """Lowers quantized programs with the settings of one compile, measures them and writes their reports."""
 
-    `labels` number the pieces that outputs are joined from. `notes` say what methods did, `warnings` say where the given
-    model's own result is no number.
-    """
+    spec: Options
+    stages: Stages
+    engines: Engines
+    placement: str
+    recipe: str
+    int8_io: bool
+    metric: str
+    source: str
 
-    module: GraphModule
-    program: ExportedProgram
-    samples: Sequence[Inputs]
-    wanted: Sequence[Any]
-    labels: Sequence[torch.Tensor | None]
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    def __call__(
+        self,
+        program: ExportedProgram,
+        session: CompileSession,
+        quantized: GraphModule | None = None,
+        made: Quantized | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Built:
+        """Lower a program and measure it; `made` has what its results are compared with."""
+        check_program(program, from_module=quantized is not None)
+        check_scales(program)
+        lowered = lower_program(
+            program, self.spec, self.stages, int8_io=self.int8_io, engines=self.engines, placement=self.placement,
+            session=session,
+        )  # fmt: skip
+        compared: tuple[OutputAccuracy, ...] = ()
+        warnings: tuple[str, ...] = ()
+        if made is not None:
+            with self.stages("measuring accuracy"):
+                compared, measured_how = delivered_accuracy(lowered.pte, made, int8_io=self.int8_io, metric=self.metric)
+            notes, warnings = (*notes, *made.notes, *measured_how), made.warnings
+        partitions = tuple(partitions_of(lowered.edge.graph_module))
+        target = self.spec.target
+        report = merge_reports(
+            list(partitions), lowered.verdicts, target=target, converter=self.spec.converter, source=self.source
+        )
+        whole = whole_program(
+            lowered.edge, list(partitions), target=target, recipe=self.recipe, arena_bytes=lowered.arena_bytes
+        )
+        report = dataclasses.replace(
+            report,
+            whole=with_interval(whole, report.totals),
+            stock=merge_stocks([partition.report.stock for partition in partitions], whole),
+            files={"pte": len(lowered.pte)},
+            passes={**report.passes, "make_islands_contiguous": lowered.copies.count},
+            output_sqnr=worst_sqnr(compared),
+            outputs=compared,
+            notes=(
+                *report.notes,
+                *_lowering_notes(lowered),
+                *upstream_notes(),
+                *map(str, lowered.borders),
+                *_output_notes(compared),
+                *notes,
+            ),
+            warnings=(
+                *report.warnings,
+                *warnings,
+                *unmatched_warnings("operators_not_to_delegate", lowered.unmatched),
+                *warnings_of_outputs(compared),
+            ),
+        )
+        return Built(lowered.pte, report, partitions, quantized, lowered.edge)
 
-    @property
-    def sqnr(self) -> tuple[float, ...]:
-        """The module's SQNR in decibels for each output that has one."""
-        return tuple(one.sqnr for one in self.compare() if one.sqnr is not None)
+    def finish(
+        self, built: Built, model: torch.nn.Module | ExportedProgram | None = None, samples: Sequence[Inputs] = ()
+    ) -> Built:
+        """Name the layer that loses accuracy where the report has none good enough, and add the seconds of all stages."""
+        report, quantized = built.report, built.quantized
+        if model is not None and quantized is not None and report.output_sqnr is not None and report.output_sqnr < GOOD:
+            with self.stages("looking for the layer that loses accuracy"), one_thread():
+                states = states_of(quantized)
+                warning = loss(report, model, quantized, samples)
+                restore(quantized, states)
+            report = dataclasses.replace(report, warnings=(*report.warnings, warning))
+        return dataclasses.replace(
+            built, report=dataclasses.replace(report, seconds=_seconds(self.stages, built.partitions))
+        )
 
-    def compare(self) -> tuple[OutputAccuracy, ...]:
-        """Measure the module's accuracy; its state stays as it was."""
-        states = states_of(self.module)
-        with one_thread():
-            found = run_all(self.module, self.samples)
-        restore(self.module, states)
-        return compare_outputs(self.wanted, found, self.labels)
+
+def _improve(
+    built: Built,
+    made: Quantized,
+    source: torch.nn.Module | ExportedProgram,
+    inputs: Inputs,
+    chosen: Choices,
+    wish: Wish,
+    deliver: _Delivery,
+    options: Mapping[str, Any],
+) -> Built:
+    """Return the program with better choices of the quantizer, or the same one with notes about what was tried."""
+    engines = deliver.engines
+    stages = Stages(deliver.stages.progress)  # their seconds are part of the search's
+
+    def build_with(choices: Choices) -> Built:
+        session = CompileSession()
+        again = quantize_again(
+            made, source, inputs, choices, stages=stages, engines=engines, bodies=session.bodies
+        )  # fmt: skip
+        return dataclasses.replace(deliver, stages=stages)(again.program, session, again.module, again)
+
+    def judge(found: Sequence[Any]) -> Measure:
+        return measure_parts(found, made.wanted, made.labels, wish.metric, wish.decibels)
+
+    trials = Trials(made.exported, made.calibration, made.samples, made.wanted, judge, engines.quantizer)
+    with nullcontext() if isinstance(source, ExportedProgram) else evaluation(source):
+        found = improve(
+            built, wish, trials, chosen, build=build_with, module=made.module, fixed=given_choices(options), labels=made.labels,
+            wide=deliver.spec.converter == "open" and not engines.cortex_m,
+            stage=deliver.stages.progress or (lambda text: None),
+        )  # fmt: skip
+    report = dataclasses.replace(
+        found.built.report,
+        notes=(*found.notes, *found.built.report.notes),
+        warnings=(*found.built.report.warnings, *found.warnings),
+        quantization=quantization_file(found.choices, deliver.source) if found.choices != chosen else "",
+    )
+    return dataclasses.replace(found.built, report=report)
 
 
 def delivered_accuracy(
-    pte: bytes, made: Quantized, *, int8_io: bool
+    pte: bytes, made: Quantized, *, int8_io: bool, metric: str = "auto"
 ) -> tuple[tuple[OutputAccuracy, ...], tuple[str, ...]]:
     """The accuracy of the written program, measured by running it here, and notes about the measurement.
 
     A program that cannot run here, or whose inputs and outputs are INT8, is measured as its PT2E module.
     """
     if int8_io:
-        return made.compare(), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
+        return made.compare(metric), ("accuracy is that of the PT2E module: the program itself takes and gives INT8",)
     try:
         runner = runner_of(pte, "the program")
-        return compare_outputs(made.wanted, run_all(runner.run, made.samples), made.labels), ()
+        found = run_all(runner.run, made.samples)
+        return compare_outputs(made.wanted, found, made.labels, metric=metric), ()
     except OpenNeutronError as error:
-        return made.compare(), (
+        return made.compare(metric), (
             f"accuracy is that of the PT2E module: the program does not run here ({error.message})",
         )
-
-
-def quantize(
-    model: torch.nn.Module | ExportedProgram,
-    example_inputs: Inputs,
-    calibration: Sequence[Inputs],
-    chosen: Choices | None = None,
-    *,
-    channels_last: bool = False,
-    stages: Stages | None = None,
-    engines: Engines | None = None,
-    bodies: LayerBodies | None = None,
-) -> Quantized:
-    """Quantize a model after training, and run it in float on a few calibration samples to compare with later.
-
-    With `bodies` recurrent layers are one call each in the program, which only our partitioner knows; their bodies go there.
-    """
-    check_model(model)
-    check_samples(example_inputs, calibration)
-    if isinstance(model, ExportedProgram):
-        check_shapes(model)
-    stages, chosen = stages or Stages(), chosen or Choices()
-    quantizer = (engines or engines_of("neutron")).quantizer(chosen)
-    inputs = in_layout(example_inputs, channels_last)
-    batches = [in_layout(batch, channels_last) for batch in calibration]
-    with nullcontext() if isinstance(model, ExportedProgram) else evaluation(model):
-        with stages("exporting"):
-            exported = model if isinstance(model, ExportedProgram) else export(model, inputs)
-        made = quantize_exported(exported, batches, chosen, quantizer, stages=stages)
-        with stages("exporting again"):
-            captured = made.module if bodies is None else contract_layers(made.module, bodies)
-            program = export(captured, inputs, what="the quantized model")
-        with stages("running the model in float"), one_thread():
-            samples = batches[:SAMPLES]
-            wanted = run_original(model, samples)
-    parts = getattr(quantizer, "quantizers", [quantizer])
-    unmatched = [pattern for one in parts for pattern in getattr(one, "unmatched", ())]
-    warnings = (*made.warnings, *_unmatched_warnings("exclude", unmatched))
-    return Quantized(made.module, program, samples, wanted, piece_labels(exported), made.notes, warnings)
 
 
 def _train(
@@ -386,17 +391,6 @@ def _examples(program: ExportedProgram) -> Inputs | None:
     args, kwargs = program.example_inputs or ((), {})
     tensors = bool(args) and not kwargs and all(isinstance(value, torch.Tensor) for value in args)
     return tuple(args) if tensors else None
-
-
-def in_layout(inputs: Inputs, channels_last: bool) -> Inputs:
-    """Inputs as the program stores them: dense, and images channels-last on request."""
-    if channels_last:
-        return tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x.contiguous() for x in inputs)
-    return tuple(x if _is_dense(x) else x.contiguous() for x in inputs)
-
-
-def _is_dense(x: torch.Tensor) -> bool:
-    return x.is_contiguous() or (x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last))
 
 
 def _mode_note(source: torch.nn.Module | ExportedProgram, train: Any) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ import torch
 from openneutron.executorch.capture.export import one_thread
 from openneutron.executorch.capture.sources import Loaded
 from openneutron.executorch.engines import engines_of
-from openneutron.executorch.pipeline import quantize
 from openneutron.executorch.quantize.accuracy import worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantized_model import quantize
 from openneutron.executorch.torch_lock import torch_lock
 
 

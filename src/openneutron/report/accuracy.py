@@ -8,8 +8,12 @@ from typing import Final
 from openneutron.report.model import OutputAccuracy
 
 GOOD: Final = 20.0  # dB; below, a tenth of the output is noise, and predictions change
-LOST: Final = 6.0  # dB; below, half of a part's values is noise, which makes them useless
+LOST: Final = 10.0  # dB; below, a third of a part's values is noise, which makes them useless
 AGREES: Final = 0.9  # share of equal integers; below, one in ten differs
+# Metrics of what outputs mean, and what their figures are called.
+METRIC_TITLES: Final = {
+    "top1": "same class", "iou": "overlap of masks", "rank": "rank correlation", "boxes": "overlap of boxes",
+}  # fmt: skip
 FULL: Final = 120.0  # dB for equal values: more than any quantized result reaches
 
 
@@ -36,7 +40,7 @@ def warnings_of_outputs(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
                 f"{one.name}: {one.agreement:.1%} of its integers are those of the float model, no more than if all were "
                 "its most frequent one"
             )
-        if one.part_sqnr is not None and one.part_sqnr < LOST and one.sqnr is not None and one.sqnr >= GOOD:
+        if _hides_part(one):
             apart = f"are {one.step:.4g} apart" if one.step else "are all one"
             found.append(
                 f"{one.part} of {one.name}: {one.part_sqnr:.1f} dB SQNR from float, where values lie between "
@@ -44,6 +48,13 @@ def warnings_of_outputs(outputs: Sequence[OutputAccuracy]) -> tuple[str, ...]:
                 "give parts of such different ranges as outputs of their own, or scale them to one range"
             )
     return tuple(found)
+
+
+def _hides_part(one: OutputAccuracy) -> bool:
+    """Return whether an output is good as a whole and one of its parts is not."""
+    if one.sqnr is None or one.sqnr < GOOD or one.part_sqnr is None:
+        return False
+    return one.part_sqnr < (GOOD if one.separate else LOST)
 
 
 def low_outputs(outputs: Sequence[OutputAccuracy], hint: str) -> tuple[str, ...]:

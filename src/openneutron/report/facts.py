@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from openneutron.machine import targets
+from openneutron.report.accuracy import METRIC_TITLES
 from openneutron.report.fits import warnings_of
 from openneutron.report.latency import latency
 from openneutron.report.model import Kernel, NodeVerdict, Operator, OutputAccuracy, Report, Totals
@@ -154,7 +155,8 @@ def figure_of(one: OutputAccuracy) -> str:
         'output 1 98.0% equal'
     """
     if one.sqnr is not None:
-        return f"{one.name} {one.sqnr:.1f} dB"
+        kept = f" ({METRIC_TITLES[one.metric]} {one.kept:.1%})" if one.kept >= 0 else ""
+        return f"{one.name} {one.sqnr:.1f} dB{kept}"
     return f"{one.name} {one.agreement:.1%} equal" if one.agreement >= 0 else f"{one.name} {one.note}"
 
 

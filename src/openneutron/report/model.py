@@ -286,7 +286,11 @@ class OutputAccuracy:
     the share of equal elements, -1 for floats; `common` is the share of the float model's most frequent integer, which a
     program that always gives that integer would reach. `part` names the piece with the lowest SQNR, `part_sqnr`: there the
     float values lie between `part_low` and `part_high`, and those of the program are `step` apart (0: one value only).
-    `wrong` counts NaN and infinities that are numbers in the other. `note` is a remark that the figures do not show.
+    `separate` says that this part is one that the model joins to the rest, or has a much smaller range, so that it must be as
+    good as an output of its own. `wrong` counts NaN and infinities that are numbers in the other. `metric` names what the
+    output means ("top1", "iou", "rank", "boxes"; "" if that is not clear), `kept` is the share of the float model's answers
+    that it keeps, -1 if unknown.
+    `note` is a remark that the figures do not show.
     """
 
     name: str
@@ -298,7 +302,10 @@ class OutputAccuracy:
     part_low: float = 0.0
     part_high: float = 0.0
     step: float = 0.0
+    separate: bool = False
     wrong: int = 0
+    metric: str = ""
+    kept: float = -1.0
     note: str = ""
 
 
@@ -308,7 +315,8 @@ class Report:
 
     `output_sqnr` is how close its output is to that of the float model, in dB, if measured; of several outputs the worst.
     `outputs` has them one by one, with the worst part of each. `warnings` are what a user must know before relying on the
-    program. `flash_bytes` is the board's flash if that is not the chip's own, else 0.
+    program. `flash_bytes` is the board's flash if that is not the chip's own, else 0. `quantization` is the quantization file
+    that repeats choices found here for the sake of quality, "" if there were none.
     """
 
     target: str = ""
@@ -331,6 +339,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)
     flash_bytes: int = 0
+    quantization: str = ""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     version: int = VERSION

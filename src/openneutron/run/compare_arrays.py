@@ -10,25 +10,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from openneutron.report.accuracy import FULL, LOST
+from openneutron.report.accuracy import FULL, LOST, METRIC_TITLES
 from openneutron.report.model import OutputAccuracy
+from openneutron.run.compare_metrics import measure_metric, recognize_metric
 from openneutron.run.output_parts import Part, axis_parts, join_parts
 
 Array = npt.NDArray[Any]
 
 _MAX_SUM_ERROR: Final = 1e-3  # difference from 1; float rounding over a thousand classes stays far below
 
+_APART: Final = 16.0  # times; one INT8 scale leaves a smaller range less than four bits
+_MAP_SIDE: Final = 8  # shorter sides are rather channels
 
-def compare_arrays(name: str, wanted: Array, found: Array, labels: Array | None = None) -> OutputAccuracy:
+
+def compare_arrays(
+    name: str, wanted: Array, found: Array, labels: Array | None = None, *, metric: str = "auto"
+) -> OutputAccuracy:
     """Return the accuracy of one output; the first axis of both arrays counts samples.
 
-    `labels` has the number of each element's piece, for an output joined from several.
+    `labels` has the number of each element's piece, for an output joined from several. `metric` is one of `METRIC_TITLES`, or
+    "auto" for the one that the float values suggest.
     """
+    accuracy = _compare_values(name, wanted, found, labels)
+    if accuracy.sqnr is None or accuracy.wrong:
+        return accuracy
+    chosen = metric if metric in METRIC_TITLES else recognize_metric(wanted)
+    kept = measure_metric(chosen, wanted, found) if chosen else -1.0
+    return replace(accuracy, metric=chosen, kept=kept) if kept >= 0 else accuracy
+
+
+def _compare_values(name: str, wanted: Array, found: Array, labels: Array | None) -> OutputAccuracy:
     if not wanted.size:
         return OutputAccuracy(name, note="empty")
     if wanted.dtype.kind in "iub":
@@ -56,11 +73,11 @@ def compare_arrays(name: str, wanted: Array, found: Array, labels: Array | None 
     worst = _worst_part(right, ours, labels)
     if worst is None:
         return OutputAccuracy(name, sqnr)
-    part, figure = worst
+    part, figure, joined = worst
     values = wanted[np.broadcast_to(part.where, wanted.shape)]
     return OutputAccuracy(
         name, sqnr, part=part.name, part_sqnr=figure, part_low=float(values.min()), part_high=float(values.max()),
-        step=_step(found),
+        step=_step(found), separate=joined or (not _is_map(wanted) and _is_small(values, wanted)),
     )  # fmt: skip
 
 
@@ -75,8 +92,11 @@ def _ratio(power: float, error: float) -> float:
     return max(min(10 * math.log10(power / error), FULL), -FULL) if power else -FULL
 
 
-def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part, float] | None:
-    """Return the part with the lowest SQNR: a joined piece, or a channel or column if that loses more."""
+def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part, float, bool] | None:
+    """Return the part with the lowest SQNR, with that, and whether the model joins it or hides it behind a constant.
+
+    It is a joined piece, or a channel or column if that loses more.
+    """
     signal, noise = (np.square(x).sum(axis=0) for x in (wanted, wanted - found))
     moves = (wanted != wanted[:1]).any(axis=0) if len(wanted) > 1 else np.ones(signal.shape, dtype=np.bool_)
 
@@ -94,12 +114,24 @@ def _worst_part(wanted: Array, found: Array, labels: Array | None) -> tuple[Part
     flat = [] if shares else [one for one in measured(pieces) if _hides_offset(wanted, found, one[0])]
     if flat:
         part, _ = flat[0]
-        return part, _around_mean(wanted[:, part.where], found[:, part.where])
+        return part, _around_mean(wanted[:, part.where], found[:, part.where]), True
     worst = min(measured(pieces) if labels is not None else [], key=lambda one: one[1], default=None)
     if shares or (worst is not None and worst[1] < LOST):
-        return worst
+        return None if worst is None else (*worst, True)
     inside = min(measured(axis_parts(signal, noise, LOST, len(wanted))), key=lambda one: one[1], default=None)
-    return inside if worst is None or (inside is not None and inside[1] < LOST) else worst
+    if inside is not None and (worst is None or inside[1] < LOST):
+        return *inside, False
+    return None if worst is None else (*worst, True)
+
+
+def _is_map(wanted: Array) -> bool:
+    """Return whether samples are pictures: their columns and rows have no meaning of their own."""
+    sides = sorted(wanted.shape[1:])[-2:]
+    return len(sides) == 2 and min(sides) >= _MAP_SIDE
+
+
+def _is_small(values: Array, wanted: Array) -> bool:
+    return float(np.abs(values).max()) * _APART < float(np.abs(wanted).max())
 
 
 def _hides_offset(wanted: Array, found: Array, part: Part) -> bool:

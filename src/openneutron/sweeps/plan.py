@@ -26,12 +26,16 @@ from openneutron.machine import targets
 from openneutron.options import PUBLIC, TORCH, Option, Options, check_options, read_text
 from openneutron.sweeps.scoring import check_scoring
 
-# Options that leave the figures alone, ask for files that a sweep does not keep, or belong to the model.
-_NO_AXIS = {"dump_kernel_selection_code", "dump_intermediates", "certificate", "trust"}
+# Options that leave the figures alone, search by themselves, ask for files that a sweep does not keep, or belong to the model.
+_NO_AXIS = {
+    "dump_kernel_selection_code", "dump_intermediates", "certificate", "trust", "quality", "quality_cycles", "metric",
+}  # fmt: skip
 AXES: dict[str, Option] = {one.name: one for one in PUBLIC if one.name not in _NO_AXIS}
 # Of the options of PyTorch models, these are obeyed behind quantization; all others decide what the quantized program is.
 _BEHIND = {"placement", "int8_io"}
-QUANTIZING = frozenset(one.name for one in PUBLIC if one.fronts == (TORCH,) and not one.key and one.name not in _BEHIND)
+QUANTIZING = frozenset(
+    one.name for one in AXES.values() if one.fronts == (TORCH,) and not one.key and one.name not in _BEHIND
+)
 _SWITCH = {"yes": True, "no": False, "true": True, "false": False, "on": True, "off": False}
 NONE = "none"
 _KEYS = frozenset({"source", "arguments", "sizes", "calibration", "trust", "data", "limit", "mean", "std"})

@@ -51,7 +51,7 @@ def test_a_report_and_its_compile_agree_however_many_samples_there_are() -> None
     """The last of forty samples are far larger, so another number of samples would give another figure."""
     source = loaded()
     samples = [(torch.randn(SHAPE) * (1 if at < 20 else 8),) for at in range(40)]
-    program = on.compile(source.model, source.example_inputs, calibration=samples)
+    program = on.compile(source.model, source.example_inputs, calibration=samples, quality="plain")
     report = with_sqnr(program.report, source.model, program.quantized, samples)
     assert report.output_sqnr == program.report.output_sqnr
     # Layers are those of the PT2E module, the output is the delivered program's: LSBs apart.
@@ -65,11 +65,12 @@ def test_a_layer_with_a_bad_range_stands_out() -> None:
     source = loaded()
     with torch.no_grad():
         source.model.second[0].weight[0, 0, 0, 0] = 100 * source.model.second[0].weight.abs().max()
-    program = on.compile(source.model, source.example_inputs, calibration=source.calibration, per_channel=False)
+    options = {"per_channel": False, "quality": "plain"}
+    program = on.compile(source.model, source.example_inputs, calibration=source.calibration, **options)
     report = with_sqnr(program.report, source.model, program.quantized, source.calibration)
     first, second = report.kernels[:2]
     assert second.sqnr < first.sqnr - 10
-    per_channel, wide = precision_what_ifs(source, {"target": "imxrt700"}, report)
+    per_channel, wide = precision_what_ifs(source, {"target": "imxrt700", **options}, report)
     assert (per_channel.option, wide.option) == ("--per-channel", "--activations int16")
     assert per_channel.whole and per_channel.cycles > 0
     assert report.output_sqnr + 3 < min(per_channel.output_sqnr, wide.output_sqnr + 3)

@@ -73,7 +73,7 @@ def test_workers_change_nothing_in_what_is_found() -> None:
 def test_trials_and_cycles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     found = tuned(Goal(sqnr=200.0), trials=3)
     assert not found.reached and len(found.trials) == 3
-    monkeypatch.setattr(module_under_test._Search, "_price", lambda self, choices: 150 if choices.layers else 100)
+    monkeypatch.setattr(module_under_test._Prices, "ratio", lambda self, choices: 1.5 if choices.layers else 1.0)
     bounded = tune(network(), IMAGES[0], calibration=IMAGES, samples=IMAGES, goal=Goal(sqnr=200.0), most_cycles=1.2)
     assert not any(one.activations for one in bounded.choices.layers)
 

@@ -161,6 +161,8 @@ def _write(program: Program, output: Path | None, stem: str, request: Request) -
 
     if output is not None:
         put(output, program.data)
+        if program.report.quantization:
+            put(output.with_name(f"{output.stem}.quantization.toml"), program.report.quantization)
     if request.options.get("dump_kernel_selection_code"):
         beside = output if output is not None else Path(f"{stem}.pte")
         _write_selections(program, beside, put)

@@ -11,7 +11,6 @@ Example:
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,15 +21,15 @@ from torch.fx import GraphModule, Interpreter, Node
 
 from openneutron.executorch.capture.export import Inputs, evaluation, export
 from openneutron.executorch.fx import is_dequantize, is_quantize, module_path, operator_name, source_line
+from openneutron.executorch.quality.goals import Measure, measure_of
 from openneutron.executorch.quantize import NeutronQuantizer
-from openneutron.executorch.quantize.accuracy import FULL, compare_outputs, copy_tensors, worst_sqnr
+from openneutron.executorch.quantize.accuracy import copy_tensors
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.post_training import quantize_exported
 from openneutron.executorch.quantize.pt2e import calibrate, prepare
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.torch_lock import torch_lock
-from openneutron.executorch.upstream.names import tree_leaves
 from openneutron.options import SCHEMA, check_options
 
 Progress = Callable[[str], None]
@@ -46,14 +45,6 @@ _CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 # A smaller gain is within what another choice of samples changes.
 MIN_GAIN_DB = 0.1
 _MOST_WIDE = 4  # layers proposed for 16 bits one by one; where more are to blame, all of them are the answer
-
-
-@dataclass(frozen=True)
-class Measure:
-    """Output SQNR against float in decibels, and the share of right answers where classes are known (else -1)."""
-
-    sqnr: float
-    accuracy: float = -1.0
 
 
 @dataclass(frozen=True)
@@ -261,12 +252,6 @@ class Partly(Interpreter):
         return self.env[n.args[0]] if left_out else super().run_node(n)
 
 
-def first_output(result: Any) -> torch.Tensor:
-    """A network's first result as one row of doubles."""
-    value = next(one for one in tree_leaves(result) if isinstance(one, torch.Tensor))
-    return value.detach().double().reshape(-1)
-
-
 def run_partly(module: GraphModule, samples: Sequence[Inputs], off: set[Node]) -> list[Any]:
     """Run a module on samples in a row with some quantize nodes left out; returns the results and restores its state."""
     run = Partly(module, off).run if off else module
@@ -275,21 +260,3 @@ def run_partly(module: GraphModule, samples: Sequence[Inputs], off: set[Node]) -
         found = [copy_tensors(run(*copy_tensors(sample))) for sample in samples]
     restore(module, states)
     return found
-
-
-def measure_of(found: Sequence[Any], wanted: Sequence[Any], classes: Sequence[int] | None) -> Measure:
-    """SQNR of the worst output, and the share of samples whose first output is largest at its class.
-
-    Where all outputs are integers, decibels are those of the share of equal ones.
-    """
-    compared = compare_outputs(wanted, found)
-    sqnr = worst_sqnr(compared)
-    if sqnr is None:
-        differing = 1 - min((one.agreement for one in compared if one.agreement >= 0), default=1.0)
-        sqnr = FULL if not differing else -10 * math.log10(differing)
-    if classes is None:
-        return Measure(sqnr)
-    right = sum(
-        int(first_output(one).argmax()) == wanted_class for one, wanted_class in zip(found, classes, strict=True)
-    )
-    return Measure(sqnr, right / len(found))

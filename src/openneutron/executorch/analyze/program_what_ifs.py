@@ -18,8 +18,9 @@ from torch.export import ExportedProgram
 
 from openneutron.errors import OpenNeutronError
 from openneutron.executorch.capture.export import export
-from openneutron.executorch.pipeline import compile_module, in_layout
+from openneutron.executorch.pipeline import compile_module
 from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantized_model import in_layout
 from openneutron.executorch.torch_lock import torch_lock
 from openneutron.machine import targets
 from openneutron.options import PROGRAM_CHANGES, SCHEMA
@@ -30,7 +31,7 @@ from openneutron.report.model import Report, WhatIf
 
 Progress = Callable[[str], None]
 # What the quantized module has in it already.
-_OF_QUANTIZATION = frozenset({*(field.name for field in fields(Choices)), "quantization", "train"})
+_OF_QUANTIZATION = frozenset({*(field.name for field in fields(Choices)), "quantization", "quality", "train"})
 _PRECISIONS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("Quantize weights per output channel", {"per_channel": True}),
     ("Compute in 16 bits", {"activations": "int16"}),
@@ -73,7 +74,7 @@ def precision_what_ifs(
         if progress is not None:
             progress(f"trying: {change[0].lower()}{change[1:]}")
         try:
-            values = {**options, **changed, "name": loaded.name}
+            values = {**options, **changed, "name": loaded.name, "quality": "plain"}
             made = compile_module(loaded.model, loaded.example_inputs, calibration=loaded.calibration, **values)
         except OpenNeutronError:
             continue  # a kernel that has no 16-bit form and no place on the CPU

@@ -39,13 +39,16 @@ def output_sqnr(wanted: Results, found: Results) -> tuple[float, ...]:
 
 
 def compare_outputs(
-    wanted: Results, found: Results, labels: Sequence[torch.Tensor | None] = ()
+    wanted: Results, found: Results, labels: Sequence[torch.Tensor | None] = (), *, metric: str = "auto"
 ) -> tuple[OutputAccuracy, ...]:
-    """Return the accuracy of each output; `labels` number the pieces that an output is joined from, where known."""
+    """Return the accuracy of each output; `labels` number the pieces that an output is joined from, where known.
+
+    `metric` is as in `compare_arrays`.
+    """
     pairs = _concatenate_outputs(wanted, found)
     known = labels if len(labels) == len(pairs) else [None] * len(pairs)
     return tuple(
-        _compare_output(f"output {at}", a, b, pieces)
+        _compare_output(f"output {at}", a, b, pieces, metric)
         for at, ((a, b), pieces) in enumerate(zip(pairs, known, strict=True))
     )
 
@@ -78,9 +81,11 @@ def _concatenate_outputs(wanted: Results, found: Results) -> list[tuple[torch.Te
 
 
 def _compare_output(
-    name: str, wanted: torch.Tensor, found: torch.Tensor, labels: torch.Tensor | None
+    name: str, wanted: torch.Tensor, found: torch.Tensor, labels: torch.Tensor | None, metric: str
 ) -> OutputAccuracy:
-    return compare_arrays(name, _array(wanted), _array(found), None if labels is None else _array(labels))
+    return compare_arrays(
+        name, _array(wanted), _array(found), None if labels is None else _array(labels), metric=metric
+    )
 
 
 def _array(tensor: torch.Tensor) -> Any:

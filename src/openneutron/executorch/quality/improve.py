@@ -1,0 +1,260 @@
+"""Improve a compiled program whose measured accuracy is below its goal, and say in three lines what that did.
+
+Example:
+    >>> found = improve(first, wish, trials, chosen, build=build_with)
+    >>> found.built.report.output_sqnr, found.notes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import torch
+from torch.fx import GraphModule
+
+from openneutron.executorch.quality.goals import KEPT, Goal, Measure, lowest_sqnr, summarize
+from openneutron.executorch.quality.search import Search, Trial
+from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quantize.choices import NAMES, Choices, to_toml
+from openneutron.options import SCHEMA, Options
+from openneutron.report.model import OutputAccuracy, Report
+
+DECIBELS: Final = 25.0  # goal of "auto": below, classes and boxes begin to change
+_MANY_SAMPLES: Final = 64
+_MARGIN_DB: Final = 1.5  # few samples set the ranges in which they are measured, and so measure better than others
+_TRIALS: Final = 12
+_MANY_TRIALS_NODES: Final = 400  # a larger network has half of the trials
+_BUILDS: Final = 3  # of programs with 16-bit layers, each with a better estimate of their cycles
+_WIDE_TRIALS: Final = 3  # before each of these
+_MOST_GROWTH: Final = 4.0  # of what an estimate may use after one that was too high
+_MARGIN: Final = 0.9  # of the cycles that remain
+
+
+class HasReport(Protocol):
+    """A compiled program."""
+
+    @property
+    def report(self) -> Report:
+        """The program's report."""
+
+
+T = TypeVar("T", bound=HasReport)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user asked for: "auto", "plain" or decibels; times the cycles of 8 bits; what quality means."""
+
+    quality: str | float = Options.quality
+    cycles: float = Options.quality_cycles
+    metric: str = Options.metric
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Wish:
+        """Take the wish from compile options; a quantization file says all, so that "auto" does nothing beside it."""
+        found = {name: given[option] for name, option in _FIELDS.items() if option in given}
+        made = cls(**found)
+        return cls("plain", made.cycles, made.metric) if given.get("quantization") and made.quality == "auto" else made
+
+    @property
+    def decibels(self) -> float:
+        """The SQNR that every part of the outputs must have."""
+        return DECIBELS if isinstance(self.quality, str) else self.quality
+
+    @property
+    def goal(self) -> Goal:
+        """The goal that is told to the user."""
+        return Goal(sqnr=self.decibels) if self.metric == "sqnr" else Goal(accuracy=KEPT)
+
+    def aim(self, samples: int) -> Goal:
+        """Return the goal of the search: few calibration samples measure better than others will, so it leaves a margin."""
+        margin = _MARGIN_DB if samples < _MANY_SAMPLES else 0.0
+        return Goal(sqnr=self.decibels + margin) if self.metric == "sqnr" else Goal(accuracy=KEPT)
+
+    def measure(self, outputs: Sequence[OutputAccuracy]) -> Measure:
+        """Return the measure of compared outputs that the goal is about."""
+        return summarize(outputs, self.metric, self.decibels)
+
+    def is_open(self, outputs: Sequence[OutputAccuracy], samples: int) -> bool:
+        """Return whether something is to be done for these outputs, measured with so many calibration samples."""
+        known = self.quality != "plain" and bool(outputs)
+        return known and not self.aim(samples).reached(self.measure(outputs), _FLOAT)
+
+
+_FIELDS: Final = {"quality": "quality", "cycles": "quality_cycles", "metric": "metric"}
+_FLOAT: Final = Measure(120.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Improved(Generic[T]):
+    """The better program, its choices, and the notes about the search."""
+
+    built: T
+    choices: Choices
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def improve(
+    first: T,
+    wish: Wish,
+    trials: Trials,
+    chosen: Choices,
+    *,
+    build: Callable[[Choices], T],
+    module: GraphModule | None = None,
+    fixed: frozenset[str] = frozenset(),
+    labels: Sequence[torch.Tensor | None] = (),
+    wide: bool = True,
+    stage: Callable[[str], None] = lambda text: None,
+) -> Improved[T]:
+    """Search for better choices than `chosen`, of which the options in `fixed` stay, and build the program with them.
+
+    `module` is the quantized network of `first`. `wide` allows 16-bit activations. The first program comes back where nothing
+    is better within the cycles.
+    """
+    budget = _TRIALS if len(trials.exported.graph.nodes) <= _MANY_TRIALS_NODES else _TRIALS // 2
+    aim = wish.aim(len(trials.calibration))
+    search = Search(trials, aim, _FLOAT, chosen, budget=budget, fixed=fixed, stage=stage, labels=labels)
+    start = wish.measure(first.report.outputs)
+    search.begin(start)
+    if chosen.activations == "int8":
+        search.find_layers(module)
+    search.try_free()
+    narrow, narrow_measure = search.best, search.measure
+    costs, most = costs_of(first.report), wish.cycles - 1
+    wide = wide and chosen.activations == "int8" and not search.reached
+    built, choices, problem = first, chosen, ""
+    for attempt in range(_BUILDS if wide else 1):
+        if wide:
+            search.best, search.measure = narrow, narrow_measure
+            search.budget = len(search.done) + _WIDE_TRIALS
+            search.widen(costs, most)
+        if search.best in (chosen, choices):
+            break
+        stage("compiling with better choices")
+        try:
+            made = build(search.best)
+        except Exception as error:  # what was tried on top of a program that compiles must not fail the compile
+            problem = f"{type(error).__name__}: {error}"
+            break
+        ratio = cycles_ratio(made.report, first.report)
+        if ratio <= wish.cycles and wish.goal.is_better(
+            wish.measure(made.report.outputs), wish.measure(built.report.outputs)
+        ):
+            built, choices = made, search.best
+        if search.best == narrow or (ratio <= wish.cycles and search.reached) or attempt + 1 == _BUILDS:
+            break
+        most *= (
+            min(_MOST_GROWTH, (wish.cycles - 1) / max(ratio - 1, 1e-3)) * _MARGIN
+        )  # as wrong as the last estimate was
+    if built is first and narrow != chosen and search.best != narrow and not problem:
+        made = build(narrow)
+        if wish.goal.is_better(wish.measure(made.report.outputs), start):
+            built, choices = made, narrow
+    notes = _notes(wish, search.done, choices, chosen, first.report, built.report, problem)
+    return Improved(built, choices, notes, _missed(wish, built.report))
+
+
+def costs_of(report: Report) -> dict[str, float]:
+    """Return by the name of each node what 16 bits add to the cycles, as a share of all.
+
+    A kernel takes about twice its cycles with them.
+    """
+    handles: dict[int, list[str]] = {}
+    for node in report.nodes:
+        if node.delegated and node.origin:
+            handles.setdefault(node.debug_handle, []).append(node.origin)
+    operators = {one.index: one for one in report.operators}
+    found: dict[str, float] = {}
+    for kernel in report.kernels:
+        known = (operators[index] for index in kernel.operators if index in operators)
+        names = {name for one in known for handle in one.debug_handles for name in handles.get(handle, ())}
+        for name in names:
+            found[name] = found.get(name, 0.0) + kernel.cycles / max(1, report.totals.cycles)
+    return found
+
+
+def cycles_ratio(report: Report, other: Report) -> float:
+    """Return how many times the cycles of another program one takes; operators that went to the CPU count by time."""
+    ratio = report.totals.cycles / max(1, other.totals.cycles)
+    if report.whole.timed and other.whole.timed and other.whole.milliseconds:
+        return max(ratio, report.whole.milliseconds / other.whole.milliseconds)
+    return ratio if report.whole.cpu_operators <= other.whole.cpu_operators else float("inf")
+
+
+def describe(choices: Choices, start: Choices) -> str:
+    """Return what some choices have that others do not, in words.
+
+    Example:
+        >>> describe(Choices(correct_bias=True, observer="minmax"), Choices())
+        'observer=minmax, correct_bias'
+    """
+    words = []
+    for name in NAMES:
+        value = getattr(choices, name)
+        if value != getattr(start, name) and name != "exclude":
+            words.append(name if value is True else f"{name}={value}")
+    wide = [one.name for one in choices.layers if one.activations == "int16" and one not in start.layers]
+    if wide:
+        some = ", ".join(wide[:3]) + (", …" if len(wide) > 3 else "")
+        words.append(f"16-bit activations in {len(wide)} layers ({some})")
+    return ", ".join(words)
+
+
+def _figures(wish: Wish, report: Report) -> str:
+    measure = wish.measure(report.outputs)
+    kept = f", {measure.accuracy:.1%} of the answers kept" if measure.accuracy >= 0 else ""
+    return f"{measure.sqnr:.1f} dB{kept}"
+
+
+def _notes(
+    wish: Wish, trials: Sequence[Trial], choices: Choices, start: Choices, first: Report, last: Report, problem: str
+) -> tuple[str, ...]:
+    """Return what was done, what it cost and what it gained, a line each."""
+    aim = f"{wish.decibels:g} dB" if wish.metric == "sqnr" else f"{KEPT:.0%} of the answers"
+    failed = [f"{one.change} ({one.problem})" for one in trials if one.problem] + ([problem] if problem else [])
+    told = (f"quality: failed and left out: {'; '.join(failed)}",) if failed else ()
+    count = len(trials) - 1
+    if choices == start:
+        return (
+            f"quality: {_figures(wish, first)} is below the goal of {aim}; none of {count} trials was better within "
+            f"{wish.cycles:g} × the cycles",
+            *told,
+        )
+    ratio = cycles_ratio(last, first)
+    reached = "" if wish.goal.reached(wish.measure(last.outputs), _FLOAT) else ", which is not reached"
+    return (
+        f"quality: chosen after {count} trials: {describe(choices, start)}",
+        f"quality: costs {ratio:.2f} × the cycles ({first.totals.cycles:,} to {last.totals.cycles:,})",
+        f"quality: gains {_figures(wish, first)} to {_figures(wish, last)} in the worst part; the goal is {aim}{reached}",
+        *told,
+    )
+
+
+def _missed(wish: Wish, report: Report) -> tuple[str, ...]:
+    """Warn of outputs that stay below the goal."""
+    found = []
+    for one in report.outputs:
+        if wish.goal.reached(wish.measure([one]), _FLOAT):
+            continue
+        lowest = lowest_sqnr([one])
+        part = f"{one.part} of " if one.part_sqnr is not None and one.separate and one.part_sqnr <= lowest else ""
+        kept = f", {one.kept:.1%} of its answers kept" if wish.metric != "sqnr" and one.kept >= 0 else ""
+        found.append(
+            f"{part}{one.name}: {lowest:.1f} dB{kept}, below the goal of quality; raise --quality-cycles above "
+            f"{wish.cycles:g}, give more calibration data, or train with quantization (docs/qat.md)"
+        )
+    return tuple(found)
+
+
+def quantization_file(choices: Choices, source: str) -> str:
+    """Return the quantization file that repeats some choices."""
+    return to_toml(choices, head=f"openneutron compile {source}: found by --quality")
+
+
+def given_choices(options: Mapping[str, Any]) -> frozenset[str]:
+    """Return the options about quantization that differ from their defaults: what a user chose stays."""
+    return frozenset(name for name in NAMES if name in options and options[name] != SCHEMA[name].default)

@@ -1,0 +1,66 @@
+"""Trials: quantize an exported float program with some choices, run it on samples, and measure it.
+
+The program is captured once; a trial neither exports nor compiles.
+
+Example:
+    >>> trials = Trials(exported, batches, samples, wanted, judge)
+    >>> trials.measure(Choices(correct_bias=True)).sqnr
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx import GraphModule
+from torchao.quantization.pt2e.quantizer import Quantizer
+
+from openneutron.executorch.capture.export import Inputs, one_thread
+from openneutron.executorch.fx import operator_name
+from openneutron.executorch.quality.goals import Measure
+from openneutron.executorch.quantize.accuracy import copy_tensors
+from openneutron.executorch.quantize.choices import Choices
+from openneutron.executorch.quantize.post_training import quantize_exported
+from openneutron.executorch.quantize.quantizer import NeutronQuantizer
+from openneutron.executorch.quantize.states import restore, states_of
+
+
+@dataclass
+class Trials:
+    """A float program with its calibration data, and samples with the results of the original model on them.
+
+    `judge` measures results of the quantized network; `quantizer` makes the quantizer of some choices.
+    """
+
+    exported: ExportedProgram
+    calibration: Sequence[Inputs]
+    samples: Sequence[Inputs]
+    wanted: Sequence[Any]
+    judge: Callable[[Sequence[Any]], Measure]
+    quantizer: Callable[[Choices], Quantizer] = NeutronQuantizer.of
+    module: GraphModule | None = field(default=None, init=False)  # of the latest trial
+
+    def measure(self, choices: Choices) -> Measure:
+        """Quantize with these choices and return what the network then reaches."""
+        self.module = self.quantize(choices)
+        return self.judge(run_all_samples(self.module, self.samples))
+
+    def quantize(self, choices: Choices) -> GraphModule:
+        """Quantize with these choices."""
+        return quantize_exported(self.exported, self.calibration, choices, self.quantizer(choices)).module
+
+    def has(self, operator: str) -> bool:
+        """Return whether the float program has an operator with this in its name."""
+        return any(operator in operator_name(node) for node in self.exported.graph.nodes)
+
+
+def run_all_samples(module: GraphModule, samples: Sequence[Inputs]) -> list[Any]:
+    """Run a module on samples in a row, on one thread, and restore its state."""
+    states = states_of(module)
+    with torch.no_grad(), one_thread():
+        found = [copy_tensors(module(*copy_tensors(sample))) for sample in samples]
+    restore(module, states)
+    return found

@@ -1,0 +1,49 @@
+"""Goals: what reaches them, what is better, and which parts of an output count."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from openneutron.errors import OptionError
+from openneutron.executorch.quality.goals import Goal, Measure, first_output, lowest_sqnr, measure_of, summarize
+from openneutron.report.model import OutputAccuracy
+
+FLOAT = Measure(120.0, 1.0)
+
+
+def test_each_sort_of_goal() -> None:
+    assert Goal(sqnr=25.0).reached(Measure(25.0), FLOAT) and not Goal(sqnr=25.0).reached(Measure(24.9), FLOAT)
+    assert Goal(accuracy=0.9).reached(Measure(3.0, 0.9), FLOAT)
+    assert Goal(drop=0.1).reached(Measure(3.0, 0.75), Measure(120.0, 0.85))
+    with pytest.raises(OptionError, match="one goal"):
+        Goal(sqnr=1.0, drop=0.1)
+
+
+def test_a_share_decides_before_decibels() -> None:
+    goal = Goal(accuracy=0.9)
+    assert goal.is_better(Measure(10.0, 0.8), Measure(20.0, 0.7)) and goal.is_better(
+        Measure(20.0, 0.8), Measure(10.0, 0.8)
+    )
+    assert not Goal(sqnr=30.0).is_better(Measure(20.01), Measure(20.0))
+
+
+def test_separate_parts_count_and_others_do_not() -> None:
+    part = {"part": "columns 4..8", "part_sqnr": 3.0}
+    assert lowest_sqnr([OutputAccuracy("output 0", 40.0, **part, separate=True)]) == 3.0
+    assert lowest_sqnr([OutputAccuracy("output 0", 40.0, **part)]) == 40.0
+    assert lowest_sqnr([OutputAccuracy("output 0", agreement=0.9)]) == pytest.approx(10.0)
+    assert lowest_sqnr([OutputAccuracy("output 0", note="empty")]) == 120.0
+
+
+def test_with_a_metric_its_share_is_the_figure_and_outputs_without_one_count_by_decibels() -> None:
+    outputs = [OutputAccuracy("output 0", 18.0, metric="top1", kept=1.0), OutputAccuracy("output 1", 20.0)]
+    assert summarize(outputs, "sqnr", 25.0) == Measure(18.0)
+    assert summarize(outputs, "top1", 25.0) == Measure(18.0, 0.8)
+    assert summarize(outputs[:1], "top1", 25.0).accuracy == 1.0
+
+
+def test_the_share_of_right_classes() -> None:
+    rows = [(torch.tensor([[0.0, 1.0]]),), (torch.tensor([[1.0, 0.0]]),)]
+    assert measure_of(rows, rows, [1, 1]).accuracy == 0.5
+    assert first_output(rows[0]).tolist() == [0.0, 1.0]

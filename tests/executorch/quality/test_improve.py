@@ -1,0 +1,95 @@
+"""A compile that looks for better choices: what it reaches, says and repeats, and when it leaves things alone."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import openneutron as on
+from openneutron.errors import OptionError
+from openneutron.executorch.quality.improve import Wish, costs_of, cycles_ratio, describe, given_choices
+from openneutron.executorch.quality.trials import Trials
+from openneutron.executorch.quantize.choices import Choices, LayerChoice
+from openneutron.program import Program
+from openneutron.report.model import OutputAccuracy, Report
+from tests.executorch.quality.networks import Stream, Uneven, images, rows
+
+
+def compiled(**options: object) -> Program:
+    return on.compile(Uneven().eval(), images()[0], calibration=images(), **options)  # type: ignore[arg-type]
+
+
+def test_the_default_reaches_the_goal_says_so_and_can_be_repeated(tmp_path: Path) -> None:
+    plain, program, again = compiled(quality="plain"), compiled(), compiled()
+    assert plain.report.output_sqnr < 10 < 25 <= program.report.output_sqnr and plain.report.warnings
+    assert program.pte == again.pte and program.report.totals.cycles <= 1.2 * plain.report.totals.cycles
+    done, cost, gain = (note for note in program.report.notes if note.startswith("quality: "))
+    assert "correct_bias" in done and "× the cycles" in cost and "the goal is 25 dB" in gain
+    assert program.report.seconds["looking for better choices"] > 0
+    file = tmp_path / "q.toml"
+    file.write_text(program.report.quantization, "utf-8")
+    assert tomllib.loads(program.report.quantization)["correct_bias"] is True
+    repeated = compiled(quantization=str(file))
+    assert repeated.pte == program.pte and not repeated.report.quantization
+    assert "looking for better choices" not in repeated.report.seconds
+
+
+def test_16_bits_where_nothing_free_is_enough() -> None:
+    program = on.compile(Stream().eval(), rows()[0], calibration=rows(), quality=35, quality_cycles=3)
+    layers = tomllib.loads(program.report.quantization)["layer"]
+    assert program.report.output_sqnr >= 35 and {one["activations"] for one in layers} == {"int16"}
+    assert any("16-bit activations in" in note for note in program.report.notes)
+
+
+def test_cycles_bound_what_is_chosen() -> None:
+    plain = on.compile(Stream().eval(), rows()[0], calibration=rows(), quality="plain")
+    program = on.compile(Stream().eval(), rows()[0], calibration=rows(), quality=60, quality_cycles=1)
+    assert program.report.totals.cycles <= plain.report.totals.cycles
+    assert any("below the goal of quality" in one for one in program.report.warnings)
+
+
+def test_a_network_that_is_fine_is_quantized_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(self: Trials, choices: Choices) -> None:
+        raise AssertionError("a trial")
+
+    monkeypatch.setattr(Trials, "measure", measure)
+    program = on.compile(
+        Uneven().eval(), images()[0], calibration=images(), correct_bias=True, equalize=True, quality=5
+    )
+    assert not any(note.startswith("quality: ") for note in program.report.notes) and not program.report.quantization
+
+
+def test_trials_that_fail_leave_the_first_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = compiled(quality="plain")
+
+    def measure(self: Trials, choices: Choices) -> None:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(Trials, "measure", measure)
+    program = compiled()
+    assert program.pte == plain.pte
+    assert any("MemoryError: too large" in note for note in program.report.notes)
+
+
+def test_wishes() -> None:
+    low, good = OutputAccuracy("output 0", 24.0), OutputAccuracy("output 0", 26.0)
+    assert Wish().is_open([low], 100) and not Wish().is_open([good], 100) and Wish().is_open([good], 8)
+    assert not Wish("plain").is_open([low], 8) and Wish(30.0).is_open([good], 100)
+    assert Wish.of({"quantization": "q.toml"}).quality == "plain"
+    assert Wish.of({"quantization": "q.toml", "quality": 30.0}).quality == 30.0
+    assert not Wish(metric="top1").is_open([OutputAccuracy("output 0", 12.0, metric="top1", kept=1.0)], 8)
+    assert given_choices({"observer": "minmax", "equalize": False, "target": "imx95"}) == {"observer"}
+    for wrong in ({"quality": "best"}, {"quality": 0}, {"quality_cycles": 0.5}, {"metric": "f1"}):
+        with pytest.raises(OptionError, match=next(iter(wrong))):
+            compiled(**wrong)
+
+
+def test_sentences_and_prices() -> None:
+    wide = Choices(observer="minmax", layers=tuple(LayerChoice(f"conv_{at}", activations="int16") for at in range(4)))
+    assert describe(wide, Choices()) == "observer=minmax, 16-bit activations in 4 layers (conv_0, conv_1, conv_2, …)"
+    report = compiled(quality="plain").report
+    costs = costs_of(report)
+    assert 0 < costs["conv2d"] < 1 and cycles_ratio(report, report) == 1.0
+    assert cycles_ratio(Report(), Report()) == 0.0
