@@ -45,6 +45,7 @@ from openneutron.executorch.quantize.accuracy import (
 )
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
 from openneutron.executorch.quantize.measure.original import run_original
 from openneutron.executorch.quantize.measure.piece_labels import piece_labels
 from openneutron.executorch.quantize.post_training import quantize_exported
@@ -180,8 +181,8 @@ def build(
     quantized: GraphModule | None = None
     compared: tuple[OutputAccuracy, ...] = ()
     made: Quantized | None = None
-    notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
     if isinstance(source, ExportedProgram) and not calibration:
@@ -199,7 +200,7 @@ def build(
             source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
             bodies=session.bodies if engines.neutron else None,
         )  # fmt: skip
-        quantized, program, notes, warnings = made.module, made.program, made.notes, made.warnings
+        quantized, program, notes, warnings = made.module, made.program, (*notes, *made.notes), made.warnings
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     lowered = lower_program(

@@ -43,7 +43,7 @@ def _common(divisors: npt.NDArray[np.uint16], tiles: int) -> npt.NDArray[np.uint
     if missing:
         divisors = np.pad(divisors, ((0, 0), (0, 0), (0, missing), (0, 0)), constant_values=(1 << MAX_FACTOR) - 1)
     blocks, taps, count, units = divisors.shape
-    return np.bitwise_and.reduce(divisors.reshape(blocks, taps, count // tiles, tiles, units), axis=3)
+    return np.asarray(np.bitwise_and.reduce(divisors.reshape(blocks, taps, count // tiles, tiles, units), axis=3))
 
 
 def _largest(divisors: npt.NDArray[np.uint16]) -> Factors:
