@@ -39,7 +39,7 @@ from openneutron.microcode.table import ElementType, Storage  # noqa: E402
 from openneutron.options import Options  # noqa: E402
 
 PLAIN = ("code_weights", "pack_code")
-_CODED = (Storage.PACKED, Storage.RICE, Storage.STATIC)
+_CODED = (Storage.PACKED, Storage.RICE, Storage.STATIC, Storage.GROUPS)
 _RUNS = 5
 
 

@@ -26,6 +26,7 @@ _LARGEST_NUMBER = 100.0  # decibels, and times the cycles: more than any result 
 CONVERTERS = ("open", "nxp")
 OPTIMIZE = ("fast", "default", "max")
 PLACEMENTS = ("all", "fastest")
+WEIGHTS = ("int8", "int4")
 OBSERVERS = ("histogram", "minmax", "moving_average", "percentile")
 METRICS = ("sqnr", "auto", "top1", "iou", "rank", "boxes")
 
@@ -133,6 +134,14 @@ class Options:
     activations: str = _option(
         "int8", "Activations of models that are quantized here: int8, or int16 for LiteRT's 16x8 scheme.",
         flag="--activations", fronts=(TORCH,), choices=("int8", "int16"),
+    )  # fmt: skip
+    weights: str = _option(
+        "int8", "Weights of linear layers and 1x1 convolutions of PyTorch models: int8, or int4 in groups of inputs.",
+        flag="--weights", fronts=(TORCH,), choices=WEIGHTS,
+    )  # fmt: skip
+    group_size: int = _option(
+        32, "Inputs that share a scale of 4-bit weights: 16, 32, 64 or 128; 0: all inputs of an output channel.",
+        kind="count", flag="--group-size", fronts=(TORCH,),
     )  # fmt: skip
     precision: tuple[str, ...] = _option(
         (), "Other activations for some: PATTERN=int16, the pattern as a module, type or node is called (repeatable).",

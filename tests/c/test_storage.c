@@ -95,6 +95,39 @@ static void static_weights(void) {
     CHECK(!nd_decode_weights(&s, good, 0, 2, NULL));
 }
 
+static void grouped_weights(void) {
+    /* The code above; two channels of three inputs, groups of two: four factors 3, 1, 2, 16. */
+    static const uint8_t plain[] = {3, 0, 1, 0xFF, 0xFE, 0, 16, 0};
+    /* 1, 0, 1, -1 is '10' '0' '10' '11'; -1, 1 is '11' '10' */
+    uint8_t found[8], good[] = {0x02, 0x78, 0xF4, 4, 0x20, 0x1F, 0x97, 0xC0};
+    nd_section s = section_of(NEUTRON_STORAGE_GROUPS, 2, 1, 3, sizeof good);
+    s.record.width = s.record.parameter = 1;
+    CHECK(nd_decode_weights(&s, good, 0, 1, found));
+    CHECK(memcmp(found, plain, sizeof plain) == 0);
+    good[3] = 1; /* a stream that ends inside its factors */
+    CHECK(!nd_decode_weights(&s, good, 0, 1, NULL));
+
+    /* One channel of two inputs: one factor 16, and four zeros behind it. */
+    uint8_t single[] = {0x02, 0x78, 0xF4, 2, 0xF0, 0xB0};
+    s = section_of(NEUTRON_STORAGE_GROUPS, 1, 1, 2, sizeof single);
+    s.record.width = s.record.parameter = 1;
+    CHECK(nd_decode_weights(&s, single, 0, 1, found));
+    CHECK_EQUAL(found[0], 16);
+    CHECK_EQUAL(found[1], 0xF0);
+    single[4] = 0xF1;
+    CHECK(!nd_decode_weights(&s, single, 0, 1, NULL));
+
+    /* Symbol 16 alone, the weight 8: times 15 it is INT8, times 16 not. */
+    uint8_t large[] = {0x08, 0xF7, 0x77, 0x77, 0x77, 0x77, 0x77,
+                       0x77, 0x77, 0x78, 0x80, 2,    0xE0, 0};
+    s = section_of(NEUTRON_STORAGE_GROUPS, 1, 1, 1, sizeof large);
+    s.record.width = s.record.parameter = 1;
+    CHECK(nd_decode_weights(&s, large, 0, 1, found));
+    CHECK_EQUAL(found[0], 120);
+    large[sizeof large - 2] = 0xF0;
+    CHECK(!nd_decode_weights(&s, large, 0, 1, NULL));
+}
+
 static void columns(void) {
     /* One column of four channels, the last one padding: 100, 104, 112 are 4 * (0, 1, 3) above. */
     static const uint8_t stored[] = {100, 0, 0, 0, 2, 2, 0, 0, 0x34};
@@ -134,8 +167,10 @@ static void noise(void) {
             draw[at] = state;
         }
         const uint32_t size = 1 + draw[0] % 40;
-        nd_section s = section_of((uint8_t)(1 + draw[1] % 3), 1 + draw[1] / 4 % 5,
-                                  1 + draw[1] / 32 % 3, 1 + draw[1] / 128 % 5, size);
+        static const uint8_t kinds[] = {NEUTRON_STORAGE_PACKED, NEUTRON_STORAGE_RICE,
+                                        NEUTRON_STORAGE_STATIC, NEUTRON_STORAGE_GROUPS};
+        nd_section s = section_of(kinds[draw[1] % 4], 1 + draw[1] / 4 % 5, 1 + draw[1] / 32 % 3,
+                                  1 + draw[1] / 128 % 5, size);
         s.record.width = s.record.storage == NEUTRON_STORAGE_PACKED ? 0 : 1;
         s.record.parameter = draw[2] % 8;
         uint8_t *stored = malloc(size), *plain = malloc(s.record.plain);
@@ -199,6 +234,7 @@ int main(void) {
     packed_weights();
     rice_weights();
     static_weights();
+    grouped_weights();
     columns();
     noise();
     sections();

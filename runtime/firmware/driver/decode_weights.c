@@ -7,11 +7,21 @@ typedef struct {
     const nd_code *code; /* NULL: Rice codes of `low` bits, or plain bytes */
     nd_bits bits;
     uint32_t low;
-    uint32_t zeros, digit; /* what is left of a run, and the place of its next digit */
+    uint32_t zeros, digit;  /* what is left of a run, and the place of its next digit */
+    const uint8_t *factors; /* [taps][groups of inputs][channels], 4 bits each; NULL: all are 1 */
     bool plain, damaged;
 } source;
 
 enum { MAX_QUOTIENT = 15, MAX_DIGIT = 28 };
+
+/* Groups of inputs that share a factor. */
+static uint32_t input_groups(const NeutronSectionRecord *r) {
+    return ((r->inputs - 1) >> r->parameter) + 1;
+}
+
+static int32_t factor_at(const source *s, size_t place) {
+    return s->factors == NULL ? 1 : (s->factors[place / 2] >> (place & 1 ? 0 : 4) & 15) + 1;
+}
 
 static int8_t rice(source *s) {
     uint32_t quotient = 0;
@@ -53,10 +63,13 @@ static bool decode_block(const nd_section *section, source *s, uint32_t channels
         for (uint32_t first = 0; first < r->inputs; first += section->length, place += step) {
             const uint32_t left = r->inputs - first;
             const uint32_t count = left < section->length ? left : section->length;
+            const size_t group = (size_t)tap * input_groups(r) + (first >> r->parameter);
             for (uint32_t m = 0; m < channels; m++) {
                 const size_t row = place + (size_t)m * section->length;
+                const int32_t factor = factor_at(s, group * channels + m);
                 for (uint32_t n = 0; n < count; n++) {
-                    const int8_t weight = next_weight(s);
+                    const int32_t weight = next_weight(s) * factor;
+                    s->damaged |= weight < INT8_MIN || weight > INT8_MAX;
                     if (to != NULL) to[row + n] = (uint8_t)weight;
                 }
             }
@@ -78,8 +91,10 @@ bool nd_decode_weights(const nd_section *section, const uint8_t *stored, uint32_
     const NeutronSectionRecord *r = &section->record;
     const uint8_t *at = stored, *end = stored + r->stored;
     const uint32_t per_group = section->blocks / r->groups;
+    const bool grouped = r->storage == NEUTRON_STORAGE_GROUPS;
+    const bool coded_by_lengths = grouped || r->storage == NEUTRON_STORAGE_STATIC;
     nd_code code;
-    if (r->storage == NEUTRON_STORAGE_STATIC && !nd_read_code(&code, &at, end)) return false;
+    if (coded_by_lengths && !nd_read_code(&code, &at, end)) return false;
     const uint8_t *index = at;
     const uint64_t index_bytes = (uint64_t)section->blocks * r->width;
     if (index_bytes > (uint64_t)(end - at)) return false;
@@ -93,8 +108,12 @@ bool nd_decode_weights(const nd_section *section, const uint8_t *stored, uint32_
                                        : (uint64_t)channels * r->taps * r->inputs;
         if (size > (uint64_t)(end - at)) return false;
         if (block - first < count) {
-            source s = {.code = r->storage == NEUTRON_STORAGE_STATIC ? &code : NULL,
-                        .bits = nd_bits_of(at, at + size),
+            const uint64_t factors = grouped ? (uint64_t)channels * r->taps * input_groups(r) : 0;
+            const uint64_t head = (factors + 1) / 2;
+            if (head > size || (factors % 2 && (at[head - 1] & 15))) return false;
+            source s = {.code = coded_by_lengths ? &code : NULL,
+                        .bits = nd_bits_of(at + head, at + size),
+                        .factors = grouped ? at : NULL,
                         .low = r->parameter,
                         .plain = r->storage == NEUTRON_STORAGE_PACKED};
             uint8_t *target = to ? to + (size_t)section->block_bytes * (block - first) : NULL;

@@ -46,6 +46,8 @@ static bool sensible(const nd_section *s) {
     case NEUTRON_STORAGE_COLUMNS:
         return r->plain % (sizeof(uint32_t) * r->parameter) == 0 &&
                r->channels <= r->plain / (sizeof(uint32_t) * r->parameter);
+    case NEUTRON_STORAGE_GROUPS:
+        return (UINT32_C(1) << r->parameter) % s->length == 0 && described_bytes(s) == r->plain;
     default: return described_bytes(s) == r->plain;
     }
 }

@@ -58,6 +58,7 @@ enum {
     NEUTRON_STORAGE_RICE = 2,
     NEUTRON_STORAGE_STATIC = 3,
     NEUTRON_STORAGE_COLUMNS = 4,
+    NEUTRON_STORAGE_GROUPS = 5,
 };
 
 enum {
@@ -80,6 +81,7 @@ typedef struct {
     /* RICE */ {7, 0, 7, 22, 15}, \
     /* STATIC */ {7, 0, 0, 22, 15}, \
     /* COLUMNS */ {4, 1, 8, 1, 2}, \
+    /* GROUPS */ {2, 4, 7, 22, 15}, \
 }
 
 /* First 128 bytes of the microcode block; words 0-14 keep the places of NXP's container. */
@@ -148,10 +150,10 @@ _Static_assert(sizeof(NeutronStateRecord) == 16, "state");
 
 /* One piece of the weights block and how it is stored, in packed words. Sections follow each other in the block, each from a multiple of 4 on, and decoded in region WEIGHTS, each from a multiple of 16 on. */
 typedef struct {
-    uint8_t storage; /* RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4 */
+    uint8_t storage; /* RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4, GROUPS 5 */
     uint8_t packing; /* FLAT 0, DENSE 1, LANES 2: what plain weights are padded to */
-    uint8_t parameter; /* RICE: low bits stored as they are; COLUMNS: columns; else 0 */
-    uint8_t width; /* RICE and STATIC: bytes of a stream's size, 1, 2 or 4; else 0 */
+    uint8_t parameter; /* RICE: low bits stored as they are; COLUMNS: columns; GROUPS: log2 of the inputs of a group; else 0 */
+    uint8_t width; /* RICE, STATIC and GROUPS: bytes of a stream's size, 1, 2 or 4; else 0 */
     uint32_t plain; /* bytes when decoded */
     uint32_t stored; /* bytes in the weights block */
     uint32_t groups; /* channel groups of weights; else 0 */

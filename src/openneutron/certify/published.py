@@ -55,6 +55,7 @@ SECTION_FORMS: dict[int, tuple[tuple[int, ...], int, int, tuple[int, ...], tuple
     2: ((0, 1, 2), 0, 7, (1, 2, 4), (True, True, True, True)),
     3: ((0, 1, 2), 0, 0, (1, 2, 4), (True, True, True, True)),
     4: ((2,), 1, 8, (0,), (False, True, False, False)),
+    5: ((1,), 4, 7, (1, 2, 4), (True, True, True, True)),
 }
 OPERATORS: dict[int, tuple[str, str]] = {
     0: ('ADD', 'AddOptions'),

@@ -29,6 +29,7 @@ from openneutron.executorch.partition.trial_lowering import Check
 from openneutron.executorch.quantize.accuracy import GOOD, warnings_of_outputs, worst_sqnr
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
 from openneutron.executorch.quantized_model import quantize
 from openneutron.executorch.stage_times import Stages
 from openneutron.executorch.torch_lock import torch_lock
@@ -153,13 +154,13 @@ def compile_to_litert(
     stages = Stages(progress)
     chosen = Choices.of(options)
     channels_last = options.pop("channels_last", False)
-    notes: tuple[str, ...] = ()
+    source, chosen, notes = with_plain_weights(source, chosen)
     quantized, program = None, source
     compared: tuple[OutputAccuracy, ...] = ()
     if not isinstance(source, ExportedProgram):
         assert example_inputs is not None
         made = quantize(source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages)
-        quantized, compared, program, notes = made.module, made.compare(), made.program, made.notes
+        quantized, compared, program, notes = made.module, made.compare(), made.program, (*notes, *made.notes)
     check_program(program, from_module=quantized is not None)
     check_scales(program)
     shared = {one: value for one, value in options.items() if LITERT in SCHEMA[one].fronts}

@@ -45,6 +45,7 @@ from openneutron.executorch.quantize.accuracy import (
 )
 from openneutron.executorch.quantize.choices import Choices
 from openneutron.executorch.quantize.loss import loss
+from openneutron.executorch.quantize.low_bit_modules import with_plain_weights
 from openneutron.executorch.quantize.states import restore, states_of
 from openneutron.executorch.quantize.train.aware import quantize_aware
 from openneutron.executorch.quantized_model import Quantized, in_layout, quantize, quantize_again, unmatched_warnings
@@ -181,6 +182,7 @@ def build(
     chosen = Choices.of(options)
     spec = spec_options({"target": target, **options})
     wish = Wish.of({"quality": "plain", **options})
+    source, chosen, notes = with_plain_weights(source, chosen)
     if isinstance(source, ExportedProgram):
         source = with_plain_outputs(source)
     deliver = _Delivery(spec, stages, engines, placement, recipe, int8_io, wish.metric, name or type(source).__name__)
@@ -188,7 +190,7 @@ def build(
         return deliver.finish(deliver(source, session))
     if train is not None:
         quantized, program = _train(source, example_inputs, calibration, train, engines, chosen, channels_last, stages)
-        return deliver.finish(deliver(program, session, quantized, notes=_mode_note(source, train)))
+        return deliver.finish(deliver(program, session, quantized, notes=(*notes, *_mode_note(source, train))))
     if isinstance(source, ExportedProgram) and any(is_quantize(node) for node in source.graph.nodes):
         raise OptionError("the program is quantized already", hint="leave calibration out")
     if isinstance(source, ExportedProgram) and example_inputs is None:
@@ -199,7 +201,7 @@ def build(
         source, example_inputs, calibration, chosen, channels_last=channels_last, stages=stages, engines=engines,
         bodies=session.bodies if engines.neutron else None,
     )  # fmt: skip
-    built = deliver(made.program, session, made.module, made, _mode_note(source, train))
+    built = deliver(made.program, session, made.module, made, (*notes, *_mode_note(source, train)))
     if wish.is_open(built.report.outputs, len(calibration)) and engines.neutron:
         with stages("looking for better choices"):
             built = _improve(

@@ -83,6 +83,7 @@ class Storage(IntEnum):
     RICE = 2  # weights without padding, in Rice codes
     STATIC = 3  # weights without padding, in the code that its lengths in front of them describe
     COLUMNS = 4  # a table of INT32 columns, in as few bits as each one's range asks
+    GROUPS = 5  # as STATIC, of quotients: each group of inputs of a channel has a factor that multiplies them
 
 
 class Packing(IntEnum):
@@ -108,6 +109,8 @@ class SectionForm:
 
 
 MAX_RICE = 7  # low bits of a Rice code that are stored as they are; 8 would be the byte itself
+MIN_GROUP_BITS, MAX_GROUP_BITS = 4, 7  # log2 of the inputs that share a factor: 16 to 128
+MAX_FACTOR = 16  # of a group: with it a weight of 4 bits just fits 8
 MAX_COLUMNS = 8  # of a table: bias, scale and zero points of the largest one
 SECTION_SIZES = ("groups", "channels", "taps", "inputs")
 SECTION_FORMS = {
@@ -116,6 +119,9 @@ SECTION_FORMS = {
     Storage.RICE: SectionForm(tuple(Packing), most=MAX_RICE, widths=(1, 2, 4), sizes=SECTION_SIZES),
     Storage.STATIC: SectionForm(tuple(Packing), widths=(1, 2, 4), sizes=SECTION_SIZES),
     Storage.COLUMNS: SectionForm((Packing.LANES,), least=1, most=MAX_COLUMNS, sizes=("channels",)),
+    Storage.GROUPS: SectionForm(
+        (Packing.DENSE,), least=MIN_GROUP_BITS, most=MAX_GROUP_BITS, widths=(1, 2, 4), sizes=SECTION_SIZES
+    ),
 }
 
 
@@ -211,10 +217,14 @@ SECTION = _record(
     "section",
     "One piece of the weights block and how it is stored, in packed words. Sections follow each other in the block, each from "
     "a multiple of 4 on, and decoded in region WEIGHTS, each from a multiple of 16 on.",
-    ("storage", "u8", "RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4"),
+    ("storage", "u8", "RAW 0, PACKED 1, RICE 2, STATIC 3, COLUMNS 4, GROUPS 5"),
     ("packing", "u8", "FLAT 0, DENSE 1, LANES 2: what plain weights are padded to"),
-    ("parameter", "u8", "RICE: low bits stored as they are; COLUMNS: columns; else 0"),
-    ("width", "u8", "RICE and STATIC: bytes of a stream's size, 1, 2 or 4; else 0"),
+    (
+        "parameter",
+        "u8",
+        "RICE: low bits stored as they are; COLUMNS: columns; GROUPS: log2 of the inputs of a group; else 0",
+    ),
+    ("width", "u8", "RICE, STATIC and GROUPS: bytes of a stream's size, 1, 2 or 4; else 0"),
     ("plain", "u32", "bytes when decoded"),
     ("stored", "u32", "bytes in the weights block"),
     ("groups", "u32", "channel groups of weights; else 0"),

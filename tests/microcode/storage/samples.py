@@ -32,13 +32,27 @@ def weights(draw: st.DrawFn, size: int) -> npt.NDArray[np.int8]:
 
 
 @st.composite
+def grouped(draw: st.DrawFn, order: Order) -> npt.NDArray[np.int8]:
+    """Plain dense weights of a few bits whose groups of inputs have a common factor each."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    size = draw(st.sampled_from((16, 32, 64, 128)))
+    shape = order.groups, order.channels, order.taps, order.inputs
+    groups = -(-order.inputs // size)
+    factors = rng.integers(1, draw(st.integers(2, 17)), (*shape[:3], groups)).repeat(size, axis=3)
+    small = np.zeros((order.groups, order.padded[0], order.taps, order.padded[1]), np.int8)
+    small[:, : order.channels, :, : order.inputs] = rng.integers(-8, 8, shape) * factors[..., : order.inputs]
+    tiles = small.reshape(order.groups, -1, order.units, order.taps, order.padded[1] // order.length, order.length)
+    return tiles.transpose(0, 1, 3, 4, 2, 5).reshape(-1)
+
+
+@st.composite
 def orders(draw: st.DrawFn) -> tuple[Section, Order]:
     """Dense, depth-wise and flat weights, with padding and without."""
     packing = draw(st.sampled_from(Packing))
     groups = draw(st.integers(1, 3)) if packing is Packing.DENSE else 1
     channels = 1 if packing is Packing.FLAT else draw(st.integers(1, 20))
     taps = draw(st.integers(1, 300 if packing is Packing.FLAT else 9))
-    inputs = draw(st.integers(1, 20)) if packing is Packing.DENSE else 1
+    inputs = draw(st.integers(1, 20) | st.integers(100, 300)) if packing is Packing.DENSE else 1
     section = Section(Storage.PACKED, 0, packing, groups=groups, channels=channels, taps=taps, inputs=inputs)
     order = section.order(UNITS, LENGTH)
     return Section(Storage.PACKED, order.plain_bytes, packing, 0, groups, channels, taps, inputs), order
@@ -53,7 +67,10 @@ def sections(draw: st.DrawFn) -> tuple[tuple[Section, ...], bytes]:
         kind = draw(st.sampled_from(("weights", "table", "raw")))
         if kind == "weights":
             section, order = draw(orders())
-            plain = order.with_padding(draw(weights(order.weights))).tobytes()
+            if section.packing is Packing.DENSE and draw(st.booleans()):
+                plain = draw(grouped(order)).tobytes()
+            else:
+                plain = order.with_padding(draw(weights(order.weights))).tobytes()
         elif kind == "table":
             columns, channels = draw(st.integers(1, 4)), draw(st.integers(1, 20))
             padded = -(-channels // UNITS) * UNITS

@@ -36,6 +36,9 @@ def test_noise_is_refused_or_read_never_more(data: st.DataObject, stored: bytes,
     for read in (lambda d: coded.read_static(d, order, 1), lambda d: coded.read_rice(d, order, k, 1)):
         with contextlib.suppress(FormatError):
             assert read(np.frombuffer(stored, np.uint8)).size == order.weights
+    if order.length > 1:
+        with contextlib.suppress(FormatError):
+            assert coded.read_groups(np.frombuffer(stored, np.uint8), order, 4 + k % 4, 1).size == order.plain_bytes
 
 
 def test_rice_is_best_where_weights_are_few_and_small() -> None:

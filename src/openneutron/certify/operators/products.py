@@ -13,6 +13,9 @@ from openneutron.certify.tags import digest, value_of
 _BYTES = ("INT8", "UINT8")
 _INT32_BIAS = 2  # of the schema's TensorType
 _SIZES = bytes(min(one, 256 - one) for one in range(256))  # of INT8 values, by their byte
+_HALVES = bytes((*range(8), *range(248, 256)))  # a 4-bit value as an INT8 byte
+_LOW_HALVES = bytes(_HALVES[byte & 15] for byte in range(256))
+_HIGH_HALVES = bytes(_HALVES[byte >> 4] for byte in range(256))
 _MOST_SUM = 1 << 47
 _MOST_RESULT = 1 << 31  # where LiteRT's conversion of a double to INT32 is undefined
 _WIDE_LEFT_SHIFT = 7  # the largest that LiteRT allows for 64-bit sums
@@ -21,9 +24,11 @@ _WIDE_LEFT_SHIFT = 7  # the largest that LiteRT allows for 64-bit sums
 def _usable(c: Context, data: int = 0, weights: int = 1) -> bool:
     x, w, y = c.tensor(data), c.tensor(weights), c.out
     known = value_of(c.tags(weights)) is not None
-    same = x.dtype == w.dtype == y.dtype and x.dtype in _BYTES
+    unpacked = c.op.code in ("FULLY_CONNECTED", "CONV_2D") or (c.op.code == "DEPTHWISE_CONV_2D" and x.dtype == "INT8")
+    kind = "INT8" if w.dtype == "INT4" and unpacked else w.dtype
+    same = x.dtype == kind == y.dtype and x.dtype in _BYTES
     if x.dtype == y.dtype == "INT16":
-        same = w.dtype == "INT8" and min(w.scale, default=0.0) > 0 and _symmetric(x, w, y)
+        same = kind == "INT8" and min(w.scale, default=0.0) > 0 and _symmetric(x, w, y)
     return known and same and len(x.scale) == 1 == len(y.scale) and len(w.scale) >= 1
 
 
@@ -36,9 +41,20 @@ def _int8_weights(c: Context, position: int) -> tuple[bytes, int]:
     w, data = c.tensor(position), value_of(c.tags(position))
     assert data is not None
     zero = w.zero_point[0] if w.zero_point else 0
+    if w.dtype == "INT4":
+        return _unpack(data, prod(w.shape)), zero
     if w.dtype == "UINT8":
         return bytes((one - 128) & 0xFF for one in data), zero - 128
     return data, zero
+
+
+def _unpack(data: bytes, count: int) -> bytes:
+    """Return 4-bit values as INT8 bytes; the lower half of a byte comes first."""
+    if len(data) != count + 1 >> 1:
+        raise ValueError(f"{len(data)} bytes of {count} 4-bit values")
+    made = bytearray(2 * len(data))
+    made[0::2], made[1::2] = data.translate(_LOW_HALVES), data.translate(_HIGH_HALVES)
+    return bytes(made[:count])
 
 
 def _biases(c: Context, position: int, count: int) -> list[int] | None:

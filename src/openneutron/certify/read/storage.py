@@ -10,7 +10,12 @@ from openneutron.certify.read.prefix import Code, Damaged, rice, static
 from openneutron.certify.refused import WEIGHTS, Refused
 
 _SIZES = (0, 1, 2, 4)
-_RAW, _PACKED, _RICE, _STATIC, _COLUMNS = range(5)
+_RAW, _PACKED, _RICE, _STATIC, _COLUMNS, _GROUPS = range(6)
+
+_VALUES = (*range(128), *range(-128, 0))  # by byte
+_FACTORS = range(17)  # 0 is no factor
+_INSIDE = [bytes(value & 0xFF for value in _VALUES if -128 <= value * factor <= 127) for factor in _FACTORS]
+_TIMES = [bytes(value * factor & 0xFF for value in _VALUES) for factor in _FACTORS]
 
 
 @dataclass(frozen=True)
@@ -131,6 +136,9 @@ def _plain(section: _Section, stored: bytes) -> bytes:
     padded = -(-section.inputs // section.length) * section.length
     if blocks * section.units * section.taps * padded != section.plain:
         raise section.record_refusal()
+    grouped = section.storage == _GROUPS
+    if grouped and (1 << section.parameter) % section.length:
+        raise section.record_refusal()
     code, index = _code(section, stored)
     at = index + blocks * section.width
     made: list[bytes] = []
@@ -145,10 +153,17 @@ def _plain(section: _Section, stored: bytes) -> bytes:
         if at + size > len(stored):
             raise section.damage_refusal(index - section.width)
         stream = stored[at : at + size]
+        factors = _factors(section, stream, channels) if grouped else []
+        if factors is None:
+            raise section.damage_refusal(at)
         try:
-            weights = stream if code is None else code.weights(stream, count)
+            weights = stream if code is None else code.weights(stream[len(factors) + 1 >> 1 :], count)
         except Damaged:
             raise section.damage_refusal(at) from None
+        if grouped:
+            weights = _multiply(section, weights, channels, factors)
+        if len(weights) != count:
+            raise section.damage_refusal(at)
         made.append(_pad_channels(section, weights, channels))
         at += size
     if at != len(stored):
@@ -161,9 +176,35 @@ def _code(section: _Section, stored: bytes) -> tuple[Code | None, int]:
     if section.storage == _RICE:
         return rice(section.parameter), 0
     try:
-        return static(stored) if section.storage == _STATIC else (None, 0)
+        return static(stored) if section.storage in (_STATIC, _GROUPS) else (None, 0)
     except Damaged:
         raise section.damage_refusal(0) from None
+
+
+def _factors(section: _Section, stream: bytes, channels: int) -> list[int] | None:
+    """Return the factors in front of a stream, [taps][groups of inputs][channels]; None where they are damaged."""
+    count = channels * section.taps * -(-section.inputs // (1 << section.parameter))
+    digits = stream[: count + 1 >> 1].hex()
+    if len(digits) < count or digits[count:] not in ("", "0"):
+        return None
+    return [int(digit, 16) + 1 for digit in digits[:count]]
+
+
+def _multiply(section: _Section, quotients: bytes, channels: int, factors: list[int]) -> bytes:
+    """Return quotients stored as [taps][inputs/N][channels][up to N] times their factors; fewer where one leaves INT8."""
+    groups = len(factors) // (channels * section.taps)
+    made, at = bytearray(), 0
+    for tap in range(section.taps):
+        for first in range(0, section.inputs, section.length):
+            count = min(section.length, section.inputs - first)
+            place = (tap * groups + (first >> section.parameter)) * channels
+            for factor in factors[place : place + channels]:
+                quotient = quotients[at : at + count]
+                if quotient.translate(None, _INSIDE[factor]):
+                    return b""
+                made += quotient.translate(_TIMES[factor])
+                at += count
+    return bytes(made)
 
 
 def _pad_channels(section: _Section, weights: bytes, channels: int) -> bytes:

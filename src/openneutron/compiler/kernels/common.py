@@ -124,11 +124,23 @@ def pool_dimensions(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("weights must be constant, of the type of the input (INT8 for 16-bit activations), and quantized")
+# Where LiteRT unpacks INT4 weights and goes on as with INT8; elsewhere it reads their bytes as INT8, or refuses.
+_INT4_WEIGHTS = frozenset(
+    {(code, dtype) for code in ("FULLY_CONNECTED", "CONV_2D") for dtype in (DType.INT8, DType.INT16)}
+    | {("DEPTHWISE_CONV_2D", DType.INT8)}
+)
+
+
+@limit(
+    "weights must be constant and quantized, of the type of the input (INT8 for 16-bit activations), or INT4 where LiteRT "
+    "unpacks them: FULLY_CONNECTED, CONV_2D, and DEPTHWISE_CONV_2D of INT8"
+)
 def static_weights(op: OpSignature, target: Target) -> Verdict:
     x, w = require_input(op, 0), op.input(1)
     if w is None or not w.constant:
         return no("weights are computed at run time", hint="make the weights constant")
+    if w.dtype is DType.INT4 and (op.code, x.dtype) in _INT4_WEIGHTS:
+        return OK if w.quantization and w.quantization.scale else no("weights have no scale", hint=QUANTIZE_HINT)
     if w.dtype is not (DType.INT8 if x.dtype is DType.INT16 else x.dtype):
         return no(f"weights are {w.dtype}, the input is {x.dtype}", hint=QUANTIZE_HINT)
     if w.quantization is None or not w.quantization.scale:
@@ -136,13 +148,13 @@ def static_weights(op: OpSignature, target: Target) -> Verdict:
     return OK
 
 
-@limit("INT8 weights must have zero point 0; UINT8 weights must be quantized per tensor")
+@limit("INT8 and INT4 weights must have zero point 0; UINT8 weights must be quantized per tensor")
 def weights_zero_allowed(op: OpSignature, target: Target) -> Verdict:
     w = require_input(op, 1)
     assert w.quantization is not None
     if w.dtype is DType.UINT8 and min(w.quantization.scale) < 0:
         return no("UINT8 weights have a negative scale", hint="quantize to INT8")
-    if w.dtype is DType.INT8 and any(w.quantization.zero_point):
+    if w.dtype is not DType.UINT8 and any(w.quantization.zero_point):
         return no("weights have a zero point other than 0", hint="quantize weights symmetrically")
     if w.dtype is DType.UINT8 and w.quantization.per_channel:
         return no(f"UINT8 weights have {len(w.quantization.scale)} scales", hint="quantize to INT8")

@@ -96,7 +96,8 @@ class Annotator:
         """Return the spec for reading weights: symmetric if they are constant, else that of an activation."""
         if weight.op != "get_attr":
             return self.input_spec(weight)
-        return self.specs.weight(channel_axis, convolution=convolution)
+        value = value_of(weight)
+        return self.specs.weight(channel_axis, convolution=convolution, shape=None if value is None else value.shape)
 
     def fused(self, node: Node) -> list[Node]:
         """Return the nodes fused with `node`: in training its batch norm, then an activation, each the only reader."""

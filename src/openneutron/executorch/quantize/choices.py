@@ -30,10 +30,12 @@ from typing import Any, Final
 from openneutron.errors import FormatError, OptionError
 from openneutron.executorch.quantize.precision import PrecisionLike, Precisions
 from openneutron.files import read_file
-from openneutron.options import OBSERVERS, SCHEMA, Options, check_options
+from openneutron.litert.grouped_weights import GROUP_SIZES
+from openneutron.options import OBSERVERS, SCHEMA, WEIGHTS, Options, check_options
 
 # The usual default of percentile observers: one value in ten thousand is clipped.
 PERCENTILE: Final = 99.99
+GROUP_SIZE: Final = Options.group_size
 _TRACE = "tried"
 
 
@@ -46,6 +48,8 @@ class LayerChoice:
     per_channel: bool | None = None
     observer: str | None = None
     percentile: float | None = None
+    weights: str | None = None
+    group_size: int | None = None
     exclude: bool = False
 
     def matches(self, names: Iterable[str]) -> bool:
@@ -61,6 +65,8 @@ class Choices:
     observer: str = Options.observer
     percentile: float = PERCENTILE
     exclude: tuple[str, ...] = ()
+    weights: str = Options.weights
+    group_size: int = Options.group_size
     activations: str = Options.activations
     precision: PrecisionLike = ()
     equalize: bool = Options.equalize
@@ -68,6 +74,12 @@ class Choices:
     correct_bias: bool = Options.correct_bias
     adaround: bool = Options.adaround
     layers: tuple[LayerChoice, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.adaround and "int4" in (self.weights, *(one.weights for one in self.layers)):
+            raise OptionError(
+                "adaround rounds 8-bit weights one by one, 4-bit weights share a factor", hint="leave one of them out"
+            )
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Choices:
@@ -136,13 +148,28 @@ def layer_choice(raw: Any, *, where: str) -> LayerChoice:
     if "percentile" in raw:
         _percentile(raw["percentile"], where)
     observer = "percentile" if "percentile" in raw and "observer" not in raw else raw.get("observer")
-    for name, choices in (("activations", SCHEMA["activations"].choices), ("observer", OBSERVERS)):
+    for name, choices in (
+        ("activations", SCHEMA["activations"].choices),
+        ("weights", WEIGHTS),
+        ("observer", OBSERVERS),
+    ):
         if name in raw and raw[name] not in choices:
             raise OptionError(f"{name} is {raw[name]!r}", where=where, hint=f"one of {', '.join(choices)}")
+    if "group_size" in raw:
+        check_group_size(raw["group_size"], where)
     for name in ("per_channel", "exclude"):
         if name in raw and not isinstance(raw[name], bool):
             raise OptionError(f"{name} is {raw[name]!r}", where=where, hint="true or false")
     return LayerChoice(**{**raw, "observer": observer})
+
+
+def check_group_size(value: Any, where: str) -> None:
+    """Raise an `OptionError` unless 4-bit weights can share a scale in groups of so many inputs."""
+    if isinstance(value, bool) or value not in (0, *GROUP_SIZES):
+        raise OptionError(
+            f"group_size is {value!r}", where=where,
+            hint=f"{', '.join(map(str, GROUP_SIZES))}, or 0 for one scale per output channel",
+        )  # fmt: skip
 
 
 def _percentile(value: Any, where: str) -> float:

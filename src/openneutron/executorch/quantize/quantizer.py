@@ -17,7 +17,14 @@ from openneutron.executorch.operators import annotation_rules
 from openneutron.executorch.quantize.annotator import Annotator, share_roles
 from openneutron.executorch.quantize.check.keep_float import why_float
 from openneutron.executorch.quantize.check.rewrites import RewriteCheck
-from openneutron.executorch.quantize.choices import PERCENTILE, Choices, LayerChoice, layer_choice
+from openneutron.executorch.quantize.choices import (
+    GROUP_SIZE,
+    PERCENTILE,
+    Choices,
+    LayerChoice,
+    check_group_size,
+    layer_choice,
+)
 from openneutron.executorch.quantize.passes import passes_for, run_passes
 from openneutron.executorch.quantize.passes.decompose.decompose_wide import decompose_wide
 from openneutron.executorch.quantize.passes.replace.replace_magnitude import replace_magnitude
@@ -29,6 +36,9 @@ if TYPE_CHECKING:
     from openneutron.executorch.target_spec import NeutronTargetSpec
 
 
+_SPECS = ("per_channel", "observer", "percentile", "weights", "group_size")  # what a layer can change
+
+
 class NeutronQuantizer(Quantizer):
     """Static quantization: INT8 weights, symmetric; activations per tensor.
 
@@ -38,6 +48,9 @@ class NeutronQuantizer(Quantizer):
     `activations` are "int8" (affine) or "int16" (symmetric, LiteRT's 16x8 scheme); `precision` says otherwise for some, by
     the same patterns as `exclude`, as `set_module_name`, `set_module_type` and `set_node` do. Values are requantized where
     the two meet; operators that LiteRT has for INT8 alone stay INT8.
+
+    `weights` "int4" gives linear layers, products with a constant matrix and 1x1 convolutions weights of 4 bits, with a
+    scale for each `group_size` inputs of a channel (16, 32, 64 or 128; 0: one for all); others keep 8 bits.
 
     `observer` (histogram, minmax, moving_average, percentile) finds activation ranges in post-training quantization.
     `layers` change precision, observer and scales of weights for some: `LayerChoice`s, or mappings with their fields.
@@ -63,6 +76,8 @@ class NeutronQuantizer(Quantizer):
         precision: PrecisionLike = "",
         percentile: float = PERCENTILE,
         layers: Sequence[LayerChoice | Mapping[str, Any]] = (),
+        weights: str = "int8",
+        group_size: int = GROUP_SIZE,
     ) -> None:
         super().__init__()
         if isinstance(exclude, str):
@@ -72,7 +87,8 @@ class NeutronQuantizer(Quantizer):
         self.check: RewriteCheck | None = None  # for the next module that is transformed
         self.exclude = tuple(exclude)
         self._matched: set[str] = set()  # patterns of `exclude`
-        self.specs = Specs(is_qat, per_channel, observer, percentile)
+        check_group_size(group_size, "NeutronQuantizer")
+        self.specs = Specs(is_qat, per_channel, observer, percentile, weights, group_size)
         self.precisions = Precisions.of(precision, activations)
         self.layers = tuple(
             one if isinstance(one, LayerChoice) else layer_choice(one, where=f"layer {at}")
@@ -92,7 +108,7 @@ class NeutronQuantizer(Quantizer):
         return cls(
             is_qat=is_qat, per_channel=chosen.per_channel, observer=chosen.observer, exclude=chosen.exclude,
             activations=chosen.activations, precision=chosen.precision, percentile=chosen.percentile,
-            layers=chosen.layers,
+            layers=chosen.layers, weights=chosen.weights, group_size=chosen.group_size,
         )  # fmt: skip
 
     def set_module_name(self, name: str, precision: str) -> NeutronQuantizer:
@@ -187,7 +203,7 @@ class NeutronQuantizer(Quantizer):
         changes: dict[str, Any] = {}
         for one in self.layers:
             if one.matches(names):
-                given = {name: getattr(one, name) for name in ("per_channel", "observer", "percentile")}
+                given = {name: getattr(one, name) for name in _SPECS}
                 changes |= {name: value for name, value in given.items() if value is not None}
         return replace(self.specs, **changes) if changes else self.specs
 

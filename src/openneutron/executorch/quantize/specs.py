@@ -17,10 +17,12 @@ from torchao.quantization.pt2e.observer import (
 from torchao.quantization.pt2e.quantizer import FixedQParamsQuantizationSpec, QuantizationSpec
 
 from openneutron.errors import OptionError
-from openneutron.executorch.quantize.choices import PERCENTILE
+from openneutron.executorch.quantize.choices import GROUP_SIZE, PERCENTILE
+from openneutron.executorch.quantize.four_bit import GroupedWeights, fits
 from openneutron.executorch.quantize.headroom import HeadroomObserver
 from openneutron.executorch.quantize.percentile import PercentileObserver
 from openneutron.executorch.upstream.histogram import histogram_observer
+from openneutron.options import WEIGHTS
 
 OBSERVERS = {
     "histogram": HistogramObserver, "minmax": MinMaxObserver, "moving_average": MovingAverageMinMaxObserver,
@@ -42,10 +44,18 @@ class Specs:
     per_channel: bool | None
     observer: str
     percentile: float = PERCENTILE
+    weights: str = "int8"
+    group_size: int = GROUP_SIZE
 
     def __post_init__(self) -> None:
+        if self.weights == "int4" and self.is_qat:
+            raise OptionError(
+                "4-bit weights are made after training", hint="train with 8-bit weights, or quantize with data"
+            )
         if self.observer not in OBSERVERS:
             raise OptionError(f"observer is {self.observer!r}", hint=f"one of {', '.join(OBSERVERS)}")
+        if self.weights not in WEIGHTS:
+            raise OptionError(f"weights is {self.weights!r}", hint=f"one of {', '.join(WEIGHTS)}")
 
     def activation(self, dtype: torch.dtype = torch.int8) -> QuantizationSpec:
         """INT8 affine, or INT16 symmetric, per tensor over the full range."""
@@ -81,8 +91,17 @@ class Specs:
         kind = histogram_observer() if name == "histogram" else OBSERVERS[name]
         return kind.with_args(eps=smallest, **more)
 
-    def weight(self, channel_axis: int = 0, *, convolution: bool = False) -> QuantizationSpec:
-        """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`."""
+    def weight(
+        self, channel_axis: int = 0, *, convolution: bool = False, shape: torch.Size | None = None
+    ) -> QuantizationSpec:
+        """INT8 symmetric in [-127, 127], per tensor or per slice of `channel_axis`; of 4 bits where these fit the shape."""
+        if self.weights == "int4" and shape is not None and fits(shape, channel_axis):
+            return QuantizationSpec(
+                dtype=torch.int8, quant_min=-127, quant_max=127, qscheme=torch.per_channel_symmetric, ch_axis=channel_axis,
+                observer_or_fake_quant_ctr=GroupedWeights.with_args(
+                    axis=channel_axis, group_size=self.group_size, least_scale=SMALLEST_SCALE
+                ),
+            )  # fmt: skip
         per_channel = convolution if self.per_channel is None else self.per_channel
         if per_channel:
             plain, moving = PerChannelMinMaxObserver, MovingAveragePerChannelMinMaxObserver

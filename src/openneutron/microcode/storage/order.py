@@ -41,12 +41,17 @@ class Order:
         return self.groups * -(-self.channels // self.units)
 
     @property
-    def block_weights(self) -> npt.NDArray[np.int64]:
-        """Number of weights in each block of M output channels; each block is decoded on its own."""
+    def block_channels(self) -> npt.NDArray[np.int64]:
+        """Number of output channels in each block; the last one of a group may have fewer than M."""
         blocks = -(-self.channels // self.units)
         sizes = np.full(blocks, self.units, np.int64)
         sizes[-1] = self.channels - (blocks - 1) * self.units
-        return np.tile(sizes * self.taps * self.inputs, self.groups)
+        return np.tile(sizes, self.groups)
+
+    @property
+    def block_weights(self) -> npt.NDArray[np.int64]:
+        """Number of weights in each block of M output channels; each block is decoded on its own."""
+        return self.block_channels * self.taps * self.inputs
 
     def _real(self) -> npt.NDArray[np.bool_]:
         """Return which plain bytes of one group are weights."""

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from openneutron.errors import FormatError
 from openneutron.microcode.header import pack, size_of, unpack
-from openneutron.microcode.storage import prefix, weights
+from openneutron.microcode.storage import groups, prefix, weights
 from openneutron.microcode.storage.columns import columns_bytes, read_columns, write_columns
 from openneutron.microcode.storage.order import Order
 from openneutron.microcode.storage.words import pack_words, unpack_words
@@ -101,9 +101,25 @@ def choose(section: Section, plain: Buffer, units: int, length: int) -> Section:
     elif best is Storage.STATIC:
         symbols, firsts = prefix.symbols_of(found, starts)
         stored = head + weights.streams_bytes(lengths[symbols], firsts)
+    bits, grouped = _try_groups(section, plain, order)
+    if bits and grouped < stored:
+        return replace(section, storage=Storage.GROUPS, parameter=bits, stored=grouped)
     if stored >= section.plain:
         return raw(section.plain)
     return replace(section, storage=best, parameter=k if best is Storage.RICE else 0, stored=stored)
+
+
+def _try_groups(section: Section, plain: Buffer, order: Order) -> tuple[int, int]:
+    """Return the best group size, as its log2, and the bytes stored; 0 where groups have no common divisors."""
+    if section.packing is not Packing.DENSE:
+        return 0, section.plain
+    content = np.frombuffer(plain, np.int8)
+    bits = groups.find_group_bits(content, order)
+    if not bits:
+        return 0, section.plain
+    quotients = order.without_padding(groups.split(content, order, bits)[0])
+    assert quotients is not None, "padding is a multiple of any factor"
+    return bits, weights.grouped_bytes(quotients, order, bits)
 
 
 def _weights(section: Section, plain: Buffer, order: Order) -> npt.NDArray[np.int8]:
@@ -127,6 +143,8 @@ def _written(section: Section, plain: Buffer, units: int, length: int) -> tuple[
     found = _weights(section, plain, order)
     if section.storage is Storage.PACKED:
         return found.data, 0
+    if section.storage is Storage.GROUPS:
+        return weights.write_groups(np.frombuffer(plain, np.int8), order, section.parameter)
     if section.storage is Storage.RICE:
         return weights.write_rice(found, order, section.parameter)
     return weights.write_static(found, order)
@@ -146,6 +164,8 @@ def _read(section: Section, stored: bytes, width: int, units: int, length: int) 
             raise FormatError(f"{found.size} of {order.weights} weights are stored")
     elif section.storage is Storage.RICE:
         found = weights.read_rice(data, order, section.parameter, width)
+    elif section.storage is Storage.GROUPS:
+        return weights.read_groups(data, order, section.parameter, width).tobytes()
     else:
         found = weights.read_static(data, order, width)
     return order.with_padding(found).tobytes()
@@ -255,6 +275,7 @@ def _check_section(fields: dict[str, int], width: int, units: int, length: int, 
         good = section.plain % row == 0 and section.channels <= section.plain // row
     elif good:
         good = section.order(units, length).plain_bytes == section.plain <= MAX_PLAIN_BYTES
+        good = good and (section.storage is not Storage.GROUPS or (1 << section.parameter) % length == 0)
     if not good:
         raise FormatError(f"{where} does not describe its {section.plain} bytes")
     return section

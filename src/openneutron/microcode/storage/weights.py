@@ -1,4 +1,4 @@
-"""Weights as they are stored: without padding, plain or in one of two codes, a stream per block of output channels."""
+"""Weights as they are stored: without padding, plain or in one of three codes, a stream per block of output channels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openneutron.errors import FormatError
-from openneutron.microcode.storage import prefix
+from openneutron.microcode.storage import groups, prefix
 from openneutron.microcode.storage.bits import MAX_BITS, Bytes, Ints, windows, write
 from openneutron.microcode.storage.order import Order
 from openneutron.microcode.table import MAX_RICE
@@ -98,6 +98,42 @@ def write_static(weights: Weights, order: Order) -> tuple[bytes, int]:
     return prefix.write_lengths(lengths) + data, width
 
 
+def grouped_bytes(quotients: Weights, order: Order, bits: int) -> int:
+    """Bytes that `write_groups` writes."""
+    symbols, starts = prefix.symbols_of(quotients, _starts(order))
+    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
+    sizes = -(-np.add.reduceat(lengths[symbols], starts) // 8) - (-groups.counts(order, bits) // 2)
+    return len(prefix.write_lengths(lengths)) + int(sizes.sum()) + len(starts) * _width(sizes)
+
+
+def write_groups(plain: Weights, order: Order, bits: int) -> tuple[bytes, int]:
+    """Write the code's lengths, then of each block its factors and the symbols of its quotients."""
+    quotients, factors = groups.split(plain, order, bits)
+    found = order.without_padding(quotients)
+    assert found is not None, "padding is a multiple of any factor"
+    symbols, starts = prefix.symbols_of(found, _starts(order))
+    lengths = prefix.lengths_of(np.bincount(symbols, minlength=prefix.SYMBOLS))
+    codes, sizes = write(prefix.codes_of(lengths)[symbols], lengths[symbols], starts)
+    ends = np.cumsum(sizes).tolist()
+    heads = groups.write_factors(factors, order)
+    streams = [head + codes[end - size : end] for head, size, end in zip(heads, sizes.tolist(), ends, strict=True)]
+    data, width = _prepend_sizes(b"".join(streams), np.array([len(stream) for stream in streams]))
+    return prefix.write_lengths(lengths) + data, width
+
+
+def read_groups(data: Bytes, order: Order, bits: int, width: int) -> Weights:
+    """Read what `write_groups` writes; returns plain weights, with padding."""
+    lengths, taken = prefix.read_lengths(data)
+    streams, sizes = _streams(data[taken:], order, width)
+    heads = -(-groups.counts(order, bits) // 2)
+    if (heads > sizes).any():
+        raise FormatError("a stream ends inside its factors")
+    parts = np.split(streams, np.cumsum(np.stack([heads, sizes - heads], axis=1).reshape(-1))[:-1])
+    factors = groups.read_factors(parts[0::2], order, bits)
+    found = _decode_static(lengths, np.concatenate(parts[1::2]), sizes - heads, order)
+    return groups.join(order.with_padding(found), factors, order, bits)
+
+
 def _streams(data: Bytes, order: Order, width: int) -> tuple[Bytes, Ints]:
     """Return the bytes of all streams, and their sizes."""
     count = order.blocks
@@ -153,8 +189,12 @@ def read_rice(data: Bytes, order: Order, k: int, width: int) -> Weights:
 def read_static(data: Bytes, order: Order, width: int) -> Weights:
     """Read what `write_static` writes."""
     lengths, taken = prefix.read_lengths(data)
+    return _decode_static(lengths, *_streams(data[taken:], order, width), order)
+
+
+def _decode_static(lengths: Ints, streams: Bytes, sizes: Ints, order: Order) -> Weights:
+    """Return the weights of all streams, in the order of the block without padding."""
     symbol_of, length_of = prefix.lookup(lengths)
-    streams, sizes = _streams(data[taken:], order, width)
     seen = windows(streams) >> 1
     found, starts = _find_codes(length_of[seen].tobytes(), sizes, None)
     # A stream's last byte may leave room for codes that nobody wrote: only as many weights count as the block has.
