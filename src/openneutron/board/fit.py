@@ -18,7 +18,7 @@ from importlib import resources
 
 import numpy as np
 
-from openneutron.board.workload import Vector, Workload, constants_in_files
+from openneutron.board.workload import Constants, Vector, Workload, constants_in_files
 
 TOLERANCE = 0.05  # relative error of one point that weighs as much as one constant a standard deviation off its prior
 POSTERIOR = "posterior.toml"  # written by benchmarks/calibrate.py
@@ -32,7 +32,7 @@ class Measured:
     work: Workload
     milliseconds: float
 
-    def error(self, constants: Sequence[float]) -> float:
+    def error(self, constants: Constants) -> float:
         """Return the relative error of the model with these constants."""
         return self.work.milliseconds(constants) / self.milliseconds - 1
 
@@ -86,7 +86,7 @@ def public_prior() -> Prior:
     """Return what all published latencies say about the constants: those of the target files, and how sure they are."""
     text = (resources.files(__package__) / POSTERIOR).read_text("utf-8")
     rows = np.array(tomllib.loads(text)["precision"], np.float64)
-    return Prior(np.log(constants_in_files()), np.linalg.cholesky(rows).T)
+    return Prior(np.log(constants_in_files()), np.asarray(np.linalg.cholesky(rows).T, np.float64))
 
 
 def _residuals(points: Sequence[Measured], prior: Prior, logs: Vector) -> Vector:

@@ -22,7 +22,7 @@ from openneutron.board.answer import converted_by_stock
 from openneutron.board.fit import Measured, fit, left_out, public_prior
 from openneutron.board.interval import LEFT_OUT, Learned
 from openneutron.board.ledger import Measurement, read_ledger
-from openneutron.board.workload import NEUTRON_C, workload_of
+from openneutron.board.workload import NEUTRON_C, constants_in_files, workload_of
 from openneutron.errors import FormatError, OptionError
 from openneutron.files import kind_of, read_file
 from openneutron.machine import targets
@@ -74,16 +74,13 @@ def _learn(path: str, digest: str) -> Lesson:
         )  # fmt: skip
     prior = public_prior()
     measured = [one for _, one in used]
-    before = [one.error(constants) for one in measured for constants in [_public()]]
+    public = constants_in_files()
+    before = [one.error(public) for one in measured]
     after = left_out(measured, prior)
     errors = (*LEFT_OUT, *(math.log1p(one) for one in after))
     learned = Learned(tuple(map(float, fit(measured, prior))), errors, len(measured), os.path.basename(path))
     points = tuple(Known(point, b, a) for (point, _), b, a in zip(used, before, after, strict=True))
     return Lesson(learned, points, tuple(skipped))
-
-
-def _public() -> tuple[float, ...]:
-    return tuple(float(math.exp(one)) for one in public_prior().logs)
 
 
 def _unusable(point: Measurement) -> str:
@@ -116,6 +113,8 @@ def _measured(point: Measurement, ledger: Path, number: int) -> Measured:
             f"{point.model} is no LiteRT file", where=where, hint="name the .tflite from before NXP's converter"
         )
     target = targets.load(targets.canonical_name(point.chip))
-    clocks = {"clock_hz": point.npu_hz or target.clock_hz, "cpu_clock_hz": point.cpu_hz or target.cpu_clock_hz}
+    as_measured = replace(
+        target, clock_hz=point.npu_hz or target.clock_hz, cpu_clock_hz=point.cpu_hz or target.cpu_clock_hz
+    )
     made = converted_by_stock(data, target, fetch_constants=point.fetch_constants, source=str(file))
-    return Measured(workload_of(made, replace(target, **clocks)), point.time)
+    return Measured(workload_of(made, as_measured), point.time)

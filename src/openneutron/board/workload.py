@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from openneutron.board.answer import Converted
 
 Vector = npt.NDArray[np.float64]
+Constants = Sequence[float] | Vector  # in cycles, in the order of `NAMES`
 
 STEPS = 1024  # constants of a target file count 1/1024 cycle
 NEUTRON_C = ("imxrt700", "mcxn94x")  # the chips that share the constants
@@ -51,19 +52,19 @@ class Workload:
     cpu_cycles: int
     softmax_elements: int
 
-    def npu_milliseconds(self, constants: Sequence[float]) -> float:
+    def npu_milliseconds(self, constants: Constants) -> float:
         """Return the NPU's time for these constants, in cycles and in the order of `NAMES`."""
         machine = Machine(replace(self.target, cost=with_constants(self.target, constants)))
         cycles = sum(cycles_of(call_cost(machine, words, 0, rows)) for words, rows in self.calls)
         cycles += sum(cycles_of(dma_cost(machine, size)) for size in self.copies)
         return self.target.milliseconds(cycles)
 
-    def cpu_milliseconds(self, constants: Sequence[float]) -> float:
+    def cpu_milliseconds(self, constants: Constants) -> float:
         """Return the CPU's time for these constants."""
         cycles = self.cpu_cycles + self.softmax_elements * constants[NAMES.index(SOFTMAX)]
         return cycles / self.target.cpu_clock_hz * 1e3
 
-    def milliseconds(self, constants: Sequence[float]) -> float:
+    def milliseconds(self, constants: Constants) -> float:
         """Return the latency for these constants."""
         return self.npu_milliseconds(constants) + self.cpu_milliseconds(constants)
 
@@ -91,7 +92,7 @@ def workload_of(made: Converted, target: Target) -> Workload:
     return Workload(target, tuple(calls), tuple(copies), round(cpu), elements)
 
 
-def with_constants(target: Target, constants: Sequence[float]) -> Cost:
+def with_constants(target: Target, constants: Constants) -> Cost:
     """Return the target's costs with the fitted constants replaced."""
     values = dict(zip(NAMES, constants, strict=True))
     slower = values[CODE_IN_FLASH] if target.name in CODE_IN_FLASH_TARGETS else 1.0
