@@ -11,6 +11,7 @@ Example:
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from openneutron.errors import OptionError
 from openneutron.options import CONVERTERS, Options
@@ -27,7 +28,7 @@ def convert(model: bytes, options: Options) -> Result:
     opened = parse_for(model, options)
     result = compile_parsed(opened, model, options)
     as_in_the_file = model if opened.control_flow.changed else opened  # NXP's converter unrolls no loops
-    report = with_board(result.report, as_in_the_file, fetch_constants=options.fetch_constants_to_sram)
+    report = with_board(result.report, as_in_the_file, **_board_options(options))
     return replace(result, report=report)
 
 
@@ -37,7 +38,17 @@ def with_board_estimate(result: Result, model: bytes, options: Options) -> Resul
         return result
     from openneutron.board.answer import with_board
 
-    return replace(result, report=with_board(result.report, model, fetch_constants=options.fetch_constants_to_sram))
+    return replace(result, report=with_board(result.report, model, **_board_options(options)))
+
+
+def _board_options(options: Options) -> dict[str, Any]:
+    """What the estimate of NXP's converter depends on, beside model and target."""
+    found: dict[str, Any] = {"fetch_constants": options.fetch_constants_to_sram}
+    if options.board_points:
+        from openneutron.board.learn import learn
+
+        found["learned"] = learn(options.board_points)
+    return found
 
 
 def convert_alone(model: bytes, options: Options) -> Result:

@@ -101,6 +101,10 @@ class Options:
         None, "Flash of the board, where that is external and not the chip's own, e.g. 16M: what the program must fit.",
         kind="bytes", flag="--flash",
     )  # fmt: skip
+    board_points: str = _option(
+        "", "Learn the board's time from your own measurements, a ledger of `openneutron board profile`.",
+        flag="--board-points", key="board_points",
+    )  # fmt: skip
     fetch_constants_to_sram: bool = _option(
         False, "Prefetch weights from flash.",
         flag="--fetch-constants-to-sram", key="fetch_constants_to_sram", sdk="fetchConstantsToSRAM",

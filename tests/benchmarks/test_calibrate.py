@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -12,18 +13,20 @@ import pytest
 
 from benchmarks import calibrate
 from benchmarks.board_networks import BOARD_NETWORKS
-from benchmarks.calibrate import FITTED, NAMES, NEUTRON_C, Workload, errors, fit, left_out, left_out_widths, workload
+from benchmarks.calibrate import Load, errors, fit, left_out, left_out_widths, workload
 from benchmarks.networks import NETWORKS
 from benchmarks.published import IMX95_AT_MOST, POINTS
 from benchmarks.yolo import yolov5n, yolov8s_seg
 from openneutron.board.answer import stock_answer
 from openneutron.board.cpu import CORTEX_M
+from openneutron.board.fit import public_prior
 from openneutron.board.interval import LEFT_OUT
+from openneutron.board.workload import FITTED, NAMES, NEUTRON_C, constants_in_files, with_constants
 from openneutron.machine import targets
 
 
 @cache
-def _loads() -> Sequence[Workload]:
+def _loads() -> Sequence[Load]:
     return [workload(point) for point in POINTS]
 
 
@@ -35,7 +38,7 @@ def _left_out() -> Sequence[float]:
 def test_target_files_hold_the_fitted_constants() -> None:
     cycles = fit(_loads())
     for target in map(targets.load, NEUTRON_C):
-        wanted = calibrate.with_constants(target, cycles)
+        wanted = with_constants(target, cycles)
         for name in FITTED:
             assert getattr(target.cost, name) == pytest.approx(getattr(wanted, name), rel=1e-3, abs=1), (
                 target.name,
@@ -44,6 +47,13 @@ def test_target_files_hold_the_fitted_constants() -> None:
     array, fitted_array = targets.load("imx95").cost, targets.load("imxrt700").cost
     assert (array.mac, array.lane, array.row) == (fitted_array.mac, fitted_array.lane, fitted_array.row)
     assert CORTEX_M.exponential == pytest.approx(cycles[NAMES.index("softmax")], abs=0.5)
+
+
+def test_the_file_of_their_uncertainty_is_current() -> None:
+    rows = calibrate.posterior_text(_loads(), fit(_loads()))
+    wanted = np.array(tomllib.loads(rows)["precision"])
+    whiten = public_prior().whiten
+    np.testing.assert_allclose(whiten.T @ whiten, wanted, rtol=1e-2, atol=1e-2 * np.abs(wanted).max())
 
 
 def test_left_out_points_are_predicted() -> None:
@@ -72,16 +82,13 @@ def test_the_npu_alone_is_no_slower_than_a_whole_system(network: str) -> None:
 @pytest.mark.parametrize("at", range(len(POINTS)), ids=lambda at: f"{POINTS[at].target}-{POINTS[at].network}")
 def test_a_workload_is_priced_as_the_answer_says(at: int) -> None:
     load, point = _loads()[at], POINTS[at]
-    answer = stock_answer(BOARD_NETWORKS[point.network](), load.target, fetch_constants=point.fetch_constants)
-    assert load.milliseconds(calibrate.in_files()) == pytest.approx(answer.milliseconds, rel=2e-4)
+    answer = stock_answer(BOARD_NETWORKS[point.network](), load.work.target, fetch_constants=point.fetch_constants)
+    assert load.work.milliseconds(constants_in_files()) == pytest.approx(answer.milliseconds, rel=2e-4)
 
 
 def test_a_fit_finds_constants_it_was_made_with() -> None:
     """Latencies made by the model itself are met, whatever the priors say."""
-    made = [
-        replace(load, point=replace(load.point, milliseconds=load.milliseconds(calibrate.in_files())))
-        for load in _loads()
-    ]
+    made = [replace(load, milliseconds=load.work.milliseconds(constants_in_files())) for load in _loads()]
     assert max(map(abs, errors(made, fit(made)))) < 0.05
 
 
@@ -94,6 +101,6 @@ def test_more_weight_bytes_cost_more() -> None:
 
 
 def test_what_the_points_do_not_determine_is_said() -> None:
-    cycles = calibrate.in_files()
+    cycles = constants_in_files()
     factors = dict(zip(NAMES, calibrate.uncertainty(_loads(), cycles), strict=True))
     assert factors["mac"] < 1.1 < factors["call"]

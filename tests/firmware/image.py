@@ -11,6 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FIRMWARE_MK = ROOT / "runtime" / "cortex_m33" / "firmware.mk"
+RUNNER_MK = ROOT / "runtime" / "modelrunner" / "modelrunner.mk"
 PACKAGES = "gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm"
 CPU = "cortex-m33"
 PORTABLE = "cortex-m33+nodsp"
@@ -45,9 +46,9 @@ def missing_tools() -> list[str]:
     return absent
 
 
-def make(target: str, build: Path, *settings: str) -> None:
-    """Run `firmware.mk`; what it printed is shown when it fails."""
-    command = ["make", "-s", "-f", str(FIRMWARE_MK), target, f"BUILD={build}", *settings]
+def make(target: str, build: Path, *settings: str, makefile: Path = FIRMWARE_MK) -> None:
+    """Run `firmware.mk` or another one; what it printed is shown when it fails."""
+    command = ["make", "-s", "-f", str(makefile), target, f"BUILD={build}", *settings]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -69,6 +70,13 @@ def build_image(
     settings += [] if stack is None else [f"STACK_BYTES={stack}"]
     make("image", build / cpu, *settings)
     return model / f"{name}.elf"
+
+
+def build_runners(build: Path) -> Path:
+    """The folder with the images of the model runners, `frames.elf` and `console.elf`; the library's objects are shared."""
+    folder = build / CPU
+    make("runners", folder, f"CPU={CPU}", makefile=RUNNER_MK)
+    return folder
 
 
 def run_image(image: Path) -> Run:

@@ -34,6 +34,7 @@ class Line:
     ):
         self.name = "fake"
         self.bytes_per_second = 1e6
+        self.paced = False
         self.board, self.to_board, self.to_host = board, to_board, to_host
         self.pending = bytearray(getattr(board, "greeting", b""))
         self.written = bytearray()

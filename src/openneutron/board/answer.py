@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from openneutron.board.arena import Step, arena_bytes
 from openneutron.board.cpu import CORTEX_M, delegate_call, on_core
 from openneutron.board.flash import constant_bytes, microcode_bytes, weight_bytes
-from openneutron.board.interval import interval, unexercised_share
+from openneutron.board.interval import LEFT_OUT, Learned, interval, unexercised_share
 from openneutron.board.loops import CpuWork, called_bytes
 from openneutron.board.placing import place
 from openneutron.board.plan import StockPlan, stock_plan
+from openneutron.board.workload import NEUTRON_C, workload_of
 from openneutron.compiler.front.ingest import extract
 from openneutron.compiler.front.parsed_model import ParsedModel
 from openneutron.compiler.pause_gc import pause_gc
@@ -72,9 +74,14 @@ def converted_by_stock(
 
 
 def stock_answer(
-    model: bytes | ParsedModel, target: Target, *, fetch_constants: bool = False, source: str = "<model>"
+    model: bytes | ParsedModel,
+    target: Target,
+    *,
+    fetch_constants: bool = False,
+    source: str = "<model>",
+    learned: Learned | None = None,
 ) -> Stock:
-    """Return what NXP's converter and runtime would do with a LiteRT model.
+    """Return what NXP's converter and runtime would do with a LiteRT model; `learned` are a user's own points.
 
     Example:
         >>> stock_answer(Path("cifarnet.tflite").read_bytes(), targets.load("mcxn94x")).scratch_bytes
@@ -83,9 +90,9 @@ def stock_answer(
     made = converted_by_stock(model, target, fetch_constants=fetch_constants, source=source)
     graph = made.graph
     cpu: Counter[str] = Counter()
-    work = CpuWork(made.model, on_core(CORTEX_M, target))
+    cpu_work = CpuWork(made.model, on_core(CORTEX_M, target))
     for index in made.left:
-        cpu.update(work.operator(graph, graph.operators[index]))
+        cpu.update(cpu_work.operator(graph, graph.operators[index]))
     npu: Counter[str] = Counter()
     for plan in made.plans:
         for event in plan.events:
@@ -94,8 +101,14 @@ def stock_answer(
     npu_milliseconds = target.milliseconds(cycles)
     calls = delegate_call(target) * len(made.plans)
     cpu_milliseconds = (sum(cpu.values()) + calls) / target.cpu_clock_hz * 1e3
+    errors: Sequence[float] = LEFT_OUT
+    if learned is not None and target.name in NEUTRON_C:
+        work = workload_of(made, target)
+        npu_milliseconds = work.npu_milliseconds(learned.constants)
+        cpu_milliseconds = work.cpu_milliseconds(learned.constants)
+        errors = learned.errors
     milliseconds = npu_milliseconds + cpu_milliseconds
-    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu))
+    low, high = interval(milliseconds, unexercised=unexercised_share(target, npu, cpu), errors=errors)
     operators = [[graph.operators[i] for i in group] for group in made.groups]
     return Stock(
         operators_total=len(graph.operators),
@@ -116,14 +129,16 @@ def stock_answer(
         npu_milliseconds=npu_milliseconds,
         cpu_milliseconds=cpu_milliseconds,
         left=_reasons(graph, made.left),
-        notes=_notes(target, made, work.unknown),
+        notes=_notes(target, made, cpu_work.unknown, learned),
     )
 
 
-def with_board(report: Report, model: bytes | ParsedModel, *, fetch_constants: bool = False) -> Report:
+def with_board(
+    report: Report, model: bytes | ParsedModel, *, fetch_constants: bool = False, learned: Learned | None = None
+) -> Report:
     """Return the report of a LiteRT model with the stock answer and an interval around our own estimate."""
     target = targets.load(report.target)
-    stock = stock_answer(model, target, fetch_constants=fetch_constants, source=report.source)
+    stock = stock_answer(model, target, fetch_constants=fetch_constants, source=report.source, learned=learned)
     return replace(with_open_interval(report), stock=stock)
 
 
@@ -154,8 +169,12 @@ def _reasons(graph: Graph, left: dict[int, Reason]) -> tuple[str, ...]:
     return tuple(f"{len(messages)} x {code}: {messages[0]}" for (code, _), messages in found.items())
 
 
-def _notes(target: Target, made: Converted, unknown: int) -> tuple[str, ...]:
+def _notes(target: Target, made: Converted, unknown: int, learned: Learned | None) -> tuple[str, ...]:
     notes = [] if made.plans else [NOTHING_CONVERTED]
+    if learned is not None and target.name in NEUTRON_C:
+        notes.append(learned.note())
+    elif learned is not None:
+        notes.append(f"nothing is learned from {learned.source}: it can change times of {' and '.join(NEUTRON_C)} only")
     if unknown:
         notes.append(f"the time of {unknown} WHILE is that of one trip: how many there are is not known")
     if not target.calibrated:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from openneutron.machine.targets import Target
 
@@ -36,9 +37,12 @@ def spread(errors: Sequence[float]) -> float:
     return t * math.sqrt(sum(error * error for error in errors) / count) * math.sqrt(1 + 1 / count)
 
 
-def interval(milliseconds: float, *, unexercised: float) -> tuple[float, float]:
-    """Return the lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1."""
-    factor = math.exp(spread(LEFT_OUT) + unexercised * math.log(UNEXERCISED_FACTOR))
+def interval(milliseconds: float, *, unexercised: float, errors: Sequence[float] = LEFT_OUT) -> tuple[float, float]:
+    """Return the lower and upper end around an estimate; `unexercised` is a share of its time, 0 to 1.
+
+    `errors` are left-out errors of the model that made the estimate, as logarithms.
+    """
+    factor = math.exp(spread(errors) + unexercised * math.log(UNEXERCISED_FACTOR))
     return milliseconds / factor, milliseconds * factor
 
 
@@ -59,3 +63,21 @@ def unexercised_share(
     known = sum(c for k, c in kernel_cycles.items() if k in EXERCISED_KERNELS)
     known += sum(c for k, c in operator_cycles.items() if k in EXERCISED_OPERATORS)
     return 1 - known / total
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What measurements teach: the constants of the latency model in cycles, and left-out errors as logarithms.
+
+    `count` is the number of a user's own points in them, `source` the ledger's name.
+    """
+
+    constants: tuple[float, ...]
+    errors: tuple[float, ...]
+    count: int
+    source: str
+
+    def note(self) -> str:
+        """Return the sentence that a report has about it."""
+        points = f"{self.count} point{'s' if self.count != 1 else ''} of {self.source}"
+        return f"the time is learned from {points} beside the published latencies"

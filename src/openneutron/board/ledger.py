@@ -154,7 +154,7 @@ def _value(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:_}"
     if isinstance(value, float):
-        return repr(value)
+        return repr(float(value))  # a NumPy number too
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)  # a JSON string is a TOML basic string
     if isinstance(value, tuple):

@@ -65,6 +65,7 @@ GROUPS = {
             "run": ("board.run.board_run", "Run a model on a board."),
             "profile": ("board.profile.board_profile", "Measure a model on a board; keep the times."),
             "check": ("board.check.board_check", "Compare a board's bytes with the expected ones."),
+            "learn": ("board.learn.board_learn", "Refit the latency model with your own measurements."),
         },
     ),
 }

@@ -11,7 +11,6 @@ Example:
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Sequence
@@ -206,7 +205,7 @@ class ConsoleRunner:
                 f"the board did not take the command {command.split()[0]!r}", where=self.where,
                 hint="its firmware is another one, or noise spoiled the command: try again",
             )  # fmt: skip
-        if math.isfinite(self._transport.bytes_per_second):
+        if not self._transport.paced:
             time.sleep(self._patience.settle)
         in_flash = ending == b" Flash\r\n"
         step = FLASH_BLOCK if in_flash else _PIECE

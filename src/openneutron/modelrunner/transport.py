@@ -29,10 +29,14 @@ _LARGEST_READ = 65_536
 
 
 class Transport(Protocol):
-    """A stream of bytes in both directions; `name` is the port, for messages."""
+    """A stream of bytes in both directions; `name` is the port, for messages.
+
+    `paced` says that the other side delays the sender until it has taken what was sent.
+    """
 
     name: str
     bytes_per_second: float
+    paced: bool
 
     def read(self, most: int, seconds: float) -> bytes:
         """Return what arrives first within the time, at most so many bytes; b"" when nothing does."""
@@ -63,7 +67,8 @@ class SocketTransport:
 
     def __init__(self, url: str) -> None:
         self.name = url
-        self.bytes_per_second = float("inf")
+        self.bytes_per_second = BAUD / 10  # a serial line may be behind it, and QEMU's is as slow on a busy machine
+        self.paced = True
         host, port = _address(url)
         try:
             self._socket = socket.create_connection((host, port), timeout=_CONNECT_SECONDS)
@@ -102,6 +107,7 @@ class SerialTransport:
             import serial
         self.name = port
         self.bytes_per_second = baud / 10  # start bit, eight data bits, stop bit
+        self.paced = False
         try:
             self._port: Any = serial.serial_for_url(port, baudrate=baud, timeout=0, write_timeout=None)
         except (serial.SerialException, OSError, ValueError) as error:

@@ -21,10 +21,12 @@ def open_session(
     """Connect, check that this runner takes the file, upload it, and close the port at the end."""
     with connect(port, protocol=protocol, baud=baud) as runner:
         spoken = EXECUTORCH if runner.protocol.startswith("executorch") else TFLM
-        if spoken != subject.protocol:
+        asked_for = subject.payload is not None and protocol == TFLM  # the open runtime's console takes payloads too
+        if spoken != subject.protocol and not asked_for:
             raise OptionError(
                 f"{subject.file.name} is for the other runner, and {port} has {runner.protocol}", where=str(subject.file),
-                hint="executorch_modelrunner takes .pte files and open microcode, tflm_modelrunner takes .tflite files",
+                hint="executorch_modelrunner takes .pte files and open microcode, tflm_modelrunner takes .tflite files; an "
+                "image of the open runtime takes open microcode by either protocol: name it with --protocol",
             )  # fmt: skip
         stage("uploading the model")
         runner.load_model(subject.upload, stage)
