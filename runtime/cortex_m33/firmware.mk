@@ -39,6 +39,9 @@ APPLICATION_OBJECTS := $(filter-out %/main.o,$(APPLICATION:$(RUNTIME)/%.c=$(BUIL
 library: $(LIBRARY)
 image: $(MODEL)/$(NAME).elf
 
+# Inner loops are built for speed, everything else for size.
+$(BUILD)/firmware/dsp/%.o: CFLAGS += -O3
+
 $(BUILD)/%.o: $(RUNTIME)/%.c $(RUNTIME)/cortex_m33/firmware.mk
 	@mkdir -p $(@D)
 	$(CROSS)gcc $(CFLAGS) $(PRIVATE) -c $< -o $@
