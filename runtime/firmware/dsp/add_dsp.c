@@ -10,15 +10,14 @@ enum { INPUT_UNIT = 1 << 20 };
 /* What an addition does to an element. */
 typedef struct {
     nk_short_scale left, right, sum;
-    int32_t zero1, zero2, sign;
-    nk_stage stage;
-    int32_t flip;
+    int32_t zero1, zero2, sign, zero, low, high, flip;
 } adder;
 
 static uint8_t one(const adder *a, uint8_t left, uint8_t right) {
     const int32_t x = nk_short_mbqm(&a->left, (nk_value(left, a->flip) - a->zero1) * INPUT_UNIT);
     const int32_t y = nk_short_mbqm(&a->right, (nk_value(right, a->flip) - a->zero2) * INPUT_UNIT);
-    return nk_finish_dsp(&a->stage, nk_short_mbqm(&a->sum, x + a->sign * y));
+    const int32_t sum = nk_short_mbqm(&a->sum, x + a->sign * y) + a->zero;
+    return (uint8_t)nk_clamp(sum, a->low, a->high);
 }
 
 static adder adder_of(const nk_call *call) {
@@ -29,7 +28,9 @@ static adder adder_of(const nk_call *call) {
                    .zero1 = p->zero1,
                    .zero2 = p->zero2,
                    .sign = p->subtract ? -1 : 1,
-                   .stage = {.zero = p->output_zero, .low = p->clamp_low, .high = p->clamp_high},
+                   .zero = p->output_zero,
+                   .low = p->clamp_low,
+                   .high = p->clamp_high,
                    .flip = nk_flip(&call->operands[NK_ADD_OUTPUT])};
 }
 

@@ -24,9 +24,9 @@ typedef struct {
     uint32_t tap_quads, quads;        /* of a tap and of the window */
     int32_t flip, input_zero, weights_zero;
     const int8_t *weights;
-    size_t block_bytes; /* weights of M output channels */
+    size_t block_bytes, group_bytes; /* weights of M output channels, of a group */
     nk_products two, one;
-    int form;
+    bool is_short;   /* the outputs' form */
     bool dense_rows; /* taps of a row of the window follow each other */
 } dense;
 
@@ -150,52 +150,90 @@ static int32_t sum_of(const nk_quad *quads, uint32_t count, uint32_t pixel) {
     return sum;
 }
 
+/* Biases of `count` channels, those beyond the last included: tables are padded. */
+static void begin_sums(const nk_stage *stage, size_t channel, uint32_t count, nk_sums *sums) {
+    const uint8_t *bias = stage->table + 4 * channel;
+    for (nk_sums *const end = sums + (count + 1) / 2; sums < end; ++sums, bias += 8) {
+        const int32_t first = nk_load32(bias), second = nk_load32(bias + 4);
+        sums->channel[0][0] = sums->channel[0][1] = first;
+        sums->channel[1][0] = sums->channel[1][1] = second;
+    }
+}
+
+/* Outputs of pairs of channels in the short form. The second pixel's are stored first, so that it
+ * may be the first one again. */
+__attribute__((noinline)) static void finish_pairs(const nk_stage *from, size_t channel,
+                                                   const nk_sums *sums, uint32_t pairs, uint8_t *to,
+                                                   uint8_t *other) {
+    const nk_pair_stage stage = nk_make_pair_stage(from);
+    const size_t column = from->column;
+    const uint8_t *at = from->table + column + 4 * channel;
+    for (const nk_sums *const end = sums + pairs; sums < end;
+         ++sums, at += 8, to += 2, other += 2) {
+        const nk_channel_scale a = nk_channel_scale_at(at, column),
+                               b = nk_channel_scale_at(at + 4, column);
+        const int32_t *x = sums->channel[0], *y = sums->channel[1];
+        uint32_t pair =
+            nk_finish_pair(&stage, nk_channel_rescale(a, x[1]), nk_channel_rescale(b, y[1]));
+        other[0] = (uint8_t)pair;
+        other[1] = (uint8_t)(pair >> 16);
+        pair = nk_finish_pair(&stage, nk_channel_rescale(a, x[0]), nk_channel_rescale(b, y[0]));
+        to[0] = (uint8_t)pair;
+        to[1] = (uint8_t)(pair >> 16);
+    }
+}
+
+/* Outputs of `count` channels of one or two pixels. */
+static void finish(const dense *d, const pixels *p, size_t channel, uint32_t count,
+                   const nk_sums *sums) {
+    const uint32_t pairs = d->is_short ? count / 2 : 0;
+    if (pairs)
+        finish_pairs(d->stage, channel, sums, pairs, p->to[0] + channel,
+                     p->to[p->count - 1] + channel);
+    for (uint32_t m = 2 * pairs; m < count; ++m)
+        for (uint32_t pixel = 0; pixel < p->count; ++pixel)
+            p->to[pixel][channel + m] =
+                nk_stage_output(d->stage, channel + m, sums[m / 2].channel[m % 2][pixel]);
+}
+
+/* Subtract the zero point of the weights, times the sum of a pixel's inputs. */
+static void correct(const dense *d, const pixels *p, const nk_quad *quads, uint32_t quad_count,
+                    uint32_t count, nk_sums *sums) {
+    for (uint32_t pixel = 0; pixel < p->count; ++pixel) {
+        const uint32_t sum = (uint32_t)sum_of(quads, quad_count, pixel) * (uint32_t)d->weights_zero;
+        for (uint32_t m = 0; m < count; ++m)
+            sums[m / 2].channel[m % 2][pixel] =
+                (int32_t)((uint32_t)sums[m / 2].channel[m % 2][pixel] - sum);
+    }
+}
+
 /* Up to CHANNELS output channels of a group, from `from` on. */
 static void channels_of(const dense *d, const pixels *p, uint32_t group, uint32_t from,
                         uint32_t count, nk_quad *quads, bool *expanded) {
-    const nk_call *call = d->call;
+    const uint32_t units = d->call->units, length = d->call->length;
     const nk_products products = p->count == 2 ? d->two : d->one;
-    const size_t quad_bytes = (size_t)call->units * 4; /* of M output channels */
     const size_t channel = (size_t)group * d->outputs + from;
+    const int8_t *weights =
+        d->weights + (size_t)group * d->group_bytes + (size_t)(from / units) * d->block_bytes;
     nk_sums sums[CHANNELS / 2];
-    for (uint32_t m = 0; m < count; ++m) {
-        const int32_t bias = nk_stage_bias(d->stage, channel + m);
-        sums[m / 2].channel[m % 2][0] = bias;
-        sums[m / 2].channel[m % 2][1] = bias;
-    }
+    begin_sums(d->stage, channel, count, sums);
     for (uint32_t first = 0; first < d->quads; first += QUADS) {
         const uint32_t left = d->quads - first, here = left < QUADS ? left : QUADS;
         if (!*expanded)
             for (uint32_t pixel = 0; pixel < p->count; ++pixel)
                 expand_window(d, p, pixel, group, first, here, quads);
         *expanded = d->quads <= QUADS;
-        uint32_t correction[2] = {0, 0};
-        if (d->weights_zero)
-            for (uint32_t pixel = 0; pixel < p->count; ++pixel)
-                correction[pixel] =
-                    (uint32_t)sum_of(quads, here, pixel) * (uint32_t)d->weights_zero;
-        const int8_t *block =
-            d->weights + (size_t)group * nk_blocks(d->outputs, call->units) * d->block_bytes +
-            (size_t)(from / call->units) * d->block_bytes + (size_t)first * quad_bytes;
+        const int8_t *block = weights + (size_t)first * units * 4;
         uint32_t unit = 0;
-        for (uint32_t m = 0; m < count; m += 2) {
-            nk_sums *s = &sums[m / 2];
-            products(quads, block + (size_t)unit * call->length, here, s);
-            if (d->weights_zero)
-                for (uint32_t c = 0; c < 2; ++c)
-                    for (uint32_t pixel = 0; pixel < p->count; ++pixel)
-                        s->channel[c][pixel] =
-                            (int32_t)((uint32_t)s->channel[c][pixel] - correction[pixel]);
+        nk_sums *at = sums;
+        for (uint32_t m = 0; m < count; m += 2, ++at) {
+            products(quads, block + (size_t)unit * length, here, at);
             unit += 2;
-            if (unit == call->units) {
-                unit = 0;
-                block += d->block_bytes;
-            }
+            if (unit == units) unit = 0, block += d->block_bytes;
         }
+        if (d->weights_zero) correct(d, p, quads, here, count, sums);
     }
-    for (uint32_t m = 0; m < count; ++m)
-        nk_stage_pixels(d->stage, d->form, channel + m, sums[m / 2].channel[m % 2], 1, p->to,
-                        p->count);
+    finish(d, p, channel, count, sums);
 }
 
 static void all_channels(const dense *d, const pixels *p) {
@@ -258,10 +296,11 @@ static int run(dense *d) {
     d->tap_quads = nk_blocks(d->inputs, d->call->length) * (d->call->length / 4);
     d->quads = taps * d->tap_quads;
     d->block_bytes = (size_t)nk_dense_bytes(d->call, 1, taps, d->inputs);
+    d->group_bytes = nk_blocks(d->outputs, d->call->units) * d->block_bytes;
     d->flip = nk_flip(d->in);
     d->dense_rows = d->groups == 1 && w->dilation_w == 1 && d->in->pixel == d->in->channels &&
                     d->inputs % d->call->length == 0;
-    d->form = nk_stage_form(d->stage, d->out->channels, most_of(d));
+    d->is_short = nk_stage_is_short(d->stage, d->out->channels, most_of(d));
     all_pixels(d);
     return 1;
 }

@@ -1,12 +1,9 @@
-/* How accumulators become bytes without 64-bit arithmetic, for the calls whose numbers allow it.
+/* How accumulators become bytes without 64-bit arithmetic, where the numbers of a call allow it.
  *
- * DOUBLE: mbqm(x, M, -e) is srdhm, (x * M + 2^30) >> 31, then rdp, a shift by e with halves away
- * from zero. With |x| < 2^30 the first is SMMULR of 2x and M, (2x * M + 2^31) >> 32: numerator and
- * divisor are doubled. Its result h has |h| <= 2^30, and rdp is (h - (h < 0) + 2^(e-1)) >> e, which
- * then stays inside 32 bits; for e = 0 nothing may be added.
- *
- * EXACT31: (x * M + 2^(s-1)) >> s with s >= 33 is (H + 2^(s-33)) >> (s - 32), H the high word of
- * the product, because the low word is less than one unit of H. |H| <= 2^30.
+ * mbqm(x, M, -e) is srdhm, (x * M + 2^30) >> 31, then rdp, a shift by e with halves away from zero.
+ * With |x| < 2^30 the first is SMMULR of 2x and M, (2x * M + 2^31) >> 32: numerator and divisor are
+ * doubled. Its result h has |h| <= 2^30, so that rdp is (h - (h < 0) + 2^(e-1)) >> e, which stays
+ * inside 32 bits; for e = 0 nothing may be added.
  */
 #ifndef NK_STAGE_DSP_H
 #define NK_STAGE_DSP_H
@@ -21,12 +18,6 @@
 static inline int32_t nk_high_rounded(int32_t a, int32_t b) {
     int32_t high;
     __asm__("smmulr %0, %1, %2" : "=r"(high) : "r"(a), "r"(b));
-    return high;
-}
-
-static inline int32_t nk_high(int32_t a, int32_t b) {
-    int32_t high;
-    __asm__("smmul %0, %1, %2" : "=r"(high) : "r"(a), "r"(b));
     return high;
 }
 
@@ -48,40 +39,50 @@ static inline int32_t nk_short_mbqm(const nk_short_scale *s, int32_t value) {
     return (high + (s->negative & (high >> 31)) + s->half) >> s->right;
 }
 
-/* Which form the channels of a call have. */
-enum { NK_STAGE_LONG, NK_STAGE_SHORT_DOUBLE, NK_STAGE_SHORT_EXACT31 };
+/* dsp/stage_dsp.c: whether all `channels` have a shift below 0, and sums of products of at most
+ * `most` with their biases are below the limit; and outputs of INT8, without a table. */
+bool nk_stage_is_short(const nk_stage *stage, uint32_t channels, uint64_t most);
 
-/* dsp/stage_dsp.c: the form of all `channels`, whose sums of products are at most `most`. */
-int nk_stage_form(const nk_stage *stage, uint32_t channels, uint64_t most);
+/* Multiplier of a channel, what to shift by, and half of that. */
+typedef struct {
+    int32_t multiplier, half;
+    uint32_t right;
+} nk_channel_scale;
 
-static inline uint8_t nk_finish_dsp(const nk_stage *stage, int32_t value) {
-    int32_t byte = nk_wrap_add(value, stage->zero);
-    if (stage->low == INT8_MIN && stage->high == INT8_MAX) byte = __ssat(byte, 8);
-    else byte = nk_clamp(byte, stage->low, stage->high);
-    return stage->lut ? stage->lut[(uint8_t)byte] : (uint8_t)byte;
+/* `at` is the channel's multiplier, its shift a column behind. */
+static inline nk_channel_scale nk_channel_scale_at(const uint8_t *at, size_t column) {
+    const int32_t shift = nk_load32(at + column);
+    return (nk_channel_scale){nk_load32(at), (int32_t)(1u << ~(uint32_t)shift), (uint32_t)-shift};
 }
 
-/* The output of one channel for up to two pixels, bias included in `acc`. */
-static inline void nk_stage_pixels(const nk_stage *stage, int form, size_t channel,
-                                   const int32_t *acc, uint32_t step, uint8_t *const *to,
-                                   uint32_t pixels) {
-    const uint8_t *at = stage->table + 4 * channel + stage->column;
-    if (form == NK_STAGE_LONG) {
-        for (uint32_t p = 0; p < pixels; ++p)
-            to[p][channel] = nk_stage_output(stage, channel, acc[p * step]);
-        return;
-    }
-    const int32_t multiplier = nk_load32(at), shift = nk_load32(at + stage->column);
-    if (form == NK_STAGE_SHORT_EXACT31) {
-        const int32_t half = 1 << (shift - 33);
-        for (uint32_t p = 0; p < pixels; ++p)
-            to[p][channel] =
-                nk_finish_dsp(stage, (nk_high(acc[p * step], multiplier) + half) >> (shift - 32));
-        return;
-    }
-    const nk_short_scale scale = nk_make_short_scale(multiplier, shift);
-    for (uint32_t p = 0; p < pixels; ++p)
-        to[p][channel] = nk_finish_dsp(stage, nk_short_mbqm(&scale, acc[p * step]));
+static inline int32_t nk_channel_rescale(nk_channel_scale s, int32_t acc) {
+    const int32_t high = nk_high_rounded(acc * 2, s.multiplier);
+    return (high + (high >> 31) + s.half) >> s.right;
+}
+
+/* Bounds of two outputs in the halves of a word. */
+typedef struct {
+    int32_t zero;
+    int16x2_t low, high;
+} nk_pair_stage;
+
+static inline nk_pair_stage nk_make_pair_stage(const nk_stage *stage) {
+    return (nk_pair_stage){stage->zero, nk_twice(stage->low), nk_twice(stage->high)};
+}
+
+/* Two rescaled sums as outputs, in the low bytes of the halves. */
+static inline uint32_t nk_finish_pair(const nk_pair_stage *stage, int32_t first, int32_t second) {
+    uint32_t pair, scratch;
+    first = __ssat(first + stage->zero, 8);
+    second = __ssat(second + stage->zero, 8);
+    __asm__("pkhbt %0, %2, %3, lsl #16\n"
+            "ssub16 %1, %0, %4\n"
+            "sel %0, %0, %4\n"
+            "ssub16 %1, %0, %5\n"
+            "sel %0, %5, %0\n"
+            : "=&r"(pair), "=&r"(scratch)
+            : "r"(first), "r"(second), "r"(stage->low), "r"(stage->high));
+    return pair;
 }
 
 #endif
