@@ -1,9 +1,9 @@
 /* A compiled model that is part of the program: initialise it in memory of the caller, run it.
  *
- * `openneutron extract-payload model.pte -o model.c` writes a description of the model and functions
- * under its own name, model_init() and model_run(), which call these; an application needs nothing
- * else of the driver. There is no heap and no floating point, and handles do not share anything: an
- * arena is a handle, and every arena may run at the same time as the others.
+ * `openneutron extract-payload model.pte -o model.c` writes a description of the model and
+ * functions under its own name, model_init() and model_run(), which call these; an application
+ * needs nothing else of the driver. There is no heap and no floating point, and handles do not
+ * share anything: an arena is a handle, and every arena may run at the same time as the others.
  */
 #ifndef NEUTRON_LINKED_H
 #define NEUTRON_LINKED_H
@@ -26,8 +26,8 @@ typedef struct {
     uint32_t arena_bytes; /* the least that neutronLinkedInit() takes */
 } NeutronLinkedModel;
 
-/* What an arena holds beside context, scratch, prefetch and profile: pointers to inputs, outputs and
- * three buffers, and some words. */
+/* What an arena holds beside context, scratch, prefetch and profile: pointers to inputs, outputs
+ * and three buffers, and some words. */
 #define NEUTRON_LINKED_BYTES(inputs, outputs) (((inputs) + (outputs) + 9) * 8)
 
 /* Prepare the model in an arena at a multiple of 16, which is the handle from then on and stays

@@ -28,7 +28,8 @@ static arena_head *head_of(void *arena) {
     return head->ready == mark_of(arena) ? head : NULL;
 }
 
-NeutronError neutronLinkedInit(const NeutronLinkedModel *model, void *arena, uint32_t bytes) {
+NEUTRON_API NeutronError neutronLinkedInit(const NeutronLinkedModel *model, void *arena,
+                                           uint32_t bytes) {
     if (model == NULL || arena == NULL) return NEUTRON_ERROR_ARGUMENT_NULL;
     if ((uintptr_t)arena % NEUTRON_ALIGNMENT) return NEUTRON_ERROR_ALIGNMENT;
     if (bytes < model->arena_bytes) return NEUTRON_ERROR_CONTEXT_TOO_SMALL;
@@ -55,16 +56,16 @@ NeutronError neutronLinkedInit(const NeutronLinkedModel *model, void *arena, uin
     const NeutronModelSizes sizes = {model->microcode_bytes, model->weights_bytes,
                                      model->kernels_bytes, model->scratch_bytes,
                                      model->prefetch_bytes};
-    const NeutronError error = neutronModelPrepareLinked(at + scratch + prefetch + profile,
-                                                         bytes - before, &config, &sizes,
-                                                         &head->handle);
+    const NeutronError error = neutronModelPrepareLinked(
+        at + scratch + prefetch + profile, bytes - before, &config, &sizes, &head->handle);
     if (error == NEUTRON_NONE) head->ready = mark_of(arena);
     return error;
 }
 
-NeutronError neutronLinkedRun(void *arena, const void *const *inputs, void *const *outputs) {
+NEUTRON_API NeutronError neutronLinkedRun(void *arena, const void *const *inputs,
+                                          void *const *outputs) {
     arena_head *head = head_of(arena);
-    if (head == NULL) return NEUTRON_ERROR_HANDLE;
+    if (head == NULL) return NEUTRON_ERROR_STALE_HANDLE;
     if ((inputs == NULL && head->inputs) || (outputs == NULL && head->outputs))
         return NEUTRON_ERROR_ARGUMENT_NULL;
     const void **own = head->pointers;
@@ -76,7 +77,7 @@ NeutronError neutronLinkedRun(void *arena, const void *const *inputs, void *cons
     return neutronRunBlocking(head->handle, &data);
 }
 
-NeutronError neutronLinkedReset(void *arena) {
+NEUTRON_API NeutronError neutronLinkedReset(void *arena) {
     arena_head *head = head_of(arena);
-    return head == NULL ? NEUTRON_ERROR_HANDLE : neutronStateReset(head->handle);
+    return head == NULL ? NEUTRON_ERROR_STALE_HANDLE : neutronStateReset(head->handle);
 }
